@@ -38,7 +38,7 @@ func axes(t *rapid.T) Axis {
 // charts draws any kind of chart of any shape, consistent or not.
 var charts = rapid.Custom(func(t *rapid.T) Chart {
 	names := func(n int) []string { return rapid.SliceOfN(labels, 0, n).Draw(t, "names") }
-	switch rapid.IntRange(0, 8).Draw(t, "kind") {
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:
 		o := Overview{}
 		for _, n := range names(12) {
@@ -85,12 +85,6 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}), 0, 12).Draw(t, "cells")
 		return h
 	case 5:
-		s := Strips{X: axes(t), Groups: names(30)}
-		for _, n := range names(20) {
-			s.Panels = append(s.Panels, StripPanel{n, rapid.SliceOfN(numbers(12), 0, 30).Draw(t, "values")})
-		}
-		return s
-	case 6:
 		k := Contours{X: axes(t), Y: axes(t)}
 		if rapid.Bool().Draw(t, "rising") {
 			k.XAt, k.YAt = steps(-1, rapid.SampledFrom([]float64{1e-300, 1, 1e300}).Draw(t, "to"), rapid.IntRange(2, 9).Draw(t, "nx")), steps(0, 1, rapid.IntRange(2, 9).Draw(t, "ny"))
@@ -105,7 +99,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})
 		}
 		return k
-	case 7:
+	case 6:
 		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values")}
 		for _, n := range names(30) {
 			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t, "share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
@@ -300,28 +294,6 @@ func TestPointsBelongToSubjects(t *testing.T) {
 	own := Scatter{Groups: append(shared.Groups, Group{Name: "B", X: Numbers{1}, Y: Numbers{2}})}
 	if !(Figure{Chart: own}).PerSubject() {
 		t.Error("points do not count as single subjects")
-	}
-}
-
-func TestStripsBelongToSubjects(t *testing.T) {
-	strips := Strips{Groups: []string{"g"}, Panels: []StripPanel{{Name: "p"}}}
-	if (Figure{Chart: strips}).PerSubject() {
-		t.Error("empty strips count as single subjects")
-	}
-	strips.Panels[0].Values = []Numbers{{1}}
-	if !(Figure{Chart: strips}).PerSubject() {
-		t.Error("what shows single subjects is not told apart")
-	}
-}
-
-func TestManySubjectsInStripsAreThinnedAndSaid(t *testing.T) {
-	s := Strips{Groups: []string{"A"}, Panels: []StripPanel{{Name: "p", Values: []Numbers{{}}}}}
-	for i := range 50_000 {
-		s.Panels[0].Values[0] = append(s.Panels[0].Values[0], float64(i%97))
-	}
-	got := svg(t, Figure{ID: "many", Chart: s})
-	if len(got) > 500_000 || !bytes.Contains(got, []byte("one point in 17 is drawn")) {
-		t.Errorf("%d bytes, or the picture does not say that it leaves out points", len(got))
 	}
 }
 

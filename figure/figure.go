@@ -5,7 +5,7 @@
 // behind it as CSV, print a table to a terminal or keep everything as JSON,
 // without knowing what was computed. The kinds of chart are [Overview],
 // [Heatmap], [Contours], [Scatter], [Pairs], [Lines], [Bars],
-// [Histograms] and [Strips].
+// and [Histograms].
 //
 // Every chart draws whatever it is given: nothing, one point, dozens of sites.
 // A value that is NaN, infinite or beyond ±1e300 is "not available": it is
@@ -130,7 +130,7 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 }
 
 // kinds are those of charts, each empty.
-var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Pairs{}, Strips{}}
+var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Pairs{}}
 
 func decode(kind string, b []byte) (Chart, error) {
 	for _, c := range kinds {

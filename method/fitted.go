@@ -107,19 +107,6 @@ type PredictOptions struct {
 	Level float64 // of the intervals of numbers, between 0 and 1
 }
 
-// Sampler draws new subjects.
-type Sampler interface {
-	// Sample returns a data set of n subjects that depends on the seed alone and
-	// says of itself that it was drawn. They have the given views; all if empty.
-	Sample(n int, seed uint64, views []string) (dataset.Source, error)
-}
-
-// Exporter writes a model's numbers in formats that other programs read.
-type Exporter interface {
-	ExportFormats() []string
-	Export(format string) ([]File, error)
-}
-
 // Rotator shows a model's factors on other axes, which changes nothing that it predicts.
 type Rotator interface {
 	// Rotate returns the files of a model folder, model.json among them, of the model
@@ -131,11 +118,6 @@ type Rotator interface {
 type Contraster interface {
 	// Contrast is the effect named first less the other, with its standard error.
 	Contrast(of, against string) (*Account, error)
-}
-
-// Comparer compares two models of one method.
-type Comparer interface {
-	Compare(other Model) (*Account, error)
 }
 
 // Associater holds what the model says of single subjects against the columns

@@ -115,11 +115,19 @@ func commands() []*cobra.Command {
 		}
 	}
 	add("study", initCommand(), dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand())
-	add("model", modelCommand(), compareCommand())
+	add("model", modelCommand())
 	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
 	add("network", demoCommand(), coordinatorCommand(), siteCommand())
-	add("", manualCommand())
+	add("", manualCommand(), former("experiment", "in a clone of the repository: go run -C papers . list, run NAME, or report"),
+		former("compare", "the results of two fits have model/loadings.csv, which other programs set beside each other"))
 	return all
+}
+
+// former is a command that the program had, and says what to use instead.
+func former(name, instead string) *cobra.Command {
+	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		return &usageError{fmt.Errorf("%s is no part of this program any more\n  hint: %s", cmd.CommandPath(), instead)}
+	}}
 }
 
 func manualCommand() *cobra.Command {
@@ -149,7 +157,6 @@ func complete(c *cobra.Command, path string) {
 // examples are what to type, by command; every command that does something has one.
 var examples = map[string][]string{
 	"attack":                 {`attack graffl-abc`},
-	"compare":                {`compare results/first results/second`},
 	"coordinator abort":      {`coordinator abort study-centre alzheimer`},
 	"coordinator doctor":     {`coordinator doctor study-centre`},
 	"coordinator drop":       {`coordinator drop study-centre alzheimer south`},
@@ -174,12 +181,10 @@ var examples = map[string][]string{
 	"init":                   {`init hospitals --outcome group --missing -9,unknown --out study.yaml`},
 	"model associate":        {`model associate results/fit sites/north --with group`},
 	"model contrast":         {`model contrast results/income education=Masters education=Bachelors`},
-	"model export":           {`model export results/fit --out results/tables`},
 	"model impute":           {`model impute results/fit sites/north --view immune --out imputed.csv`},
 	"model predict":          {`model predict results/fit sites/north --out predicted.csv`},
 	"model refit":            {`model refit results/private --latent 3 --out results/three`},
 	"model rotate":           {`model rotate results/fit --to varimax --out results/varimax`},
-	"model sample":           {`model sample results/fit --n 100 --out results/drawn`},
 	"model summary":          {`model summary results/fit --top 3`},
 	"model transform":        {`model transform results/fit sites/north --out scores.csv`},
 	"plan check":             {`plan check plan.yaml --data`},
@@ -337,9 +342,6 @@ func misused(c *cobra.Command, err error) error {
 
 // unknownCommand says that a command has no such part.
 func unknownCommand(c *cobra.Command, name string) error {
-	if !c.HasParent() && name == "experiment" { // which the program had
-		return &usageError{errors.New("experiments are no part of this program any more\n  hint: in a clone of the repository: go run -C papers . list, run NAME, or report")}
-	}
 	var known []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {

@@ -26,7 +26,9 @@ func modelCommand() *cobra.Command {
 			"DATA is a data set with the views and columns of the fit, in the same units.",
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
-		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand())
+		modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand(),
+		former("export", "results have model/model.json and model/loadings.csv; parley model summary --json prints all of a model"),
+		former("sample", "its model.json has the law of its subjects, N(mean, W Wᵀ + noise) in scaled units; parley privacy curve draws studies like a plan's"))
 	return cmd
 }
 
@@ -163,79 +165,6 @@ func modelPredictCommand() *cobra.Command {
 	return as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
 }
 
-func modelSampleCommand() *cobra.Command {
-	var n int
-	var seed uint64
-	var views []string
-	var out string
-	var as form
-	cmd := &cobra.Command{
-		Use:   "sample MODEL --n N --out DIR",
-		Short: "Draw new subjects from the model",
-		Long:  "Draw new subjects from the model, and write them as a data set whose column drawn_from says so.",
-		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := checkFolder(out); err != nil {
-				return err
-			}
-			m, err := openModel[method.Sampler](a[0], "sampled from")
-			if err != nil {
-				return err
-			}
-			data, err := m.Sample(n, seed, views)
-			if err != nil {
-				return err
-			}
-			if err := dataset.Write(cmd.Context(), out, data); err != nil {
-				return err
-			}
-			return printWritten(cmd, as, out, "drawn", n, nil)
-		},
-	}
-	f := cmd.Flags()
-	f.IntVar(&n, "n", 0, "number of subjects")
-	f.Uint64Var(&seed, "seed", 1, "seed of the draws")
-	f.StringSliceVar(&views, "view", nil, "views that the subjects have (default all)")
-	f.StringVar(&out, "out", "", "folder to write the data set to")
-	as.flag(cmd, "print what was written as JSON")
-	cmd.MarkFlagRequired("n")
-	cmd.MarkFlagRequired("out")
-	return cmd
-}
-
-func modelExportCommand() *cobra.Command {
-	var format, out string
-	var force bool
-	var as form
-	cmd := &cobra.Command{
-		Use:   "export MODEL --format csv --out DIR",
-		Short: "Write all parameters for other programs",
-		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := checkFolder(out); err != nil {
-				return err
-			}
-			m, err := openModel[method.Exporter](a[0], "exported")
-			if err != nil {
-				return err
-			}
-			files, err := m.Export(format)
-			if err != nil {
-				return err
-			}
-			if err := writeFiles(files, out, force, inputsOf(a)); err != nil {
-				return err
-			}
-			return printWritten(cmd, as, out, "files", len(files), nil)
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&format, "format", "csv", "csv")
-	f.StringVar(&out, "out", "", "folder to write to")
-	f.BoolVar(&force, "force", false, forceUsage)
-	as.flag(cmd, "print what was written as JSON")
-	cmd.MarkFlagRequired("out")
-	return cmd
-}
-
 func modelContrastCommand() *cobra.Command {
 	var as form
 	return as.flag(&cobra.Command{
@@ -319,8 +248,8 @@ func uses(m method.Model) string {
 		command string
 		has     bool
 	}{
-		{"transform", does[method.Transformer](m)}, {"impute", does[method.Imputer](m)}, {"predict", does[method.Predictor](m)}, {"sample", does[method.Sampler](m)},
-		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)}, {"associate", does[method.Associater](m)}, {"export", does[method.Exporter](m)},
+		{"transform", does[method.Transformer](m)}, {"impute", does[method.Imputer](m)}, {"predict", does[method.Predictor](m)},
+		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)}, {"associate", does[method.Associater](m)},
 		{"summary", does[method.Summariser](m)},
 	} {
 		if u.has {
@@ -401,9 +330,6 @@ func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing
 func printWritten(cmd *cobra.Command, as form, out, what string, n int, notes method.Notes) error {
 	return as.line(cmd, map[string]any{"out": out, what: n, "warnings": notes.Lines()}, func(w io.Writer) error {
 		printLines(cmd.ErrOrStderr(), "warning:", notes.Lines())
-		if what == "drawn" {
-			what = "subjects drawn from the model; nobody measured them"
-		}
 		_, err := fmt.Fprintf(w, "%s: %d %s\n", out, n, what)
 		return err
 	})

@@ -205,13 +205,6 @@ func (x *trial) modelsAreChecked(t *testing.T) {
 				t.Errorf("a summary: %v", err)
 			}
 		}
-		if e, ok := m.(method.Exporter); ok {
-			for _, f := range e.ExportFormats() {
-				if _, err := e.Export(f); err != nil {
-					t.Errorf("export to %s: %v", f, err)
-				}
-			}
-		}
 		rows := x.Data[x.Plan.Sites[0]]
 		if u, ok := m.(method.Transformer); ok {
 			_, _, _ = u.Transform(t.Context(), rows, io.Discard, method.TransformOptions{})

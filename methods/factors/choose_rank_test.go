@@ -237,26 +237,6 @@ func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 	}
 }
 
-// The same releases give the same choice.
-func TestSelectionFromReleasesRepeats(t *testing.T) {
-	p, r := privateResult(t, statisticsOptions)
-	var want []byte
-	for range 2 {
-		done := 0.0
-		out := factorstest.Must(Method{}.SelectReleased(t.Context(), p, fileOf(t, r, statistics.ReleasedName), method.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
-			if d <= done || d > of {
-				t.Errorf("progress from %v to %v of %v", done, d, of)
-			}
-			done = d
-		}}))(t)
-		got := factorstest.Must(json.Marshal([]any{out, out.Result.Metrics}))(t)
-		if want != nil && !bytes.Equal(want, got) {
-			t.Errorf("again it gives\n%s\nand before\n%s", got, want)
-		}
-		want = got
-	}
-}
-
 // Whatever a file says, there is an error or a model that can be used.
 func FuzzReleased(f *testing.F) {
 	s := shape{dims: []int{2, 1}, sites: 1, rows: 60, options: "  latent: 1\n", privacy: totalBudget, seed: 11}.study(f)

@@ -238,14 +238,6 @@ func TestManyMissingCellsAreSaidFirst(t *testing.T) {
 	}
 }
 
-// Sites with fewer subjects than the minimum say nothing, and the error of a study without any says so.
-func TestSitesBelowTheMinimumAreSilent(t *testing.T) {
-	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, gaps: 0.5, options: "  latent: 1\n  minimum: 21\n", seed: 6}.study(t)
-	if _, err := newPlay(t, s).run(); err == nil || !strings.Contains(err.Error(), "no site has 21 subjects") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // numbersOf collects every text and number of a result that a reader sees.
 func numbersOf(t *testing.T, r *method.Result) string {
 	t.Helper()

@@ -126,8 +126,8 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 					t.Fatalf("line %d of scores.csv: %v", i, rec)
 				}
 			}
-			strips, ok := pictures(r)["subjects"].Chart.(figure.Strips)
-			if !ok || len(strips.Groups) != 1 || len(strips.Panels) == 0 || len(strips.Panels[0].Values[0]) != 20 {
+			scores, ok := pictures(r)["subjects"].Chart.(figure.Scatter)
+			if !ok || len(scores.Groups) != 1 || len(scores.Groups[0].X) != 20 {
 				t.Errorf("the chart of scores has other than the site's subjects")
 			}
 			if _, err := half.Report(context.Background(), shared[:len(shared)-1], s.data[site]); err == nil {
@@ -200,13 +200,13 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 		t.Errorf("the page has %d bytes", page.Len())
 	}
 	found := pictures(r)
-	for _, id := range []string{"plane", "plane-4", "subjects", "subjects-4"} {
+	for _, id := range []string{"subjects", "subjects-4"} {
 		f := found[id]
 		if f == nil || !f.PerSubject() {
 			t.Errorf("figure %s is %v", id, f)
 		}
 	}
-	if found["plane-5"] != nil {
+	if found["subjects-5"] != nil {
 		t.Error("more columns are drawn than there is room for")
 	}
 	if r.Headline[0].Value != "100000" {
@@ -214,23 +214,6 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	}
 	if err := (&report.Report{Title: "large", Sections: r.Sections}).HTML(&page); err == nil {
 		t.Error("single subjects were let into a shared report")
-	}
-}
-
-// A site's own page draws every subject on the first two factors.
-func TestOwnReportShowsEverySubject(t *testing.T) {
-	s := shape{dims: []int{5, 3, 4}, sites: 2, rows: 40, options: "  latent: 3\n  outliers: keep\n", seed: 3}.study(t)
-	p := newPlay(t, s)
-	if _, err := p.run(); err != nil {
-		t.Fatal(err)
-	}
-	name := s.plan.Sites[0]
-	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
-	source := crowd{s.data[name], 40, []string{"sex"}, func(_, i int) string { return string("fm"[i%2]) }}
-	r := factorstest.Must(half.Report(context.Background(), p.Shares[name], source))(t)
-	found := pictures(r)
-	if k, ok := found["plane"].Chart.(figure.Scatter); !ok || len(k.Groups) != 2 || len(k.Groups[0].X)+len(k.Groups[1].X) != 40 {
-		t.Errorf("plane: %+v", k.Groups)
 	}
 }
 

@@ -137,10 +137,6 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 	return m.(*fitted.Model)
 }
 
-// ownWay is said with reason where a site has both of two groups and others one each, and where
-// loadings differ between sites; intervals hold all the same.
-const ownWay = "in a way in which those of other sites do not"
-
 // coverage hides each view in turn and returns the share of its values that
 // the model's 90 % intervals hold: the mean over the views. The model has nothing to say of the
 // subjects but what is excused.
@@ -195,45 +191,6 @@ func meanAndError(x []float64) (mean, se float64) {
 	return mean, math.Sqrt(se / (n - 1) / n)
 }
 
-// TestIntervalsOfAHiddenViewHoldWhatTheySay draws 20 data sets as the paper
-// does, of two groups in latent space, spreads them over three sites in each
-// of its four scenarios, and imputes each view of 133 new subjects. The mean
-// coverage of 90 % intervals must be 87 to 93 %.
-//
-// With other seeds this fails in fewer than one of a thousand runs: the means
-// are .895 to .896 with standard errors of .0015 (logged), more than ten of them from
-// the bounds.
-func TestIntervalsOfAHiddenViewHoldWhatTheySay(t *testing.T) {
-	const draws, train, test = 20, 267, 133
-	for _, sc := range []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK} {
-		t.Run(sc.String(), func(t *testing.T) {
-			t.Parallel()
-			got := make([]float64, draws)
-			for seed := range got {
-				r := rand.New(rand.NewPCG(uint64(seed), 71))
-				x := paperWorld(r)
-				schema := x.schema()
-				shift := make([]float64, x.q)
-				for a := range shift {
-					shift[a] = 20*r.Float64() - 10
-				}
-				rows := append(x.draw(r, "a", (train+test)/2, nil), x.draw(r, "b", (train+test)/2, shift)...)
-				r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-				learn, hidden := rows[:train], rows[train:]
-				sortRows(learn)
-				sortRows(hidden)
-				m := fit(t, schema, place(t, schema, learn, sc, uint64(seed)), x.q, ", scaling: view")
-				got[seed] = coverage(t, m, schema, hidden, false, ownWay)
-			}
-			mean, se := meanAndError(got)
-			t.Logf("coverage %.4f, standard error %.4f", mean, se)
-			if mean < 0.87 || mean > 0.93 {
-				t.Errorf("90 %% intervals hold %.1f %%", 100*mean)
-			}
-		})
-	}
-}
-
 // TestIntervalsHoldAfterASmallStudy draws 40 studies of three sites with twelve subjects each and
 // imputes each view of 100 new subjects: 90 % intervals hold 88 to 92 %, at a new site no fewer, and
 // with the parameters taken for known fewer than 86 %, so that the test can fail. With other seeds this fails in
@@ -281,52 +238,6 @@ func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
 	}
 }
 
-// TestTinySitesAccuseNoHugeOne: three subjects can lie close to the model by chance, which says nothing
-// of 1500 others. The verdicts may come once in a hundred studies, each.
-func TestTinySitesAccuseNoHugeOne(t *testing.T) {
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 74))
-		x := paperWorld(r)
-		var sites []dataset.Source
-		for i, n := range []int{1500, 3, 1} {
-			table := testkit.Get(dataset.NewTable(x.schema(), x.draw(r, string(rune('a'+i)), n, nil)))(t)
-			sites = append(sites, table)
-		}
-		for _, v := range fit(t, x.schema(), sites, x.q, "").Verdicts {
-			if strings.Contains(v.Says, "as they do elsewhere") {
-				t.Errorf("draw %d: %s", seed, v.Says)
-			}
-		}
-	}
-}
-
-func sortRows(rows []dataset.Row) {
-	slices.SortFunc(rows, func(a, b dataset.Row) int { return strings.Compare(a.ID, b.ID) })
-}
-
-// place spreads subjects over three sites; a subject's group is the first
-// letter of its id.
-func place(t testing.TB, schema dataset.Schema, rows []dataset.Row, sc evaluate.Scenario, seed uint64) []dataset.Source {
-	t.Helper()
-	subjects := make([]evaluate.Subject, len(rows))
-	for i, row := range rows {
-		subjects[i] = evaluate.Subject{ID: row.ID, Group: row.ID[:1]}
-	}
-	names := evaluate.SiteNames(3)
-	placed := testkit.Get(evaluate.Assign(subjects, names, sc, seed))(t)
-	lacking := testkit.Get(evaluate.Lacking(sc, len(names), len(schema.Views)))(t)
-	bySite := make([][]dataset.Row, len(names))
-	for i, p := range placed {
-		bySite[p.Site] = append(bySite[p.Site], rows[i])
-	}
-	var sources []dataset.Source
-	for i, rows := range bySite {
-		table := testkit.Get(dataset.NewTable(schema, rows))(t)
-		sources = append(sources, table.Without(lacking[i]...))
-	}
-	return sources
-}
-
 // TestIntervalsHoldAtASiteNeverSeen draws sites whose loadings and means
 // differ by 5 and by 20 % of the loadings' size, fits three of them, and
 // imputes at six others: with what sites differ by, 90 % intervals hold 86 to
@@ -352,8 +263,8 @@ func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 				m := fit(t, schema, sites, x.q, ", scaling: view")
 				for range fresh {
 					rows := x.site(r, sd).draw(r, "n", 60, nil)
-					plain[seed] += coverage(t, m, schema, rows, false, "as a group", ownWay) / fresh
-					spread[seed] += coverage(t, m, schema, rows, true, ownWay) / fresh
+					plain[seed] += coverage(t, m, schema, rows, false, "as a group") / fresh
+					spread[seed] += coverage(t, m, schema, rows, true) / fresh
 				}
 			}
 			without, _ := meanAndError(plain)

@@ -321,8 +321,7 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 	}
 }
 
-// Where the patterns of two sites are swapped, the shared report says that nobody may count
-// there, and each site's own says how many do not.
+// Where the patterns of two sites are swapped, each site's own report says how many subjects do not count.
 func TestSwappedPatternsAreNamed(t *testing.T) {
 	for _, swapped := range []bool{false, true} {
 		a, b := "v0", "v1"
@@ -333,12 +332,7 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 			options: "  latent: 1\n  patterns: [{site: site-0, views: [" + a + "]}, {site: site-1, views: [" + b + "]}, {views: [v0, v1]}]\n"}.study(t)
 		p := newPlay(t, s)
 		p.seeded(3)
-		r := factorstest.Must(p.run())(t)
-		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return says(v, "It may be that no subject counts at site-0, site-1:")
-		}); said != swapped {
-			t.Errorf("swapped %t: %q", swapped, r.Verdicts())
-		}
+		factorstest.Must(p.run())(t)
 		for i, site := range s.plan.Sites {
 			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
 			own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)

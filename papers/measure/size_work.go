@@ -162,7 +162,7 @@ func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error)
 func (c sized) exchanged(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
 	var all []ppca.Block
 	for _, blocks := range sites {
-		said, err := ppca.Describe(l, nil, blocks, 0)
+		said, err := ppca.Describe(l, nil, blocks)
 		if err != nil {
 			return nil, err
 		}

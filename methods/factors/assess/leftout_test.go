@@ -3,7 +3,6 @@ package assess
 import (
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -101,46 +100,6 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 	}
 }
 
-func TestHostileSumsOfViewsLeftOut(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 3, 2)
-	r := rand.New(rand.NewPCG(3, 3))
-	tr := factorstest.NewTruth(r, l, 1, 0.5)
-	o := New(l, &tr.P)
-	refused := 0
-	for range 300 {
-		s := NewSums(2)
-		for _, row := range tr.Subjects(r, 5) {
-			testkit.Do(t, o.Add(s, l.AllFeatures(), row, r))
-		}
-		factorstest.Mutate(r, reflect.ValueOf(s).Elem())
-		if s.Check(2) != nil {
-			refused++
-			continue
-		}
-		for k := range 2 {
-			if c := s.Coverage(k); c < 0 || c > 1 {
-				t.Fatalf("coverage %v", c)
-			}
-		}
-	}
-	if refused < 150 {
-		t.Errorf("only %d of 300 damaged sums were refused", refused)
-	}
-}
-
-// BenchmarkLeaveOut is what the pictures of imputation cost for one subject.
-func BenchmarkLeaveOut(b *testing.B) {
-	l := factorstest.Shape(b, ppca.NoisePerView, 7, 41, 41, 41)
-	r := rand.New(rand.NewPCG(1, 1))
-	tr := factorstest.NewTruth(r, l, 6, 0.5)
-	o, s, row := New(l, &tr.P), NewSums(4), tr.Subject(r)
-	all := l.AllFeatures()
-	b.ReportAllocs()
-	for b.Loop() {
-		testkit.Do(b, o.Add(s, all, row, r))
-	}
-}
-
 // The standard error of coverage is that of draws of subjects, whose values go together:
 // each subject's values are all in their intervals or all outside, so that there are as
 // many observations as subjects.
@@ -197,38 +156,6 @@ func TestSubjectsComeInAnyOrder(t *testing.T) {
 				t.Fatalf("value %d of %v: %v ± %v, and a fresh predictor says %v ± %v", i, post.Observed, mean, sd, wantMean, wantSD)
 			}
 		}
-	}
-}
-
-// The bin of a value is that of its probability, also at the ends and next to the edges.
-func TestCalibrationBinIsThatOfTheProbability(t *testing.T) {
-	check := func(z float64) {
-		p := math.Erfc(-z/math.Sqrt2) / 2
-		if want := min(int(p*CalibrationBins), CalibrationBins-1); calibrationBin(z) != want {
-			t.Fatalf("%v, of probability %v, is in bin %d, want %d", z, p, calibrationBin(z), want)
-		}
-	}
-	r := rand.New(rand.NewPCG(4, 4))
-	for range 100_000 {
-		check(2 * r.NormFloat64())
-	}
-	for _, x := range quantiles {
-		check(x - 1e-12)
-		check(x + 1e-12)
-	}
-	for _, z := range []float64{math.Inf(-1), -40, -2, 2, 40, math.Inf(1)} {
-		check(z)
-	}
-}
-
-func BenchmarkAdd(b *testing.B) {
-	l := ppca.Layout{Dims: []int{80, 60, 40, 36}}
-	r := rand.New(rand.NewPCG(5, 2))
-	tr := factorstest.NewTruth(r, l, 10, 0.5)
-	row, o, s := tr.Subjects(r, 1)[0], New(l, &tr.P), NewSums(4)
-	b.ReportAllocs()
-	for b.Loop() {
-		testkit.Do(b, o.Add(s, l.AllFeatures(), row, r))
 	}
 }
 

@@ -1,7 +1,6 @@
 package between
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -159,85 +158,11 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 	})
 }
 
-// heldOut is the mean log-likelihood of rows under predictors of their sites.
-func heldOut(t tb, l ppca.Layout, rows [][][]float64, at func(i int) *ppca.Predictor) float64 {
-	t.Helper()
-	total, n := 0.0, 0.0
-	for i := range rows {
-		ll, k, err := at(i).LogLik(factorstest.BlocksOf(t, l, rows[i]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		total, n = total+ll, n+k
-	}
-	return total / n
-}
-
-// split takes the last share of every site's rows away.
-func split(rows [][][]float64) (train, test [][][]float64) {
-	for _, site := range rows {
-		n := len(site) - len(site)/4
-		train, test = append(train, site[:n]), append(test, site[n:])
-	}
-	return train, test
-}
-
-func TestOffsetsPayWhereSitesShift(t *testing.T) {
-	sizes := []int{60, 40, 30, 30, 25, 20, 20, 16, 16, 12, 12, 12, 8, 8, 40, 24}
-	for _, v := range []float64{0.25, 0} {
-		for seed := range uint64(4) {
-			l := factorstest.Shape(t, ppca.Noise(seed%2), 12, 8, 6)
-			r := rand.New(rand.NewPCG(seed, 7))
-			tr := factorstest.NewTruth(r, l, 3, 0.5)
-			rows, _ := shifted(r, tr, sizes, v, 0.3)
-			train, test := split(rows)
-			other, _ := shifted(r, tr, []int{30, 30, 30, 30, 30}, v, 0.3)
-			fit, off, err := Fit(l, siteBlocks(t, l, train), 3, nil, ppca.FitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !fit.Converged {
-				t.Errorf("v %g, seed %d: not converged after %d cycles", v, seed, fit.Iterations)
-			}
-			var all []ppca.Block
-			for _, site := range train {
-				all = append(all, factorstest.BlocksOf(t, l, site)...)
-			}
-			central := factorstest.Must(ppca.NewPredictor(l, &factorstest.Must(ppca.Fit(l, factorstest.Moments(all...), 3, nil, ppca.FitOptions{}))(t).Params))(t)
-			without := heldOut(t, l, test, func(int) *ppca.Predictor { return central })
-			with := heldOut(t, l, test, func(i int) *ppca.Predictor { return factorstest.Must(AtSite(l, &fit.Params, &off.Sites[i]))(t) })
-			estimate := mean(off.Variance)
-			t.Logf("v %g, seed %d: v %.4f, held out %+.3f nats", v, seed, estimate, with-without)
-			if v > 0 && with < without+0.5 || with < without-0.1 {
-				t.Errorf("held out at the sites: %.3f nats with offsets, %.3f without", with, without)
-			}
-			unseen := factorstest.Must(atNewSite(l, &fit.Params, off.Variance))(t)
-			gain := heldOut(t, l, other, func(int) *ppca.Predictor { return unseen }) - heldOut(t, l, other, func(int) *ppca.Predictor { return central })
-			if t.Logf("at other sites %+.3f nats", gain); gain < -0.1 {
-				t.Errorf("held out at other sites: %.3f nats worse with offsets", -gain)
-			}
-			if math.Abs(estimate-v) > 0.05 {
-				t.Errorf("variance between sites %.3f, truth %.3f", estimate, v)
-			}
-		}
-	}
-}
-
 func mean(x []float64) (m float64) {
 	for _, y := range x {
 		m += y / float64(len(x))
 	}
 	return m
-}
-
-func ExampleFit() {
-	l, _ := ppca.NewLayout([]int{3}, ppca.NoisePerFeature)
-	site := func(mean float64) []ppca.Block {
-		return []ppca.Block{{Features: []int{0, 1, 2}, N: 50, Mean: []float64{mean, mean, 0}, Scatter: []float64{60, 20, 20, 20, 60, 20, 20, 20, 60}}}
-	}
-	_, off, err := Fit(l, [][]ppca.Block{site(-1), site(1), site(-1), site(1)}, 1, nil, ppca.FitOptions{})
-	fmt.Printf("%.2f %.2f %v\n", off.Sites[1].Mean[0], off.Variance[0], err)
-	// Output: 0.97 1.06 <nil>
 }
 
 // tb is what is needed of a test.
@@ -300,7 +225,11 @@ func TestChoose(t *testing.T) {
 		}
 		parts, alone := draw(0), draw(4)
 		for i := range parts {
-			factorstest.Shifted(tr, parts[i], float64(2*i))
+			for _, row := range parts[i] { // along the first factor
+				for j := range row {
+					row[j] += float64(2*i) * tr.P.W[j*tr.P.Rank]
+				}
+			}
 		}
 		factorstest.Lacking(l, alone[1], 1)
 		factorstest.Lacking(l, alone[2], 1)

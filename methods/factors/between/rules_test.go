@@ -3,7 +3,6 @@ package between
 import (
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -163,59 +162,5 @@ func TestPredictorsAtSites(t *testing.T) {
 		if _, err := AtSite(l, &tr.P, bad); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
-	}
-}
-
-// Blocks that no data give are errors or finite numbers, and so are constant features,
-// equal sites, and more factors than directions.
-func TestHostileBlocksOfSites(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 3, 2)
-	r := rand.New(rand.NewPCG(31, 1))
-	tr := factorstest.NewTruth(r, l, 1, 0.3)
-	refused := 0
-	try := func(sites [][]ppca.Block, q int) {
-		f, o, err := Fit(l, sites, q, nil, ppca.FitOptions{MaxIter: 30})
-		if err != nil {
-			refused++
-			return
-		}
-		factorstest.FiniteResult(t, "fit", f.W, f.Mu, f.Noise, f.Trace, o.Variance)
-		for _, s := range o.Sites {
-			factorstest.FiniteResult(t, "site", s.Mean, s.Diag, s.Factor)
-		}
-	}
-	for range 300 {
-		rows, _ := shifted(r, tr, []int{8, 6, 5, 1}, 0.3, 0.3)
-		sites := siteBlocks(t, l, rows)
-		for range 1 + r.IntN(3) {
-			factorstest.Mutate(r, reflect.ValueOf(&sites).Elem())
-		}
-		try(sites, 1+r.IntN(3))
-	}
-	if refused < 60 {
-		t.Errorf("only %d of 300 damaged sites were refused", refused)
-	}
-	for _, scale := range []float64{1e-40, 1, 1e30, 1e60} {
-		for q := 1; q <= 5; q++ {
-			constant, equal := tr.Subjects(r, 12), tr.Subjects(r, 4)
-			for i := range constant {
-				constant[i][1], constant[i][4] = 7, 7
-				for j := range constant[i] {
-					constant[i][j] *= scale
-				}
-			}
-			try(siteBlocks(t, l, [][][]float64{constant[:4], constant[4:8], constant[8:]}), q)
-			try(siteBlocks(t, l, [][][]float64{equal, equal, equal}), q)
-			same := slices.Repeat(equal[:1], 3)
-			other := slices.Repeat(equal[1:2], 3)
-			try(siteBlocks(t, l, [][][]float64{same, same, same}), q)
-			try(siteBlocks(t, l, [][][]float64{same, other, same}), q)
-		}
-	}
-	if _, _, err := Fit(l, nil, 1, nil, ppca.FitOptions{}); err == nil {
-		t.Error("no sites were accepted")
-	}
-	if _, _, err := Fit(l, [][]ppca.Block{{}}, 1, nil, ppca.FitOptions{}); err == nil {
-		t.Error("a site without subjects was accepted")
 	}
 }

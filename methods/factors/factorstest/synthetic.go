@@ -63,16 +63,6 @@ func (t Truth) Subjects(r *rand.Rand, n int) [][]float64 {
 	return rows
 }
 
-// Shifted moves a population along the first factor.
-func Shifted(tr Truth, rows [][]float64, by float64) [][]float64 {
-	for _, row := range rows {
-		for j := range row {
-			row[j] += by * tr.P.W[j*tr.P.Rank]
-		}
-	}
-	return rows
-}
-
 // Hole removes single cells with some probability, but never the first.
 func Hole(r *rand.Rand, rows [][]float64, share float64) [][]float64 {
 	for _, row := range rows {
@@ -174,16 +164,6 @@ func Covariance(l ppca.Layout, p *ppca.Params, features []int) []float64 {
 		c[i*n+i] += p.Noise[group[a]]
 	}
 	return c
-}
-
-// FiniteResult fails when numbers that are not finite come out without an error.
-func FiniteResult(t tb, what string, x ...[]float64) {
-	t.Helper()
-	for _, v := range x {
-		if err := ppca.Finite(what, v); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // LogDensity is ln N(x; mean, cov) without shortcuts.

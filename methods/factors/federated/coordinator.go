@@ -256,7 +256,7 @@ const cyclesOfSpread = 50
 
 // answered is what the sites said of their subjects.
 type answered struct {
-	names                    []string // of sites that have as many subjects as the plan wants
+	names                    []string
 	sites                    [][]ppca.Block
 	cut                      []string // sites that could not send their sums whole
 	filled, logLik, subjects float64
@@ -267,9 +267,7 @@ func (c way) answered(s *halves.State) (*answered, error) {
 	got := new(answered)
 	take := func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
-		if len(own) > 0 { // else it has fewer subjects than the plan's minimum
-			got.names, got.sites = append(got.names, site), append(got.sites, own)
-		}
+		got.names, got.sites = append(got.names, site), append(got.sites, own)
 		got.filled, got.logLik = got.filled+a.Filled, got.logLik+a.LogLik
 		for i := range own {
 			got.subjects += own[i].N
@@ -282,14 +280,7 @@ func (c way) answered(s *halves.State) (*answered, error) {
 	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
 		return nil, err
 	}
-	if err := halves.Left(c.Common, s, recordOf(s).Said, take); err != nil {
-		return nil, err
-	}
-	if len(got.sites) == 0 {
-		return nil, fmt.Errorf("no site has %d subjects, the least of whom the plan lets a site speak\n"+
-			"  hint: a smaller minimum, or larger sites", c.Options.Minimum)
-	}
-	return got, nil
+	return got, halves.Left(c.Common, s, recordOf(s).Said, take)
 }
 
 // fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and

@@ -71,9 +71,9 @@ func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, erro
 
 func (h siteWay) describe(model *ppca.Params, blocks []ppca.Block) (*ppca.Description, error) {
 	if h.Plan.Privacy.Secure() {
-		return ppca.Totals(h.Layout, model, blocks, h.Options.Minimum, totalSets(h.Setup))
+		return ppca.Totals(h.Layout, model, blocks, totalSets(h.Setup))
 	}
-	return ppca.Describe(h.Layout, model, blocks, h.Options.Minimum)
+	return ppca.Describe(h.Layout, model, blocks)
 }
 
 // model is the one by which the site fills cells, about a mean of its own where sites have such.
@@ -96,15 +96,13 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 	return atSite(model, t.Offset), nil
 }
 
-// Sums is what sites say of their rows on a common scale, of those sites that have enough subjects to speak:
-// first, or, if a number of factors is given, once what subjects lack was filled by a model of so many that has
+// Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once what subjects lack was filled by a model of so many that has
 // settled. Filled is how many values they lack.
 func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank int) (sites [][]ppca.Block, filled float64, err error) {
 	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
 	var sent *ppca.Params
 	var means *options.SiteMeans
 	for {
-		var names []string
 		var logLik, subjects float64
 		sites, filled = nil, 0
 		for i, sums := range rows {
@@ -120,9 +118,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank in
 			if err != nil {
 				return nil, 0, err
 			}
-			if len(own) > 0 {
-				names, sites = append(names, set.Plan.Sites[i]), append(sites, own)
-			}
+			sites = append(sites, own)
 			filled, logLik = filled+answer.Filled, logLik+answer.LogLik
 			for k := range own {
 				subjects += own[k].N
@@ -136,7 +132,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank in
 			return nil, 0, err
 		}
 		if means = nil; differ {
-			means = options.PackSiteMeans(names, offsets)
+			means = options.PackSiteMeans(set.Plan.Sites, offsets)
 		}
 		next := &found.Params
 		if sent != nil {

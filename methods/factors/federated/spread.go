@@ -207,7 +207,7 @@ func (a *FitAnswer) check(set options.Setup) error {
 
 // blocks returns them as data for the coordinator's fit.
 func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
-	if len(a.Blocks) == 0 && set.Options.Minimum <= 1 {
+	if len(a.Blocks) == 0 {
 		return nil, fmt.Errorf("it says nothing of any subject")
 	}
 	if err := cmp.Or(

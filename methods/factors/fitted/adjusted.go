@@ -1,14 +1,11 @@
 package fitted
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
 	"parley/figure"
@@ -39,13 +36,11 @@ func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
 	for k := range m.Views {
 		for i := range m.Views[k].Features {
 			f := &m.Views[k].Features[i]
-			f.BeforeSD, f.EffectDF = e.FeatureSD[j], e.DF[j]
-			for t := range at {
-				b, se := math.NaN(), math.NaN()
-				if e.Told(j, t) {
-					b, se = e.Effects.Slopes.Data[j*at+t], e.SE.Data[j*at+t]
+			for _, b := range e.Effects.Slopes.Data[j*at:][:at] {
+				if b == 0 { // could not be told
+					b = math.NaN()
 				}
-				f.Effects, f.EffectSE = append(f.Effects, b), append(f.EffectSE, se)
+				f.Effects = append(f.Effects, b)
 			}
 			j++
 		}
@@ -100,13 +95,8 @@ func (m *Model) checkAdjusted(d int) error {
 	}
 	for _, v := range m.Views {
 		for _, f := range v.Features {
-			if len(f.Effects) != p || len(f.EffectSE) != p {
-				return fmt.Errorf("feature %s: %d effects and %d standard errors for %d covariates", f.Name, len(f.Effects), len(f.EffectSE), p)
-			}
-			for t, b := range f.Effects {
-				if !math.IsNaN(b) && !(f.EffectDF >= 1 && f.EffectDF <= ppca.Largest && f.EffectSE[t] >= 0 && f.EffectSE[t] <= ppca.Largest && f.BeforeSD >= 0 && f.BeforeSD <= ppca.Largest) {
-					return fmt.Errorf("feature %s: an effect with %v degrees of freedom and a standard error of %v, of values with a standard deviation of %v", f.Name, f.EffectDF, f.EffectSE[t], f.BeforeSD)
-				}
+			if len(f.Effects) != p {
+				return fmt.Errorf("feature %s: %d effects of %d covariates", f.Name, len(f.Effects), p)
 			}
 		}
 	}
@@ -115,35 +105,27 @@ func (m *Model) checkAdjusted(d int) error {
 
 // adjusted is data less what the covariates of each subject add; nil where the model is not
 // adjusted for any. It is an error if a subject lacks one: nothing is expected of such a
-// subject. far counts the subjects with a number far from those of the fit or of the others,
-// or like a code for a missing value. The rows are read once to find out.
-func (m *Model) adjusted(ctx context.Context, data dataset.Source) (less *options.Rows, far int, err error) {
+// subject. The rows are read once to find out.
+func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*options.Rows, error) {
 	if !m.Adjusts() {
-		return nil, 0, nil
+		return nil, nil
 	}
 	design, err := options.Bind(m.adjustedFor(), data.Schema().Subject)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	subjects, x := 0, make([]float64, design.Terms())
 	var lacking []string
-	var seen []float64
-	beyond := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		known, err := design.Read(row, x)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if subjects++; !known {
 			lacking = append(lacking, row.ID)
-			continue
-		}
-		seen = append(seen, x...)
-		if m.beyondFit(x) {
-			beyond++
 		}
 	}
 	if len(lacking) > 0 {
@@ -152,26 +134,10 @@ func (m *Model) adjusted(ctx context.Context, data dataset.Source) (less *option
 		if more := len(lacking) - shown; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		return nil, 0, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
+		return nil, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
 			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
 	}
-	return options.Remove(design, m.effects(), data), max(beyond, int(design.Far(seen))), nil
-}
-
-// farFromFit is how many times its standard deviation within sites a number is from the mean
-// of the fit where no subject of it is likely to be.
-const farFromFit = 20
-
-// beyondFit says whether a number among the covariates of a subject is that far.
-func (m *Model) beyondFit(x []float64) bool {
-	at := 0
-	for _, c := range m.Covariates {
-		if len(c.Levels) == 0 && math.Abs(x[at]-c.Mean[0]) > farFromFit*c.WithinSD[0] {
-			return true
-		}
-		at += len(c.Mean)
-	}
-	return false
+	return options.Remove(design, m.effects(), data), nil
 }
 
 // AdjustModel makes of a model of adjusted features one of features as they were measured,
@@ -207,54 +173,37 @@ type adjustedModel struct {
 	x, part, values []float64 // scratch
 }
 
-// less is a row less what its covariates add, which is left in part.
-func (m *adjustedModel) less(row *dataset.Row) (*dataset.Row, error) {
+// of says of a row, less what its covariates add, what the inner model does, and adds it to what is expected.
+func (m *adjustedModel) of(row *dataset.Row, dst *evaluate.Posterior, inner func(*dataset.Row) error) error {
 	known, err := m.design.Read(row, m.x)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !known {
 		copy(m.x, m.effects.Centre)
 	}
 	m.effects.Part(m.x, m.part)
-	return &dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part, m.values, nil)}, nil
-}
-
-// add adds the covariates' part to what is expected.
-func (m *adjustedModel) add(dst *evaluate.Posterior) {
+	if err := inner(&dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part, m.values, nil)}); err != nil {
+		return err
+	}
 	j := 0
-	for k := range dst.Mean {
-		for i := range dst.Mean[k] {
-			dst.Mean[k][i] += m.part[j]
+	for _, view := range dst.Mean {
+		for i := range view {
+			view[i] += m.part[j]
 			j++
 		}
 	}
+	return nil
 }
 
 // Infer implements [evaluate.Model].
 func (m *adjustedModel) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	less, err := m.less(row)
-	if err != nil {
-		return err
-	}
-	if err := m.inner.Infer(less, dst); err != nil {
-		return err
-	}
-	m.add(dst)
-	return nil
+	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Infer(less, dst) })
 }
 
 // Predict implements [evaluate.Predictive].
 func (m *adjustedModel) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
-	less, err := m.less(row)
-	if err != nil {
-		return err
-	}
-	if err := m.inner.Predict(less, dst, sd); err != nil {
-		return err
-	}
-	m.add(dst)
-	return nil
+	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Predict(less, dst, sd) })
 }
 
 // AdjustmentVerdicts say which covariates could not be adjusted for, whether some are no
@@ -303,51 +252,10 @@ func (m *Model) adjustedFact() []figure.Fact {
 	return []figure.Fact{{Name: "adjusted for", Value: options.AdjustedFor(m.adjustedFor())}}
 }
 
-// covariateTable has what covariates add to features, in the features' own units, with intervals of 90 %: standardised in
-// standard deviations of the feature, for one of a number or for a level.
-func (m *Model) covariateTable() figure.Table {
-	t := figure.Table{ID: "covariate-effects", Columns: []figure.Column{{Name: "covariate"}, {Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
-	for _, name := range []string{"effect", "low", "high", "standardised"} {
-		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
-	}
-	term := 0
-	for i, c := range m.Covariates {
-		for k, name := range options.Terms(m.adjustedFor()[i : i+1]) {
-			for _, v := range m.Views {
-				for _, f := range v.Features {
-					b := f.Effects[term]
-					if math.IsNaN(b) || f.BeforeSD == 0 {
-						continue
-					}
-					half, size := distuv.StudentsT{Sigma: 1, Nu: f.EffectDF}.Quantile(0.95)*f.EffectSE[term], b/f.BeforeSD
-					if len(c.Levels) == 0 {
-						size *= c.WithinSD[k]
-					}
-					t.Add(name, v.Name, f.Name, f.Unit, b, b-half, b+half, size)
-				}
-			}
-			term++
-		}
-	}
-	return t
-}
-
-// EffectsCSV is what every covariate adds to every feature as a table for other programs;
-// nil where the model is not adjusted for any.
-func (m *Model) EffectsCSV() ([]byte, error) {
-	if !m.Adjusts() {
-		return nil, nil
-	}
-	var b bytes.Buffer
-	t := m.covariateTable()
-	err := t.CSV(&b)
-	return b.Bytes(), err
-}
-
 // AdjustedSection says what the factors are adjusted for.
 func (m *Model) AdjustedSection() figure.Section {
 	names := options.AdjustedFor(m.adjustedFor())
-	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in. model/covariate-effects.csv has the effects.",
+	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in. model/model.json has the effects.",
 		names, figure.Plural(m.AdjustedSubjects, "subject"))
 	if m.LackingCovariates > 0 {
 		lead += fmt.Sprintf(" Of %d more one of these is not known, so they took no part.", m.LackingCovariates)
@@ -372,26 +280,5 @@ func (m *Model) AdjustedSection() figure.Section {
 			}
 		}
 	}
-	sec.Items = append(sec.Items, m.untoldEffects()...)
 	return sec
-}
-
-// untoldEffects says of how many features the effect of a covariate could not be told that
-// could be of others.
-func (m *Model) untoldEffects() (items []figure.Item) {
-	for t, name := range options.Terms(m.adjustedFor()) {
-		untold, all := 0, 0
-		for _, v := range m.Views {
-			for _, f := range v.Features {
-				if all++; math.IsNaN(f.Effects[t]) {
-					untold++
-				}
-			}
-		}
-		if 0 < untold && untold < all {
-			items = append(items, figure.Item{Note: &figure.Note{Title: fmt.Sprintf("%d of %d features could not be adjusted for %s", untold, all, name), Warning: true,
-				Text: "Among the subjects of one site who have these features it does not vary, or follows from the other covariates, or they are too few. Its effect on them was taken as 0."}})
-		}
-	}
-	return items
 }

@@ -3,7 +3,6 @@ package fitted
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -146,37 +145,21 @@ func TestColumnsThatTellNothingAreRefused(t *testing.T) {
 	}
 }
 
-// exported returns the files of an export by name.
-func exported(t testing.TB, m *Model, format string) map[string][]byte {
-	t.Helper()
-	files := map[string][]byte{}
-	for _, f := range factorstest.Must(m.Export(format))(t) {
-		files[f.Name] = f.Data
-	}
-	return files
-}
-
-// TestLoadingsAreRanked: each factor's, by the size of the unit-free loading.
+// The loadings of each factor are ranked by their size without a unit.
 func TestLoadingsAreRanked(t *testing.T) {
 	r := rand.New(rand.NewPCG(112, 1))
 	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5), r)
-	files := exported(t, m, exportCSV)
-	for _, name := range []string{"loadings.csv", "features.csv", "factors.csv", "views.csv", "sites.csv"} {
-		if len(files[name]) == 0 {
-			t.Errorf("%s is missing", name)
-		}
-	}
-	lines := factorstest.Must(csv.NewReader(bytes.NewReader(files["loadings.csv"])).ReadAll())(t)
-	if strings.Join(lines[0], ",") != "factor,rank,view,feature,unit,standardised,scaled,own" || len(lines) != 1+2*7 {
-		t.Fatalf("%d lines under %v", len(lines), lines[0])
-	}
+	table := m.loadingTable(7)
 	last := 0.0
-	for i, line := range lines[1:] {
-		size := math.Abs(cellNumber(t, line[5]))
-		if line[0] != fmt.Sprint(i/7+1) || line[1] != fmt.Sprint(i%7+1) || size > 1 || i%7 > 0 && size > last {
-			t.Errorf("line %v after %v", line, last)
+	for i, x := range table.Columns[5].Numbers {
+		if size := math.Abs(x); table.Columns[1].Numbers[i] != float64(i%7+1) || size > 1 || i%7 > 0 && size > last {
+			t.Errorf("line %d: %v after %v", i, x, last)
+		} else {
+			last = size
 		}
-		last = size
+	}
+	if table.Len() != 2*7 {
+		t.Errorf("%d lines", table.Len())
 	}
 }
 
@@ -210,9 +193,6 @@ var (
 	_ method.Summariser  = (*Model)(nil)
 	_ method.Transformer = (*Model)(nil)
 	_ method.Imputer     = (*Model)(nil)
-	_ method.Sampler     = (*Model)(nil)
-	_ method.Exporter    = (*Model)(nil)
-	_ method.Comparer    = (*Model)(nil)
 	_ method.Associater  = (*Model)(nil)
 )
 
@@ -229,75 +209,5 @@ func TestUnknownErrorsOfLoadingsAreEmptyCells(t *testing.T) {
 	data := string(factorstest.Must(m.LoadingsCSV())(t))
 	if !strings.Contains(data, "se_2") || strings.Contains(data, "NaN") || strings.Contains(data, "Inf") || !strings.Contains(data, ",\n") {
 		t.Errorf("loadings.csv is\n%s", data)
-	}
-}
-
-func drawnModel(t testing.TB) *Model {
-	r := rand.New(rand.NewPCG(91, 1))
-	return modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 2, 0.5), r)
-}
-
-func collect(t testing.TB, src dataset.Source, err error) *dataset.Table {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return factorstest.Must(dataset.Collect(context.Background(), src))(t)
-}
-
-// TestDrawsHaveTheMomentsOfTheModel: means and covariances of 20,000 subjects,
-// in scaled units, are within five standard errors, which fails for one of
-// 10⁵ seeds; the seed is fixed.
-func TestDrawsHaveTheMomentsOfTheModel(t *testing.T) {
-	m := drawnModel(t)
-	const n = 20000
-	src, err := m.Sample(n, 7, nil)
-	table := collect(t, src, err)
-	l, p, scale := factorstest.Must(m.Layout())(t), m.params(), m.scale()
-	d := l.Features()
-	columns := make([][]float64, d)
-	for i := range n {
-		row := table.Row(i)
-		for j := range columns {
-			k := l.ViewOf()[j]
-			lo, _ := l.View(k)
-			columns[j] = append(columns[j], (row.Views[k][j-lo]-scale.Shift[j])*scale.Factor[j])
-		}
-	}
-	c := factorstest.Covariance(l, p, l.AllFeatures())
-	for j := range d {
-		if z := (stat.Mean(columns[j], nil) - p.Mu[j]) / math.Sqrt(c[j*d+j]/n); math.Abs(z) > 5 {
-			t.Errorf("feature %d: mean is %v standard errors off", j, z)
-		}
-		for k := range d {
-			se := math.Sqrt((c[j*d+j]*c[k*d+k] + c[j*d+k]*c[j*d+k]) / n)
-			if z := (stat.Covariance(columns[j], columns[k], nil) - c[j*d+k]) / se; math.Abs(z) > 5 {
-				t.Errorf("features %d and %d: covariance is %v standard errors off", j, k, z)
-			}
-		}
-	}
-}
-
-func TestDrawsDependOnTheSeedAlone(t *testing.T) {
-	m := drawnModel(t)
-	draw := func(n int, seed uint64, views ...string) *dataset.Table {
-		src, err := m.Sample(n, seed, views)
-		return collect(t, src, err)
-	}
-	a, again, other, one := draw(12, 1), draw(12, 1), draw(12, 2), draw(12, 1, "view1")
-	if a.Len() != 12 || a.Row(0).ID != "drawn-01" || a.Row(11).ID != "drawn-12" {
-		t.Fatalf("%d subjects from %s on", a.Len(), a.Row(0).ID)
-	}
-	for i := range a.Len() {
-		x, y, z, v := a.Row(i), again.Row(i), other.Row(i), one.Row(i)
-		if factorstest.Worst(x.Views[0], y.Views[0]) != 0 || factorstest.Worst(x.Views[1], y.Views[1]) != 0 || factorstest.Worst(x.Views[0], z.Views[0]) == 0 {
-			t.Fatalf("subject %d: %v, %v, with another seed %v", i, x.Views, y.Views, z.Views)
-		}
-		if v.Views[0] != nil || factorstest.Worst(v.Views[1], x.Views[1]) != 0 {
-			t.Fatalf("subject %d with one view: %v, with both %v", i, v.Views, x.Views)
-		}
-		if x.Subject[0] != "model 0123456789ab" || a.Schema().Subject[0].Name != "drawn_from" {
-			t.Fatalf("subject columns %v", x.Subject)
-		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mathext"
@@ -46,34 +45,30 @@ type effect struct {
 	SE       float64 `json:"standard_error"`
 }
 
-// Associations tests factors against subject columns, subject by subject.
-type Associations struct {
-	q                    int
-	adjust               []*columnTest // what is adjusted for, in the order of the columns
-	tests                []*columnTest
-	complete, incomplete int // subjects with, and without, all that is adjusted for
+// columnTests test factors against subject columns.
+type columnTests struct {
+	q          int
+	adjust     []*columnTest // what is adjusted for, in the order of the columns
+	tests      []*columnTest
+	z          []float64 // q of each subject with all that is adjusted for
+	incomplete int       // subjects without
 }
 
 // columnTest is a column and, if it is tested, how.
 type columnTest struct {
 	*covariate
-	at         int // of the columns
-	regression *regression
-	fit        *fittedRegression // nil while there is none, and where there can be none
-
-	number float64 // of the subject that is added, as a number and as the place of its level
-	place  int
+	at  int               // of the columns
+	fit *fittedRegression // nil while there is none, and where there can be none
 }
 
-// NewAssociations prepares tests of q factors against the columns that are not adjusted for.
-func NewAssociations(schema []dataset.Column, categories, adjust []string, q int) *Associations {
-	a := &Associations{q: q}
+// newColumnTests prepares tests of q factors against the columns that are not adjusted for.
+func newColumnTests(schema []dataset.Column, categories, adjust []string, q int) *columnTests {
+	a := &columnTests{q: q}
 	for i, c := range schema {
 		t := &columnTest{covariate: newCovariate(c.Name, slices.Contains(categories, c.Name)), at: i}
 		if slices.Contains(adjust, c.Name) {
 			a.adjust = append(a.adjust, t)
 		} else {
-			t.regression = newRegression(q)
 			a.tests = append(a.tests, t)
 		}
 	}
@@ -82,33 +77,23 @@ func NewAssociations(schema []dataset.Column, categories, adjust []string, q int
 
 // Add takes in a subject's cells, one for each column, and the means of its factors, and
 // says whether the subject counts: it does if all that is adjusted for is known.
-func (a *Associations) Add(cells []string, z []float64) bool {
+func (a *columnTests) Add(cells []string, z []float64) bool {
 	if slices.ContainsFunc(a.adjust, func(t *columnTest) bool { return dataset.IsMissing(cells[t.at]) }) {
 		a.incomplete++
 		return false
 	}
-	a.complete++
-	for _, t := range a.adjust {
-		t.number, t.place = t.look(cells[t.at])
+	for _, t := range slices.Concat(a.adjust, a.tests) {
+		t.add(cells[t.at])
 	}
-	for _, t := range a.tests {
-		if dataset.IsMissing(cells[t.at]) {
-			continue
-		}
-		t.number, t.place = t.look(cells[t.at])
-		for i, c := range append(a.adjust[:len(a.adjust):len(a.adjust)], t) {
-			t.regression.put(i, asNumber, c.number)
-			if c.place >= 0 {
-				t.regression.put(i, c.place, 1)
-			}
-		}
-		t.regression.add(z)
-	}
+	a.z = append(a.z, z...)
 	return true
 }
 
+// complete counts the subjects with all that is adjusted for.
+func (a *columnTests) complete() int { return len(a.z) / a.q }
+
 // run fits a regression, or says why it cannot be.
-func (a *Associations) run(t *columnTest) *problem.Problem {
+func (a *columnTests) run(t *columnTest) *problem.Problem {
 	var before []*covariate
 	for _, c := range a.adjust {
 		if c.category && len(c.names) > dataset.MaxLevels {
@@ -119,7 +104,7 @@ func (a *Associations) run(t *columnTest) *problem.Problem {
 	if p := t.untestable(); p != nil {
 		return p
 	}
-	fit := t.regression.fit(before, t.covariate)
+	fit := fitTo(a.z, a.q, before, t.covariate)
 	if fit.df[0] == 0 {
 		return &problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()), Hint: "leave one of them out of --adjust"}
 	}
@@ -159,44 +144,7 @@ func (c *covariate) untestable() *problem.Problem {
 // fewCodes is how many different whole numbers look like the codes of a category.
 const fewCodes = 8
 
-// Shown shows the associations, as a table and as a picture, and says of the columns that
-// cannot be tested why. Both are empty where none can.
-func (a *Associations) Shown(notes *method.Notes) (t figure.Table, f figure.Figure, untested problem.List) {
-	list, untested := a.results(notes)
-	return associationTable(list), a.picture(list), untested
-}
-
-// clearP is the adjusted p below which an association is shown as one.
-const clearP = 0.05
-
-// picture shows how much of each factor's variance each column goes with.
-func (a *Associations) picture(list []tested) figure.Figure {
-	h := figure.Heatmap{Legend: "share of the factor's variance", Format: figure.Percent, Columns: numbered(a.q), Facets: []figure.Facet{{Title: "Factor"}}}
-	for _, x := range list {
-		if x.Factor == 1 {
-			h.Rows, h.Facets[0].Values = append(h.Rows, x.Column), append(h.Facets[0].Values, nil)
-		}
-		share := x.R2
-		if x.Adjusted >= clearP {
-			share = math.NaN()
-		}
-		row := &h.Facets[0].Values[len(h.Rows)-1]
-		*row = append(*row, share)
-	}
-	return figure.Figure{ID: "association-map", Title: "Which factors go with what is known of the subjects", Chart: h,
-		Caption: "The share of a factor's variance that goes with a column: r² for numbers and η² for categories. Hatched: chance alone would often do as much (an adjusted p of 5 % or more).",
-		Alt:     "Table of the share of each factor's variance that goes with each column of the subjects table."}
-}
-
-// numbered names n factors by their numbers.
-func numbered(n int) (names []string) {
-	for a := range n {
-		names = append(names, strconv.Itoa(a+1))
-	}
-	return names
-}
-
-func (a *Associations) results(notes *method.Notes) (list []tested, untested problem.List) {
+func (a *columnTests) results(notes *method.Notes) (list []tested, untested problem.List) {
 	if a.incomplete > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without a value in %v, which is adjusted for, were left out", a.incomplete, a.adjusted())})
 	}
@@ -205,7 +153,7 @@ func (a *Associations) results(notes *method.Notes) (list []tested, untested pro
 			untested.Add(*p)
 			continue
 		}
-		if missing := a.complete - t.n; missing > 0 {
+		if missing := a.complete() - t.n; missing > 0 {
 			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("is not known of %s, left out of its tests", figure.Plural(missing, "subject"))})
 		}
 		if !t.category && !t.fraction && len(t.names) <= fewCodes {
@@ -226,7 +174,7 @@ func (a *Associations) results(notes *method.Notes) (list []tested, untested pro
 }
 
 // adjusted names what is adjusted for, sorted.
-func (a *Associations) adjusted() []string {
+func (a *columnTests) adjusted() []string {
 	names := []string{}
 	for _, c := range a.adjust {
 		names = append(names, c.name)
@@ -311,8 +259,9 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // Subjects without the column, without one that is adjusted for or without any value are
 // left out. A posterior mean is drawn towards 0 the more, the less was observed of the
 // subject: estimates are those of the factor itself times about the reliability that is
-// stated. Subjects of a site of the fit are scored about that site's means, where sites have means
-// of their own: otherwise scores would depend on which views a subject lacks.
+// stated. Of each subject the factors' means are kept, with a number and a level of each column. Subjects of a
+// site of the fit are scored about that site's means, where sites have means of their own: otherwise scores would
+// depend on which views a subject lacks.
 //
 // With opts.Share it returns what may be combined with other sites' tables. Under
 // differential privacy there is no such table, and groups under [association.Minimum]
@@ -331,7 +280,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 			Hint: "name the site of the fit that they are of"})
 	}
 	q, empty := len(m.Factors), 0
-	tests := NewAssociations(data.Schema().Subject, opts.Categories, opts.Adjust, q)
+	tests := newColumnTests(data.Schema().Subject, opts.Categories, opts.Adjust, q)
 	if len(opts.Tested) > 0 { // the data may have others that the model needs
 		tests.tests = slices.DeleteFunc(tests.tests, func(t *columnTest) bool { return !slices.Contains(opts.Tested, t.name) })
 	}
@@ -354,7 +303,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 		return nil, nil, err
 	}
 	for a := range reliability {
-		reliability[a] /= float64(tests.complete)
+		reliability[a] /= float64(tests.complete())
 	}
 	if empty > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without any value of the model's views were left out", empty)})

@@ -3,11 +3,8 @@ package fitted
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"parley/method"
 	"parley/methods/factors/ppca"
-	"parley/problem"
 )
 
 // Biases are how far predictions of views miss on average at single sites: mean squares, each in
@@ -45,33 +42,6 @@ func (b *Biases) of(view, site string, newSite bool) float64 {
 		return 0
 	}
 	return sum / subjects
-}
-
-// unseen says of which views nothing shows the means, among some, or all if none is wanted: of those
-// that a site lacks, or any site if none is named, or of all at a new one.
-func (b *Biases) unseen(site string, newSite bool, wanted []string) (notes method.Notes) {
-	if b == nil {
-		return nil
-	}
-	p := problem.Problem{Where: "--new-site", What: "nothing is known of the means of the new site: the intervals allow for as much as sites of the fit differ"}
-	if !newSite {
-		var views []string
-		for _, s := range b.Sites {
-			if site == "" || site == s.Name {
-				views = append(views, s.Lacks...)
-			}
-		}
-		views = slices.DeleteFunc(views, func(name string) bool { return len(wanted) > 0 && !slices.Contains(wanted, name) })
-		if len(views) == 0 {
-			return nil
-		}
-		slices.Sort(views)
-		p.Where = "views " + strings.Join(slices.Compact(views), ", ")
-		p.What = "a site that lacks a view does not show its mean there: the intervals allow for what the site's other views show"
-	}
-	p.Hint = "where the means of one view alone may differ, take its intervals for too narrow"
-	notes.Add(p)
-	return notes
 }
 
 // check says what is wrong with biases that came from elsewhere; names has an entry for each view.

@@ -66,9 +66,6 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	warnings := m.verdictNotes(func(v *Verdict) bool {
 		return slices.ContainsFunc(v.Views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
 	})
-	if written > 0 {
-		notes = append(notes, m.Biases.unseen(opts.Site, opts.NewSite, opts.Views)...)
-	}
 	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
 }
 
@@ -209,35 +206,24 @@ func Simulate(set options.Setup, c method.Simulation) (*method.Simulated, error)
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	population, err := imagine(p, set.Rank(), c)
-	if err != nil {
-		return nil, err
-	}
+	population := imagine(p, set.Rank(), c)
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }
-	s := &method.Simulated{Sites: map[string]dataset.Source{}}
+	all := set.Layout.ViewsOf(set.Layout.AllFeatures())
+	s := &method.Simulated{Sites: map[string]dataset.Source{}, Held: &drawn{population, c.Held, seed("held out"), all}}
 	for _, site := range p.Sites {
-		var views []string // all, if none is named
+		views := all
 		if set.Options.Mechanism != "" {
-			for _, k := range set.Options.Patterns.Views(p, site) {
-				views = append(views, p.Views[k].Name)
-			}
+			views = set.Options.Patterns.Views(p, site)
 		}
-		if s.Sites[site], err = population.Sample(c.Subjects, seed(site), views); err != nil {
-			return nil, err
-		}
+		s.Sites[site] = &drawn{population, c.Subjects, seed(site), views}
 	}
-	s.Held, err = population.Sample(c.Held, seed("held out"), nil)
-	return s, err
+	return s, nil
 }
 
 // imagine draws a population.
-func imagine(p *study.Plan, latent int, c method.Simulation) (*Model, error) {
-	digest, err := p.Digest()
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
+func imagine(p *study.Plan, latent int, c method.Simulation) *Model {
+	m := &Model{Factors: make([]float64, latent)}
 	r := options.Draws(c.Seed, "simulated", 0)
 	for _, v := range p.Views {
 		view := ModelView{Name: v.Name}
@@ -260,86 +246,47 @@ func imagine(p *study.Plan, latent int, c method.Simulation) (*Model, error) {
 		}
 		m.Views = append(m.Views, view)
 	}
-	return m, nil
+	return m
 }
 
-// drawnBy is the subject column that tells drawn subjects from real ones
-// wherever their data go.
-const drawnBy = "drawn_from"
-
-// Sample implements [method.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
-// the features' own units; with the variance between sites, where these have means of their
-// own, each subject being of another site. A model of adjusted features draws nobody. Which views are asked for does not change what is
-// drawn of the others. The subject column drawn_from names the model.
-func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, error) {
-	if n < 1 {
-		return nil, problem.Problem{Where: "n", What: fmt.Sprintf("%d subjects cannot be drawn", n), Hint: "a whole number from 1"}
-	}
-	wanted, err := m.wanted(views)
-	if err != nil {
-		return nil, err
-	}
-	if m.Scaling == options.ScaleSiteRange {
-		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and drawn subjects have none", m.Scaling),
-			Hint: "fit it with another scaling"}
-	}
-	if m.Adjusts() {
-		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("is adjusted for %s: it says what to expect of a subject of whom these are known, and drawn subjects have none", options.AdjustedFor(m.adjustedFor())),
-			Hint: "draw from a model that was fitted without adjust"}
-	}
-	s := &drawn{model: m, n: n, seed: seed, schema: m.Schema(), wanted: wanted}
-	s.schema.Subject = []dataset.Column{{Name: drawnBy, Kind: dataset.Label}}
-	return s, nil
-}
-
-// drawn is a data set that is drawn anew, and alike, whenever it is read.
+// drawn is n subjects from N(μ, W Wᵀ + Ψ), in the features' own units, with some views, which are drawn anew, and alike,
+// whenever they are read. Which views these are does not change what is drawn of the others.
 type drawn struct {
-	model  *Model
-	n      int
-	seed   uint64
-	schema dataset.Schema
-	wanted []bool
+	model *Model
+	n     int
+	seed  uint64
+	views []int
 }
 
 // Schema implements [dataset.Source].
-func (s *drawn) Schema() dataset.Schema { return s.schema }
+func (s *drawn) Schema() dataset.Schema { return s.model.Schema() }
 
 // Rows implements [dataset.Source].
 func (s *drawn) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
 		r := rand.New(rand.NewPCG(s.seed, 0x70617269)) // its own stream of the seed
-		q := len(s.model.Factors)
-		x := make([]float64, q)
-		row := &dataset.Row{Views: make([][]float64, len(s.schema.Views)), Subject: []string{fmt.Sprintf("model %.12s", s.model.Plan)}}
-		values := make([][]float64, len(row.Views))
-		for k, v := range s.schema.Views {
-			values[k] = make([]float64, len(v.Columns))
-		}
+		x := make([]float64, len(s.model.Factors))
 		digits := len(fmt.Sprint(s.n))
 		for i := range s.n {
 			if i%1024 == 0 && ctx.Err() != nil {
 				yield(nil, ctx.Err())
 				return
 			}
-			row.ID = fmt.Sprintf("drawn-%0*d", digits, i+1)
+			row := &dataset.Row{ID: fmt.Sprintf("drawn-%0*d", digits, i+1), Views: make([][]float64, len(s.model.Views))}
 			for a := range x {
 				x[a] = r.NormFloat64()
 			}
-			j := 0
 			for k, v := range s.model.Views {
-				row.Views[k] = nil
+				values := make([]float64, len(v.Features))
 				for c, f := range v.Features {
-					z := f.Mean + math.Sqrt(f.Noise+f.SiteVariance)*r.NormFloat64()
+					z := f.Mean + math.Sqrt(f.Noise)*r.NormFloat64()
 					for a, w := range f.Loadings {
 						z += w * x[a]
 					}
-					values[k][c] = z/f.Factor + f.Shift
-					if f.Noise == 0 { // not described
-						values[k][c] = math.NaN()
-					} else if s.wanted[j] {
-						row.Views[k] = values[k]
-					}
-					j++
+					values[c] = z/f.Factor + f.Shift
+				}
+				if slices.Contains(s.views, k) {
+					row.Views[k] = values
 				}
 			}
 			if !yield(row, nil) {

@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -185,35 +184,23 @@ func (m *Model) siteMeans() (list []siteMean) {
 	return list
 }
 
-// siteMeanTable has the means in the features' own units, with intervals of 90 %.
-func (m *Model) siteMeanTable(list []siteMean) figure.Table {
-	t := figure.Table{ID: "means-of-sites-in-units", Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
+// siteMeansCSV has the means in the features' own units, with intervals of 90 %, as a table for other programs.
+func (m *Model) siteMeansCSV() ([]byte, error) {
+	t := figure.Table{Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "feature"}, {Name: "unit"}}}
 	for _, name := range []string{"mean", "low", "high", "all sites", "sd within sites", "sd between sites"} {
 		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
 	}
-	for _, x := range list {
+	for _, x := range m.siteMeans() {
 		f := x.feature
 		all := m.inUnits(f, f.Mean, 1) + f.Shift
 		mean, half := all+m.inUnits(f, x.offset, 1), z90*m.inUnits(f, x.sd, 1)
 		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1), m.inUnits(f, math.Sqrt(f.SiteVariance), 1))
 	}
-	return t
+	return asCSV(t)
 }
 
 // z90 is the normal quantile of intervals of 90 %.
 const z90 = 1.6448536269514722
-
-// SiteMeansCSV is every feature's mean at every site as a table for other programs; nil
-// where sites have no means of their own.
-func (m *Model) SiteMeansCSV() ([]byte, error) {
-	if !m.Separate() {
-		return nil, nil
-	}
-	var b bytes.Buffer
-	t := m.siteMeanTable(m.siteMeans())
-	err := t.CSV(&b)
-	return b.Bytes(), err
-}
 
 // shownMeans is how many of the sites' means the report shows.
 const shownMeans = 20
@@ -230,12 +217,6 @@ func (m *Model) SiteMeansSection() figure.Section {
 		b.Labels, b.Groups = append(b.Labels, x.feature.Name), append(b.Groups, x.site)
 		b.Values, b.Low, b.High = append(b.Values, d), append(b.Low, d-half), append(b.High, d+half)
 	}
-	t := m.siteMeanTable(list)
-	t.Title = "The same in the features' own units"
-	t.Caption = "Each mean with its interval of 90 %; the mean of all sites, every site counting by what its subjects tell; and the standard deviations of the feature between subjects of one site and of its mean between sites. model/site-means.csv has all."
-	if !slices.ContainsFunc(t.Columns[3].Text, func(unit string) bool { return unit != "" }) {
-		t.Columns = slices.Delete(t.Columns, 3, 4)
-	}
 	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the factors alone. So the model"
 	if m.Options != nil && m.Options.SiteMeans == options.MeansSeparate {
 		why = "By the plan, the model"
@@ -244,7 +225,7 @@ func (m *Model) SiteMeansSection() figure.Section {
 	return figure.Section{ID: "means-of-sites", Title: "How the sites' means differ", Lead: lead,
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "means-of-sites", Title: fmt.Sprintf("The %d means of sites that are furthest from the others", len(list)), Chart: b,
-			Caption: "Marks are the differences of a site's mean from that of all sites, whiskers the intervals of 90 %, drawn towards 0 where few subjects tell. Coloured by site.",
+			Caption: "Marks are the differences of a site's mean from that of all sites, whiskers the intervals of 90 %, drawn towards 0 where few subjects tell. Coloured by site. model/site-means.csv has all, in the features' own units.",
 			Alt:     "Forest plot of the largest differences of sites' means.",
-		}}, {Table: &t}}}
+		}}}}
 }

@@ -87,7 +87,6 @@ type Kind string
 const (
 	OnLinks       Kind = "views that nobody connects, and subjects who do not count"
 	OnScale       Kind = "values far apart"
-	OnRanges      Kind = "ranges"
 	OnSites       Kind = "sites that differ"
 	OnPrediction  Kind = "views that are not predicted"
 	OnIntervals   Kind = "intervals"
@@ -241,12 +240,8 @@ type ModelFeature struct {
 	Doubt float64 `json:"privacy_noise_variance,omitempty"`
 	// Effects are what the model's covariates add, in the feature's own unit: for one more of
 	// a number, or for a level instead of the first. An effect that is null could not be told,
-	// and was taken as 0. EffectDF are the degrees of freedom of their standard errors, and
-	// BeforeSD is the standard deviation within sites before the adjustment.
+	// and was taken as 0.
 	Effects  figure.Numbers `json:"covariate_effects,omitempty"`
-	EffectSE figure.Numbers `json:"covariate_effect_standard_errors,omitempty"`
-	EffectDF float64        `json:"covariate_effect_degrees_of_freedom,omitempty"`
-	BeforeSD float64        `json:"sd_within_sites_before_adjustment,omitempty"`
 	Loadings []float64      `json:"loadings"`
 	// Standard errors of the loadings, and of the standardised ones, on the fit's own axes; left out where nobody was
 	// left out of the fit. 0 where nothing is known.
@@ -325,19 +320,12 @@ func (m *Model) Files() ([]method.File, error) {
 		return nil, err
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
-	means, err := m.SiteMeansCSV()
-	if err != nil {
-		return nil, err
-	}
-	if len(means) > 0 {
+	if m.Separate() {
+		means, err := m.siteMeansCSV()
+		if err != nil {
+			return nil, err
+		}
 		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
-	}
-	effects, err := m.EffectsCSV()
-	if err != nil {
-		return nil, err
-	}
-	if len(effects) > 0 {
-		files = append(files, method.File{Name: "model/covariate-effects.csv", Data: effects})
 	}
 	return files, nil
 }

@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -107,19 +106,10 @@ func (m *Model) BetweenSection() figure.Section {
 
 // Strongest names the n features with the largest standardised loadings on factor a, from 0.
 func (m *Model) Strongest(a, n int) (names []string) {
-	var all []*ModelFeature
-	for k := range m.Views {
-		for i := range m.Views[k].Features {
-			if f := &m.Views[k].Features[i]; math.Abs(f.standardised(a)) > 0 {
-				all = append(all, f)
-			}
+	for _, f := range m.ranked(a, n) {
+		if f.standardised(a) != 0 {
+			names = append(names, f.Name)
 		}
-	}
-	slices.SortStableFunc(all, func(x, y *ModelFeature) int {
-		return cmp.Compare(math.Abs(y.standardised(a)), math.Abs(x.standardised(a)))
-	})
-	for _, f := range all[:min(n, len(all))] {
-		names = append(names, f.Name)
 	}
 	return names
 }

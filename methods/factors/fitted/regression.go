@@ -20,10 +20,21 @@ type covariate struct {
 	level    map[string]int // of at most MaxLevels+1 values, numbered as they come
 	names    []string
 	counts   []int
+	numbers  []float64 // of each subject who counts, less the first; NaN where the cell is missing
+	levels   []int     // and the number of its level; −1 where there are too many, or the cell is missing
 }
 
 func newCovariate(name string, category bool) *covariate {
 	return &covariate{name: name, category: category, level: map[string]int{}}
+}
+
+// add takes in the cell of a subject who counts.
+func (c *covariate) add(cell string) {
+	x, level := math.NaN(), -1
+	if !dataset.IsMissing(cell) {
+		x, level = c.look(cell)
+	}
+	c.numbers, c.levels = append(c.numbers, x), append(c.levels, level)
 }
 
 // look takes in a known cell and returns its number, and the number of its level, −1 if
@@ -67,57 +78,6 @@ func (c *covariate) order() []int {
 	return list
 }
 
-// regression is ordinary least squares of the factors on an intercept, the columns that
-// are adjusted for, and one that is tested, from sums over subjects. A subject's terms
-// are 1, the factors, and of each column the number and an indicator of the level; which
-// of them the fit has is decided when all are read.
-type regression struct {
-	q, n  int
-	terms map[term]int // places in sums; the intercept has 0, and the factors follow
-	sums  []float64    // products of terms: the lower triangle by rows
-	at    []int        // scratch: the terms of a subject that are not 0
-	x     []float64
-}
-
-// term is a column, numbered with the tested one last, as a number or as one of its levels.
-type term struct{ column, level int }
-
-// asNumber is the level of a term that is the column's number.
-const asNumber = -1
-
-func newRegression(q int) *regression {
-	return &regression{q: q, terms: map[term]int{}, sums: make([]float64, (q+1)*(q+2)/2)}
-}
-
-// put sets a term of the subject that is added next.
-func (r *regression) put(column, level int, x float64) {
-	t := term{column, level}
-	i, ok := r.terms[t]
-	if !ok {
-		i = 1 + r.q + len(r.terms)
-		r.terms[t] = i
-		r.sums = append(r.sums, make([]float64, i+1)...)
-	}
-	r.at, r.x = append(r.at, i), append(r.x, x)
-}
-
-// add takes in a subject with the terms that were set.
-func (r *regression) add(z []float64) {
-	r.n++
-	r.at, r.x = append(r.at, 0), append(r.x, 1)
-	for a, x := range z {
-		r.at, r.x = append(r.at, 1+a), append(r.x, x)
-	}
-	for i, a := range r.at {
-		for k, b := range r.at {
-			if b <= a {
-				r.sums[a*(a+1)/2+b] += r.x[i] * r.x[k]
-			}
-		}
-	}
-	r.at, r.x = r.at[:0], r.x[:0]
-}
-
 // aliased is the share of a term's sum of squares about its mean that must be left when
 // the terms before it are accounted for; a term with less says nothing new.
 const aliased = 1e-9
@@ -131,38 +91,46 @@ type fittedRegression struct {
 	full          bool        // no term of the tested column was left out
 }
 
-// chosen lists the places of a column's terms in the fit: its number, or its levels but
-// the reference. A level that no subject of this regression has is not among them.
-func (r *regression) chosen(column int, c *covariate) (list []int) {
-	if !c.category {
-		return []int{r.terms[term{column, asNumber}]}
-	}
-	for _, level := range c.order()[1:] {
-		if i, ok := r.terms[term{column, level}]; ok {
-			list = append(list, i)
+// fitTo is ordinary least squares of q factors z, of one subject after the other, on an intercept, the columns before and
+// the last, over the subjects of whom that is known: of each column its number, or an indicator of each level but the
+// reference. It sweeps one term after the other into the sums of products (Goodnight 1979), the last column's at the end.
+func fitTo(z []float64, q int, before []*covariate, last *covariate) *fittedRegression {
+	columns, p, first, n := append(slices.Clone(before), last), 1, 0, 0
+	places := make([][]int, len(columns)) // of the term of each level, 0 for none, or of the column's number
+	for i, c := range columns {
+		if first = p; !c.category {
+			places[i] = []int{p}
+			p++
+			continue
+		}
+		places[i] = make([]int, len(c.names))
+		for _, level := range c.order()[1:] {
+			places[i][level] = p
+			p++
 		}
 	}
-	return list
-}
-
-// fit sweeps one term after the other into the regression (Goodnight 1979): first those
-// of the columns before, then those of the tested one.
-func (r *regression) fit(before []*covariate, last *covariate) *fittedRegression {
-	terms := []int{0}
-	for i, c := range before {
-		terms = append(terms, r.chosen(i, c)...)
-	}
-	first := len(terms)
-	terms = append(terms, r.chosen(len(before), last)...)
-	p := len(terms)
-	for a := range r.q {
-		terms = append(terms, 1+a)
-	}
-	d, out := len(terms), &fittedRegression{full: true}
-	sums := make([]float64, d*d)
-	for i, a := range terms {
-		for k, b := range terms {
-			sums[i*d+k] = r.sums[max(a, b)*(max(a, b)+1)/2+min(a, b)]
+	d, out := p+q, &fittedRegression{full: true}
+	sums, at, x := make([]float64, d*d), []int{}, []float64{}
+	for s, known := range last.numbers {
+		if math.IsNaN(known) {
+			continue
+		}
+		n++
+		at, x = append(at[:0], 0), append(x[:0], 1) // the terms that are not 0
+		for i, c := range columns {
+			if !c.category {
+				at, x = append(at, places[i][0]), append(x, c.numbers[s])
+			} else if place := places[i][c.levels[s]]; place > 0 {
+				at, x = append(at, place), append(x, 1)
+			}
+		}
+		for a, y := range z[s*q:][:q] {
+			at, x = append(at, p+a), append(x, y)
+		}
+		for i, a := range at {
+			for k, b := range at {
+				sums[a*d+b] += x[i] * x[k]
+			}
 		}
 	}
 	rest := func() (list []float64) {
@@ -190,11 +158,11 @@ func (r *regression) fit(before []*covariate, last *covariate) *fittedRegression
 			out.full = false
 		}
 	}
-	out.after, out.df[1] = rest(), r.n-rank
+	out.after, out.df[1] = rest(), n-rank
 	for i := first; i < p && out.full; i++ {
 		out.inverse = append(out.inverse, slices.Clone(sums[i*d+first:i*d+p]))
 	}
-	for a := range r.q {
+	for a := range q {
 		var b []float64
 		for i := first; i < p && out.full; i++ {
 			b = append(b, sums[i*d+p+a])

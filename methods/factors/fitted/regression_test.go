@@ -177,7 +177,7 @@ func TestSitesThatDifferMakeNoAssociations(t *testing.T) {
 	r := rand.New(rand.NewPCG(404, 1))
 	below := func(adjust ...string) (count int) {
 		for range 200 {
-			tests := NewAssociations([]dataset.Column{{Name: "site"}, {Name: "age"}}, nil, adjust, 1)
+			tests := newColumnTests([]dataset.Column{{Name: "site"}, {Name: "age"}}, nil, adjust, 1)
 			var cells [][]string
 			var z []float64
 			for i := range 60 {

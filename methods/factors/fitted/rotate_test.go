@@ -150,25 +150,11 @@ func TestRotationsStartFromTheFit(t *testing.T) {
 	if bytesOf(t, rotated(t, varimax, rotateNone)) != bytesOf(t, m) {
 		t.Error("none is not the model of the fit")
 	}
-	for _, x := range compared(t, varimax, rotated(t, m, rotateVarimax)).Matches {
-		if x.A != x.B || x.Correlation < 1-1e-12 || !x.Comparable {
-			t.Errorf("a rotated model compared with itself: %+v", x)
-		}
-	}
-	mixed := factorstest.Must(varimax.Compare(m))(t)
-	if !strings.Contains(mixed.Notes.Error(), "rotated by varimax and those of B by none") {
-		t.Errorf("notes %v", mixed.Notes)
-	}
-	for i, x := range compared(t, varimax, m).Angles {
-		if x > 1e-5 {
-			t.Errorf("principal angle %d is %v°", i, x)
-		}
-	}
 }
 
 func TestRotationsThatCannotBeAreRefused(t *testing.T) {
 	m, _, _ := rotationModel(t)
-	for to, want := range map[string]string{"varimx": "did you mean varimax", "promax": "parley model export"} {
+	for to, want := range map[string]string{"varimx": "did you mean varimax", "promax": "in R promax of"} {
 		if _, _, err := m.Rotate(to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", to, err)
 		}

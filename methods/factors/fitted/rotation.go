@@ -93,7 +93,7 @@ func (m *Model) Rotate(to string) ([]method.File, *method.Account, error) {
 	names := []string{rotateVarimax, rotateNone}
 	switch {
 	case to == "promax":
-		return nil, nil, problem.Problem{Where: "rotation " + to, What: "lets factors correlate, and is no longer offered", Hint: "varimax; or promax of the loadings that parley model export writes, in R"}
+		return nil, nil, problem.Problem{Where: "rotation " + to, What: "lets factors correlate, and is no longer offered", Hint: "varimax; or in R promax of the loadings in model/loadings.csv"}
 	case !slices.Contains(names, to):
 		return nil, nil, problem.Problem{Where: "rotation " + to, What: "is not known", Hint: problem.DidYouMean(to, names, "one of "+strings.Join(names, ", "))}
 	}
@@ -178,4 +178,16 @@ func (m *Model) shown() *Model {
 		s.LatentCov = slices.Collect(slices.Chunk(m.Rotation.covariance(slices.Concat(s.LatentCov...)), q))
 	}
 	return &out
+}
+
+// eachDescribed names the features that the model describes, with their views.
+func (m *Model) eachDescribed(do func(name string, f *ModelFeature)) {
+	for k := range m.Views {
+		v := &m.Views[k]
+		for i := range v.Features {
+			if f := &v.Features[i]; f.Noise != 0 {
+				do(v.Name+"/"+f.Name, f)
+			}
+		}
+	}
 }

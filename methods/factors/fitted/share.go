@@ -71,12 +71,12 @@ func (m *Model) ReleaseAssociations(p *association.Protocol, site string) (*asso
 
 // share makes of a site's tests what may be combined with others'. It refuses groups so
 // small that an estimate tells of single subjects.
-func (m *Model) share(a *Associations, list []tested, reliability []float64) (*association.Table, error) {
+func (m *Model) share(a *columnTests, list []tested, reliability []float64) (*association.Table, error) {
 	t, err := m.emptyTable()
 	if err != nil {
 		return nil, err
 	}
-	t.Adjusted, t.Subjects, t.Reliability = a.adjusted(), a.complete, reliability
+	t.Adjusted, t.Subjects, t.Reliability = a.adjusted(), a.complete(), reliability
 	var wrong problem.List
 	for _, test := range a.tests {
 		if p := test.tooSmall(); p != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,28 +27,15 @@ func LoadModel(data []byte) (*Model, error) {
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
 	}
-	if err := m.readPublished(data); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
+	var made struct{ Options struct{ Variant string } }
+	if err := json.Unmarshal(data, &made); err != nil || made.Options.Variant == "published" {
+		return nil, errors.Join(err, problem.Problem{Where: "model " + m.Study, What: "was made before fed-mv-ppca was a method of its own",
+			Hint: "run its study again with name: fed-mv-ppca"})
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
 	}
 	return m, nil
-}
-
-// readPublished takes a model for one of fed-mv-ppca that was written before that was a method
-// of its own.
-func (m *Model) readPublished(data []byte) error {
-	var before struct{ Options json.RawMessage }
-	var said struct{ Variant, Mechanism string }
-	if err := json.Unmarshal(data, &before); err != nil || before.Options == nil {
-		return err
-	}
-	if err := json.Unmarshal(before.Options, &said); err != nil || said.Variant != "published" {
-		return err
-	}
-	m.Options, m.Published = nil, &Published{Method: "fed-mv-ppca", TypicalSite: true, Private: said.Mechanism != "", Options: before.Options}
-	return nil
 }
 
 // check says what is wrong with a model that came from elsewhere.
@@ -190,7 +178,6 @@ type reader struct {
 	part      []float64 // what covariates add to each feature of the subject; nil where there are none
 
 	subjects, strange int // read, and of them far from what the model expects
-	far               int // with a covariate far from others
 }
 
 // use prepares the model for new subjects of a population.
@@ -291,12 +278,12 @@ func (m *Model) sitesWith(view string) (n int) {
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
-	less, far, err := r.model.adjusted(ctx, data)
+	less, err := r.model.adjusted(ctx, data)
 	if err != nil {
 		return 0, err
 	}
 	if less != nil {
-		data, r.part, r.far = less, less.Part, far
+		data, r.part = less, less.Part
 	}
 	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
@@ -335,10 +322,6 @@ func strange(distance float64, values int) bool {
 // notes are what readers are told once all subjects have been read.
 func (r *reader) notes() method.Notes {
 	notes := r.units.notes()
-	if r.far > 0 {
-		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s a covariate far from the others or from those of the fit, or like a code for a missing value", has(r.far)),
-			Hint: "what the model says of them is wrong if the value is: codes such as 999 or -9 have to be empty cells"})
-	}
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
 			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})

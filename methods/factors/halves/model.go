@@ -222,11 +222,7 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	}
 	result, err := report.Subjects(ctx, predictor, share.Offset != nil, scale, adjusted)
 	if err == nil {
-		report.AddNoise(h.Setup, result, share.Noise)
 		err = h.addUncounted(ctx, result, data)
-	}
-	if err == nil && share.Scale.Effects != nil {
-		err = report.AddAdjusted(ctx, h.Setup, result, described, adjusted)
 	}
 	if err == nil && h.outliers != nil {
 		report.AddOutliers(h.Setup, result, h.outliers.Found)

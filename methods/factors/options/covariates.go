@@ -128,7 +128,14 @@ func Remove(design *Design, effects *Effects, data dataset.Source) *Rows {
 func (r *Rows) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
 		var out dataset.Row
-		x, values := make([]float64, len(r.effects.Centre)), make([]float64, len(r.Part))
+		x, values, d := make([]float64, len(r.effects.Centre)), make([]float64, len(r.Part)), 0
+		for _, n := range r.dims() {
+			d += n
+		}
+		if d != len(r.Part) {
+			yield(nil, fmt.Errorf("effects of covariates on %d features, where there are %d", len(r.Part), d))
+			return
+		}
 		for row, err := range r.Source.Rows(ctx) {
 			known := false
 			if err == nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
 	"parley/dataset"
@@ -89,43 +88,6 @@ func sumsOf(t interface{ Fatal(...any) }, set options.Setup, data dataset.Source
 		t.Fatal(err)
 	}
 	return s
-}
-
-// Intervals of 90 % hold 90 % of the effects, of 500 studies with 9 each at three sites of few
-// subjects. Features of a study are independent, so the share's standard deviation is at most
-// .008, and a right program with another seed misses the band in fewer than 1 of 1000 runs.
-func TestIntervalsOfEffectsHold(t *testing.T) {
-	set, r := setUp(t), rand.New(rand.NewPCG(1, 2))
-	held, all := 0, 0
-	for range 500 {
-		var sums []*options.Sums
-		for range 3 {
-			s := sumsOf(t, set, table(t, set, site(r, set, 6)))
-			if err := s.Check(3, 3); err != nil {
-				t.Fatal(err)
-			}
-			sums = append(sums, s)
-		}
-		e, err := options.Solve(set, sums)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for j := range truth {
-			if e.DF[j] < 1 {
-				continue
-			}
-			half := distuv.StudentsT{Sigma: 1, Nu: e.DF[j]}.Quantile(0.95)
-			for k, b := range truth[j] {
-				if all++; math.Abs(e.Effects.Slopes.Data[j*3+k]-b) < half*e.SE.Data[j*3+k] {
-					held++
-				}
-			}
-		}
-	}
-	share := float64(held) / float64(all)
-	if t.Logf("%.3f of %d", share, all); share < 0.87 || share > 0.93 || all < 4000 {
-		t.Errorf("intervals of 90 %% hold %.3f of %d effects", share, all)
-	}
 }
 
 // What is added to a feature in proportion to a covariate, and at a site to all its subjects,
@@ -235,8 +197,8 @@ func TestWhatCannotBeTold(t *testing.T) {
 		}
 		for k, want := range c.told {
 			for j := range 3 {
-				if e.Told(j, k) != want || want == (e.Effects.Slopes.Data[j*3+k] == 0) {
-					t.Errorf("%s: term %d of feature %d is told: %t, slope %v", name, k, j, e.Told(j, k), e.Effects.Slopes.Data[j*3+k])
+				if b := e.Effects.Slopes.Data[j*3+k]; (b != 0) != want {
+					t.Errorf("%s: term %d of feature %d has the slope %v", name, k, j, b)
 				}
 			}
 		}

@@ -86,7 +86,6 @@ type Options struct {
 	Rounds  int     `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (60)
 
 	SiteMeans string `json:"site_means,omitempty"` // one of the Means constants
-	Minimum   int    `json:"minimum,omitempty"`    // subjects that a site needs to say anything, and a set of views for sums of its own (any number, and 10)
 	Outliers  string `json:"outliers,omitempty"`   // "exclude" subjects' views that are far from all others of their site (default), or "keep" them
 
 	// Adjust are what the factors must not be: the model is of what a linear regression on
@@ -128,6 +127,8 @@ func (*Options) Former(key string) string {
 		return "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca"
 	case "published", "clipping":
 		return "name: fed-mv-ppca, which has these options"
+	case "minimum":
+		return "leave it out: each site's policy says how few subjects are too few, as minimum.subjects"
 	case "local_rank", "iterations", "tolerance":
 		return "leave it out: sites answer with exact sums, and nothing is iterated there"
 	}
@@ -186,7 +187,6 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	}
 	report.AtLeast("rounds", o.Rounds, 0)
 	report.OneOf("site_means", o.SiteMeans, MeansAuto, meansPooled, MeansSeparate)
-	report.AtLeast("minimum", o.Minimum, 0)
 	report.OneOf("outliers", o.Outliers, excludeOutliers, keepOutliers)
 }
 

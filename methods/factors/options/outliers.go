@@ -45,38 +45,6 @@ type Outliers struct {
 type Outlier struct {
 	ID    string
 	Views []int
-	Slips []Slip
-}
-
-// Slip is a value that lies with the others of its feature if its decimal point is moved.
-type Slip struct {
-	Feature  int
-	Is, Like float64
-}
-
-// A value may be a slip of the decimal point if it is at least slipFar spreads from the feature's median, lies within
-// slipNear of it with the point moved, and values are not on either side of 0: of others a tenth always lies nearer.
-const slipFar, slipNear = 6, 3
-
-// slips lists the values of a subject's view that are far off by a power of ten.
-func (o *Outliers) slips(k int, values []float64) (found []Slip) {
-	lo := 0
-	for _, d := range o.dims[:k] {
-		lo += d
-	}
-	for i, x := range values {
-		centre, spread := o.centre[lo+i], o.spread[lo+i]
-		if !(spread > 0 && math.Abs(centre) >= slipFar*spread && math.Abs(x-centre) >= slipFar*spread) {
-			continue
-		}
-		for _, power := range []float64{0.1, 10, 0.01, 100, 0.001, 1000} {
-			if math.Abs(x*power-centre) <= slipNear*spread {
-				found = append(found, Slip{lo + i, x, x * power})
-				break
-			}
-		}
-	}
-	return found
 }
 
 // sampledValues bounds what [findOutliers] keeps of the rows: of more, an even selection.
@@ -250,11 +218,7 @@ func (o *Outliers) strip(row *dataset.Row, at int) *dataset.Row {
 	out := o.of(row.Views)
 	if at >= o.read {
 		if o.read++; len(out) > 0 {
-			found := Outlier{ID: row.ID, Views: out}
-			for _, k := range out {
-				found.Slips = append(found.Slips, o.slips(k, row.Views[k])...)
-			}
-			o.Found = append(o.Found, found)
+			o.Found = append(o.Found, Outlier{row.ID, out})
 		}
 	}
 	if len(out) == 0 {

@@ -155,7 +155,7 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 // checkStatistics holds the options against one release and no rounds.
 func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 	report.Absent(fmt.Sprintf("has no meaning for mechanism %q: sites release three sums, and all fitting is the coordinator's", MechanismStatistics), "leave it out",
-		map[string]bool{"rounds": o.Rounds != 0, "minimum": o.Minimum != 0, "site_means": o.SiteMeans != "", "outliers": o.Outliers != ""})
+		map[string]bool{"rounds": o.Rounds != 0, "site_means": o.SiteMeans != "", "outliers": o.Outliers != ""})
 	if o.Scaling == ScaleNone {
 		report("scaling", fmt.Sprintf("mechanism %q clips values to their public ranges", MechanismStatistics), "range, with the range of every feature in the plan")
 	}

@@ -109,11 +109,7 @@ func (s Setup) Complete(p *ppca.Params) error {
 				at++
 				continue
 			}
-			advice := "leave it out of the plan"
-			if n := s.Options.Minimum; n > 1 {
-				advice += fmt.Sprintf(", or lower method.minimum: sites with fewer than %d subjects say nothing", n)
-			}
-			return fmt.Errorf("no site has a single value of feature %s of view %s: %s", v.Features[j-lo].Name, v.Name, advice)
+			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", v.Features[j-lo].Name, v.Name)
 		}
 	}
 	return nil

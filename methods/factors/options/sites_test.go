@@ -7,35 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
-
-func TestRunsAreTheirOwnInverse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := ppca.Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
-		list := slices.DeleteFunc(l.AllFeatures(), func(int) bool { return rapid.Bool().Draw(t, "absent") })
-		back, err := FeaturesOf(runsOf(list), l)
-		if len(list) == 0 {
-			if err == nil {
-				t.Fatal("no features were accepted")
-			}
-			return
-		}
-		if err != nil || !slices.Equal(back, list) {
-			t.Fatalf("%v became %v (%v)", list, back, err)
-		}
-	})
-	for _, wrong := range [][][2]int{{{0, 0}}, {{-1, 1}}, {{0, 4}}, {{1, 2}, {0, 1}}, {{0, 1}, {1, 2}}, {{0, math.MaxInt}}} {
-		if list, err := FeaturesOf(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
-			t.Errorf("%v was accepted as %v", wrong, list)
-		}
-	}
-}
 
 // A view that lies apart is named with its site, however sites are scaled; sites that differ
 // as sites do are not.
@@ -124,27 +100,6 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		dense, other := factorstest.Moments(got), factorstest.Moments(want[i]) // in one form, whatever theirs is
 		if w := max(factorstest.Worst(dense[0].Mean, other[0].Mean), factorstest.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
 			t.Errorf("block %d differs by %.1e", i, w)
-		}
-	}
-}
-
-func TestMergedSumsAreThoseOfAllRows(t *testing.T) {
-	for _, extremes := range []bool{false, true} {
-		all, merged := newFeatureSums(2), newFeatureSums(2)
-		for _, part := range [][]float64{{1e3, 1e3 + 2, 1e3 - 5}, {}, {1e3 + 7}, {1e3, 1e3}} {
-			one := newFeatureSums(2)
-			for _, x := range part {
-				all.add(0, x, extremes)
-				one.add(0, x, extremes)
-			}
-			testkit.Do(t, one.Check(2, extremes))
-			merged.Merge(one, extremes)
-		}
-		if all.N[0] != 6 || merged.N[0] != 6 || all.N[1] != 0 || merged.N[1] != 0 {
-			t.Fatalf("counts %v and %v", all.N, merged.N)
-		}
-		if w := max(factorstest.Worst(all.A, merged.A), factorstest.Worst(all.B, merged.B)); w > 1e-12 {
-			t.Errorf("extremes %v: %v and %v", extremes, all, merged)
 		}
 	}
 }
@@ -260,41 +215,5 @@ func TestOutliersOfManyRows(t *testing.T) {
 	}
 	if got := found(t, l, rows, 0.01); !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
-	}
-}
-
-// A decimal point that was moved is named as such, with the value that was meant; errors of other kinds, and values on
-// either side of 0, are not.
-func TestMovedDecimalPointsAreNamed(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 4)
-	named, wrong, others := 0, 0, 0
-	for seed := range uint64(50) {
-		r := rand.New(rand.NewPCG(seed, 4))
-		var rows [][]float64
-		for range 120 {
-			rows = append(rows, []float64{70 + 8*r.NormFloat64(), 1.2 + 0.15*r.NormFloat64(), 140 + 4*r.NormFloat64(), r.NormFloat64()})
-		}
-		power := []float64{10, 0.1, 100, 1000}[seed%4]
-		meant := rows[7][seed%3]
-		rows[7][seed%3] *= power
-		rows[50][1], rows[60][3] = -9-40*r.Float64(), 300*r.NormFloat64() // errors of other kinds
-		o := factorstest.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
-		for i, x := range rows {
-			found := o.slips(0, x)
-			if i == 7 {
-				for _, s := range found {
-					if s.Feature == int(seed%3) && math.Abs(s.Like/meant-1) < 1e-9 {
-						named++
-					} else {
-						wrong++
-					}
-				}
-			} else {
-				others += len(found)
-			}
-		}
-	}
-	if named < 45 || wrong > 0 || others > 0 {
-		t.Errorf("%d of 50 are named, %d with another value, and %d others", named, wrong, others)
 	}
 }

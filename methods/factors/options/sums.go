@@ -250,17 +250,12 @@ func (s *Sums) products(j, p int) []float64 {
 	return m
 }
 
-// Estimates are the effects of covariates on features, and how well they are known.
+// Estimates are the effects of covariates on features. A slope that could not be told is 0.
 type Estimates struct {
 	Effects Effects `cbor:"effects"`
-	// SE are the standard errors of the slopes. A slope with a standard error of 0 could
-	// not be told, and is 0.
-	SE wire.Matrix `cbor:"se"`
-	DF wire.Vector `cbor:"df"` // degrees of freedom of each feature's residuals
-	// Standard deviations about the sites' means, of the covariates over the subjects who
-	// have the feature that most have, and of the features.
+	// CovariateSD are standard deviations of the covariates about the sites' means, over the subjects who have the
+	// feature that most have.
 	CovariateSD wire.Vector `cbor:"covariate_sd"`
-	FeatureSD   wire.Vector `cbor:"feature_sd"`
 	Subjects    float64     `cbor:"subjects"`
 	Lacking     float64     `cbor:"lacking"` // who lack a covariate
 	Far         float64     `cbor:"far"`     // of Subjects, those with a number far from all others of their site
@@ -269,16 +264,9 @@ type Estimates struct {
 // Check refuses estimates that are not of d features and p covariates.
 func (e *Estimates) Check(d, p int) error {
 	const what = "covariates"
-	if e.SE.Cols != p {
-		return fmt.Errorf("%s: standard errors of %d, where there are %d", what, e.SE.Cols, p)
-	}
-	return cmp.Or(ppca.Numbers(what, d, ppca.Least, e.DF), ppca.Numbers(what, d*p, 0, e.SE.Data), ppca.Numbers(what, p, 0, e.CovariateSD),
-		ppca.Numbers(what, d, 0, e.FeatureSD), ppca.Numbers(what, 2, 0, []float64{e.Lacking, e.Far}), ppca.Numbers(what, 1, 1, []float64{e.Subjects}),
-		e.Effects.Check(d, p))
+	return cmp.Or(ppca.Numbers(what, p, 0, e.CovariateSD), ppca.Numbers(what, 2, 0, []float64{e.Lacking, e.Far}),
+		ppca.Numbers(what, 1, 1, []float64{e.Subjects}), e.Effects.Check(d, p))
 }
-
-// Told says whether the slope of feature j on covariate k is an estimate.
-func (e *Estimates) Told(j, k int) bool { return e.SE.Data[j*e.SE.Cols+k] > 0 }
 
 // aliased is the share of a covariate's sum of squares about the sites' means that must be
 // left when those before it are accounted for; one with less cannot be told from them.
@@ -293,8 +281,8 @@ const exhausted = 1e-12
 // follow from those before them, have no slope. It is an error if nothing is left of a feature.
 func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 	d, p := set.Layout.Features(), len(Terms(set.Options.Adjust))
-	matrix := func() wire.Matrix { return wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)} }
-	e := &Estimates{Effects: Effects{make(wire.Vector, p), matrix()}, SE: matrix(), DF: make(wire.Vector, d), CovariateSD: make(wire.Vector, p), FeatureSD: make(wire.Vector, d)}
+	slopes := wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)}
+	e := &Estimates{Effects: Effects{make(wire.Vector, p), slopes}, CovariateSD: make(wire.Vector, p)}
 	for _, s := range sites {
 		e.Subjects, e.Lacking, e.Far = e.Subjects+s.Subjects, e.Lacking+s.Lacking, e.Far+s.Far
 	}
@@ -308,7 +296,6 @@ func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 		if df < 1 {
 			continue
 		}
-		e.FeatureSD[j] = math.Sqrt(sums[p*(p+1)+p] / df)
 		if df > most {
 			most = df
 			for k := range p {
@@ -368,8 +355,7 @@ func (e *Estimates) solve(j int, sums []float64, df float64, reach []float64) (l
 			told = append(told, k)
 		}
 	}
-	rest := df - float64(len(told))
-	if rest < 1 {
+	if df-float64(len(told)) < 1 {
 		return 1
 	}
 	left = max(0, sums[p*n+p])
@@ -379,10 +365,8 @@ func (e *Estimates) solve(j int, sums []float64, df float64, reach []float64) (l
 			return 1
 		}
 	}
-	e.DF[j] = rest
 	for _, k := range told {
 		e.Effects.Slopes.Data[j*p+k] = sums[k*n+p] * scale[p] / scale[k]
-		e.SE.Data[j*p+k] = math.Sqrt(max(left, exhausted)*max(sums[k*n+k], 0)/rest) * scale[p] / scale[k]
 	}
 	return left
 }

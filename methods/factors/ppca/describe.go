@@ -29,21 +29,19 @@ type Description struct {
 }
 
 // Describe is the exact sums of a site's subjects: number, mean and scatter of those who have the same
-// views, in the form of fewer numbers (see [Block]). Sets of fewer than [Fewest] subjects, or of fewer than
-// the minimum where that is more, are described together, with the smallest of the others if they are not
-// enough by themselves. What subjects of a set lack of its features is filled by its expectation given
+// views, in the form of fewer numbers (see [Block]). Sets of fewer than [Fewest] subjects are described
+// together, with the smallest of the others if they are not enough by themselves. What subjects of a set lack of its features is filled by its expectation given
 // what they have under a model, and the conditional covariance is added: the E step for missing values
 // (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent
 // to them again until it no longer changes, is the likeliest for all cells that are there. Without a
-// model, cells are filled by the means of the site's own subjects. A site with fewer subjects than the
-// minimum says nothing.
-func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Description, error) {
+// model, cells are filled by the means of the site's own subjects.
+func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
 	out := &Description{}
 	by := model
-	for _, set := range sets(l, blocks, minimum) {
+	for _, set := range sets(l, blocks) {
 		if by == nil && len(set) > 1 {
 			var err error
 			if by, err = withoutFactors(l, blocks); err != nil && err != ErrNoVariance {
@@ -67,12 +65,8 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Descriptio
 			}
 			out.Filled += sum(b.Filled)
 		}
-		if model != nil {
-			ll, _, err := LogLik(l, model, set)
-			if err != nil {
-				return nil, err
-			}
-			out.LogLik += ll
+		if err := out.judge(l, model, set); err != nil {
+			return nil, err
 		}
 		b, err := b.root()
 		if err != nil {
@@ -91,7 +85,7 @@ func Describe(l Layout, model *Params, blocks []Block, minimum int) (*Descriptio
 // of the views that they have, and in the last that has all features where there is none, or where they are fewer
 // than [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and
 // a variance of 1, which is what features have in the units of a study that pools their scale.
-func Totals(l Layout, model *Params, blocks []Block, minimum int, of [][]int) (*Description, error) {
+func Totals(l Layout, model *Params, blocks []Block, of [][]int) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -103,7 +97,7 @@ func Totals(l Layout, model *Params, blocks []Block, minimum int, of [][]int) (*
 		}
 	}
 	out, members := &Description{}, make([][]Block, len(of))
-	for _, group := range sets(l, blocks, minimum) {
+	for _, group := range sets(l, blocks) {
 		views := l.ViewsOf(Observed(l, group))
 		at := slices.IndexFunc(of, func(features []int) bool { return slices.Equal(l.ViewsOf(features), views) })
 		if at < 0 {
@@ -124,16 +118,23 @@ func Totals(l Layout, model *Params, blocks []Block, minimum int, of [][]int) (*
 		if err != nil {
 			return nil, fmt.Errorf("filling what subjects lack: %w", err)
 		}
-		if out.Filled += sum(b.Filled); model != nil {
-			ll, _, err := LogLik(l, model, group)
-			if err != nil {
-				return nil, err
-			}
-			out.LogLik += ll
+		out.Filled += sum(b.Filled)
+		if err := out.judge(l, model, group); err != nil {
+			return nil, err
 		}
 		out.Blocks = append(out.Blocks, b.Dense())
 	}
 	return out, nil
+}
+
+// judge adds the log-likelihood of a set of subjects by the model that filled what they lack, if there is one.
+func (d *Description) judge(l Layout, model *Params, set []Block) error {
+	if model == nil {
+		return nil
+	}
+	logLik, _, err := LogLik(l, model, set)
+	d.LogLik += logLik
+	return err
 }
 
 func sum(x []float64) (s float64) {
@@ -144,16 +145,9 @@ func sum(x []float64) (s float64) {
 }
 
 // sets divides blocks into those that are described together.
-func sets(l Layout, blocks []Block, minimum int) (out [][]Block) {
-	least, all := float64(max(Fewest, minimum)), 0.0
+func sets(l Layout, blocks []Block) (out [][]Block) {
 	patterns := Patterns(l, blocks)
 	slices.SortStableFunc(patterns, func(a, b Pattern) int { return cmp.Compare(a.Subjects, b.Subjects) })
-	for _, p := range patterns {
-		all += p.Subjects
-	}
-	if all < float64(minimum) {
-		return nil
-	}
 	var small []Block // of sets with too few subjects
 	subjects := 0.0
 	for _, p := range patterns {
@@ -163,7 +157,7 @@ func sets(l Layout, blocks []Block, minimum int) (out [][]Block) {
 				same = append(same, b)
 			}
 		}
-		if p.Subjects < least || subjects > 0 && subjects < least {
+		if p.Subjects < Fewest || subjects > 0 && subjects < Fewest {
 			small, subjects = append(small, same...), subjects+p.Subjects
 			continue
 		}

@@ -30,10 +30,14 @@ type Explained struct {
 
 // NewExplained computes the sums over one site's blocks under one model.
 func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
-	e, md, err := evaluator(l, p, blocks)
+	predictor, err := NewPredictor(l, p)
+	if err == nil {
+		err = predictor.covers(blocks)
+	}
 	if err != nil {
 		return nil, err
 	}
+	e, md := NewEStep(p.Rank, blocks), predictor.md.Model
 	defer e.Release()
 	defer md.Release()
 	q, ld := p.Rank, e.ld
@@ -172,37 +176,12 @@ func (p *Predictor) Sampled(times []float64) error {
 	return nil
 }
 
-// LogLik returns the log-likelihood of all subjects in the blocks, natural
-// logarithm with all constants, and the number of subjects.
+// LogLik is [Predictor.LogLik] of a model.
 func LogLik(l Layout, p *Params, blocks []Block) (total, subjects float64, err error) {
-	e, md, err := evaluator(l, p, blocks)
+	predictor, err := NewPredictor(l, p)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer e.Release()
-	defer md.Release()
-	for i := range blocks {
-		if err := e.Run(md, &blocks[i]); err != nil {
-			return 0, 0, err
-		}
-		total += e.LogDensity(md, &blocks[i])
-		subjects += blocks[i].N
-	}
-	return total, subjects, nil
-}
-
-// evaluator checks parameters against blocks and prepares an E step.
-func evaluator(l Layout, p *Params, blocks []Block) (*EStep, *Model, error) {
-	if err := CheckBlocks(l, blocks); err != nil {
-		return nil, nil, err
-	}
-	if err := p.Check(l); err != nil {
-		return nil, nil, err
-	}
-	if !ContainsAll(p.Features, Observed(l, blocks)) {
-		return nil, nil, fmt.Errorf("subjects have features that the parameters do not describe")
-	}
-	md := NewModel(l, p.Rank)
-	md.Load(p)
-	return NewEStep(p.Rank, blocks), md, nil
+	defer predictor.md.Release()
+	return predictor.LogLik(blocks)
 }

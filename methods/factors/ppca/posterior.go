@@ -164,13 +164,11 @@ func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64,
 // all constants, and their number. Each subject is judged by itself, as [Posterior.LogLik]
 // does: at one site, what the one says of the site's offset is not used for the next.
 func (p *Predictor) LogLik(blocks []Block) (total, subjects float64, err error) {
-	if err := CheckBlocks(p.layout, blocks); err != nil {
+	if err := p.covers(blocks); err != nil {
 		return 0, 0, err
 	}
-	if !ContainsAll(p.features, Observed(p.layout, blocks)) {
-		return 0, 0, fmt.Errorf("subjects have features that the model does not describe")
-	}
 	e := NewEStep(p.md.Q, blocks)
+	defer e.Release()
 	for i := range blocks {
 		if err := e.Run(p.md.Model, &blocks[i]); err != nil {
 			return 0, 0, err
@@ -179,6 +177,17 @@ func (p *Predictor) LogLik(blocks []Block) (total, subjects float64, err error) 
 		subjects += blocks[i].N
 	}
 	return total, subjects, nil
+}
+
+// covers refuses blocks of features that the model does not describe.
+func (p *Predictor) covers(blocks []Block) error {
+	if err := CheckBlocks(p.layout, blocks); err != nil {
+		return err
+	}
+	if !ContainsAll(p.features, Observed(p.layout, blocks)) {
+		return fmt.Errorf("subjects have features that the model does not describe")
+	}
+	return nil
 }
 
 // Posterior is the model conditioned on one set of observed features. The

@@ -259,16 +259,6 @@ func TestDegenerateDataEndSanely(t *testing.T) {
 	}
 }
 
-func TestStartIsDeterministic(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerView, 7, 5)
-	r := rand.New(rand.NewPCG(16, 1))
-	blocks := factorstest.BlocksOf(t, l, factorstest.Hole(r, factorstest.NewTruth(r, l, 3, 0.05).Subjects(r, 50), 0.1))
-	a, b := factorstest.Must(ppca.Start(l, blocks, 3))(t), factorstest.Must(ppca.Start(l, blocks, 3))(t)
-	if factorstest.WorstParams(a, b) != 0 {
-		t.Error("two starts from the same blocks differ")
-	}
-}
-
 // drawLayout draws a small layout; every view can take all q factors.
 func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
 	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")

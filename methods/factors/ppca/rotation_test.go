@@ -40,52 +40,6 @@ func turned(a []float64, q int, angle float64) []float64 {
 	return out
 }
 
-func near(t *testing.T, what string, got, want []float64, by float64) {
-	t.Helper()
-	for i, x := range want {
-		if math.Abs(got[i]-x) > by {
-			t.Fatalf("%s: got %.4g, want %.4g", what, got, want)
-		}
-	}
-}
-
-// Of two factors, the best angle can be searched for.
-func TestVarimaxOfTwoFactors(t *testing.T) {
-	start := turned(ability, 2, 0.6)
-	v := testkit.Get(Varimax(start, 2))(t)
-	best := 0.0
-	for step := 0.1; step > 1e-9; step /= 10 { // a quarter turn exchanges the factors
-		from := best
-		for i := -10; i <= 10; i++ {
-			if angle := from + float64(i)*step; criterion(turned(start, 2, angle), 2) > criterion(turned(start, 2, best), 2) {
-				best = angle
-			}
-		}
-	}
-	x, found := turned(start, 2, best), product(start, v, 2)
-	if along, other := math.Abs(dotColumns(x, found, 0, 0)), math.Abs(dotColumns(x, found, 0, 1)); other > along { // in the other order
-		for i := 0; i < len(x); i += 2 {
-			x[i], x[i+1] = x[i+1], x[i]
-		}
-	}
-	for c := range 2 {
-		if dotColumns(x, found, c, c) < 0 {
-			for i := c; i < len(x); i += 2 {
-				x[i] = -x[i]
-			}
-		}
-	}
-	near(t, "varimax", found, x, 1e-6)
-}
-
-// dotColumns is the product of a column of two columns with one of another.
-func dotColumns(a, b []float64, i, k int) (sum float64) {
-	for j := 0; j < len(a); j += 2 {
-		sum += a[j+i] * b[j+k]
-	}
-	return sum
-}
-
 func criterion(a []float64, q int) (sum float64) {
 	rows := len(a) / q
 	for c := range q {

@@ -1,11 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"context"
+	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/dataset"
@@ -19,45 +23,38 @@ import (
 // Subjects shows a site's own people their subjects on the factors of a model, as the
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
 func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
-	scores := &scores{predictor: predictor, scale: scale, rank: predictor.Rank(), data: data}
-	g, err := look(ctx, scores)
+	g := &gallery{predictor: predictor, scale: scale, data: data, rank: predictor.Rank(), every: 1}
+	z := make([]float64, g.rank)
+	err := fitted.EachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		g.keep(row, z)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
 	}
-	if g.mean = "the study"; own {
-		g.mean = "this site"
+	mean := "the study"
+	if own {
+		mean = "this site"
 	}
 	return &method.Result{
-		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return scores.write(ctx, w) }}},
-		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(scores.rank)}},
-		Sections: g.sections(),
+		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return g.write(ctx, w) }}},
+		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(g.rank)}},
+		Sections: []figure.Section{Reading(), g.scoreSection(mean)},
 	}, nil
-}
-
-// sections draws the site's own report.
-func (g *gallery) sections() []figure.Section {
-	list := []figure.Section{Reading(), g.scoreSection()}
-	if len(g.columns()) > 0 {
-		list = append(list, g.associationSection())
-	}
-	return list
 }
 
 // drawnColumns is how many label columns get pictures of their own: the first of few values.
 const drawnColumns = 4
 
-// scoreSection shows the subjects on the factors, by label columns of few values.
-func (g *gallery) scoreSection() figure.Section {
+// scoreSection shows the subjects on the factors, by label columns of few values; mean says whose mean is 0.
+func (g *gallery) scoreSection(mean string) figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
-		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
-	drawings := []func(string, string, []string, []int) *figure.Figure{g.planeFigure, g.stripsFigure}
-	if g.scores.rank == 1 {
-		drawings = drawings[1:]
-	}
-	drawn, items := 0, make([][]figure.Item, len(drawings)) // those of a kind stand together
-	for i, c := range append(g.columns(), dataset.Column{}) {
+		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
+	drawn, columns := 0, g.data.Schema().Subject
+	for i, c := range append(slices.Clone(columns), dataset.Column{}) {
 		by, suffix, names, of := ", by "+c.Name, "", []string{"all subjects"}, make([]int, len(g.kept))
-		if i < len(g.columns()) {
+		if i < len(columns) {
 			names, of = g.grouping(i)
 		} else if by = ""; drawn > 0 {
 			break
@@ -68,79 +65,133 @@ func (g *gallery) scoreSection() figure.Section {
 		if drawn++; drawn > 1 {
 			suffix = fmt.Sprintf("-%d", drawn)
 		}
-		for k, draw := range drawings {
-			items[k] = append(items[k], figure.Item{Figure: draw(by, suffix, names, of)})
-		}
+		sec.Items = append(sec.Items, figure.Item{Figure: g.scatterFigure(by, suffix, names, of)})
 	}
-	sec.Items = slices.Concat(items...)
 	return sec
 }
 
-// planeFigure draws the subjects on two factors, in groups: by says what these are, and suffix
-// tells the picture from those of other groups.
-func (g *gallery) planeFigure(by, suffix string, names []string, of []int) *figure.Figure {
-	chart := figure.Scatter{X: figure.Axis{Label: "score on factor 1"}, Y: figure.Axis{Label: "score on factor 2"}, Groups: make([]figure.Group, len(names))}
-	for i, name := range names {
-		chart.Groups[i].Name = name
+// scatterFigure draws the subjects on the first two factors; on the only one in the order of the site's rows.
+func (g *gallery) scatterFigure(by, suffix string, names []string, of []int) *figure.Figure {
+	x, y, title := figure.Axis{Label: "factor 1"}, figure.Axis{Label: "factor 2"}, "Scores on the first two factors"
+	if g.rank == 1 {
+		x, y, title = figure.Axis{Label: "row"}, x, "Scores in the order of the rows"
 	}
+	groups := make([]figure.Group, len(names))
 	for i, s := range g.kept {
-		group := &chart.Groups[of[i]]
-		group.X, group.Y = append(group.X, s.z[0]), append(group.Y, s.z[1])
-	}
-	return &figure.Figure{
-		ID: "plane" + suffix, Title: "Subjects on factors 1 and 2" + by, Chart: chart, Choice: "Two factors",
-		Caption: "Subjects close to each other show these two factors alike.",
-		Alt:     "Scatter of this site's subjects on the first two factors" + by + ".",
-	}
-}
-
-// stripsFigure draws the subjects on every factor by itself.
-func (g *gallery) stripsFigure(by, suffix string, names []string, of []int) *figure.Figure {
-	strips := figure.Strips{X: figure.Axis{Label: "score"}, Groups: names}
-	for a := range min(g.scores.rank, fitted.DrawnFactors) {
-		panel := figure.StripPanel{Name: fmt.Sprintf("Factor %d", a+1), Values: make([]figure.Numbers, len(names))}
-		for i, s := range g.kept {
-			panel.Values[of[i]] = append(panel.Values[of[i]], s.z[a])
+		to, at := &groups[of[i]], s.z
+		if g.rank == 1 {
+			at = []float64{float64(i*g.every + 1), s.z[0]}
 		}
-		strips.Panels = append(strips.Panels, panel)
+		to.Name, to.X, to.Y = names[of[i]], append(to.X, at[0]), append(to.Y, at[1])
 	}
 	return &figure.Figure{
-		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips, Choice: "Each factor",
-		Caption: "One mark for each subject. The box spans the middle half of a group and the thick stroke is its median; groups whose boxes lie apart differ on the factor.",
-		Alt:     "Strips of the subjects' scores on each factor" + by + ".",
+		ID: "subjects" + suffix, Title: title + by, Chart: figure.Scatter{X: x, Y: y, Groups: groups},
+		Caption: "One mark for each subject. Groups that lie apart differ on a factor; scores.csv has the others.",
+		Alt:     "Marks of the subjects' scores" + by + ".",
 	}
 }
 
-// associationSection tests every factor against every label column.
-func (g *gallery) associationSection() figure.Section {
-	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
-		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
-	var notes method.Notes
-	t, f, untested := g.tests.Shown(&notes)
-	for _, p := range untested {
-		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})
+// gallery is what one reading of a site's subjects keeps for the pictures of
+// its own report.
+type gallery struct {
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	data      dataset.Source
+	rank      int
+	subjects  int
+	kept      []keptSubject
+	every     int // one subject in so many is kept
+}
+
+// keptSubject is a subject that is drawn.
+type keptSubject struct {
+	id     string
+	labels []string
+	z      []float64
+}
+
+// maxPoints bounds the subjects that are drawn: of more, every second is kept,
+// or every fourth, and so on.
+const maxPoints = 3000
+
+// keep keeps a subject if it is one of those that are drawn.
+func (g *gallery) keep(row *dataset.Row, z []float64) {
+	g.subjects++
+	if (g.subjects-1)%g.every != 0 {
+		return
 	}
-	if t.Len() == 0 {
-		return sec
+	if len(g.kept) == maxPoints {
+		for i := range maxPoints / 2 {
+			g.kept[i] = g.kept[2*i]
+		}
+		g.kept, g.every = g.kept[:maxPoints/2], 2*g.every
+		if (g.subjects-1)%g.every != 0 {
+			return
+		}
 	}
-	t.ID, t.Title = "associations", "Factors and subject columns"
-	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
-		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
+	g.kept = append(g.kept, keptSubject{row.ID, slices.Clone(row.Subject), slices.Clone(z)})
+}
+
+// mostGroups is how many groups a picture can tell apart.
+const mostGroups = 8
+
+// grouping parts the kept subjects by the values of a label column; nothing if there are more than a picture can tell
+// apart, as of numbers.
+func (g *gallery) grouping(column int) (names []string, of []int) {
+	number := func(s string) float64 {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return math.Inf(1)
+		}
+		return x
+	}
+	label := func(s keptSubject) string {
+		if dataset.IsMissing(s.labels[column]) {
+			return "unknown"
+		}
+		return s.labels[column]
+	}
+	for _, s := range g.kept {
+		if name := label(s); !slices.Contains(names, name) {
+			if names = append(names, name); len(names) > mostGroups {
+				return nil, nil
+			}
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
+	for _, s := range g.kept {
+		of = append(of, slices.Index(names, label(s)))
+	}
+	return names, of
+}
+
+// write writes a line for each subject: the scores, and their standard
+// deviations given what was measured of the subject.
+func (g *gallery) write(ctx context.Context, to io.Writer) error {
+	w := csv.NewWriter(to)
+	header := []string{"id"}
+	for _, name := range []string{"factor_%d", "sd_%d"} {
+		for a := range g.rank {
+			header = append(header, fmt.Sprintf(name, a+1))
+		}
+	}
+	if err := w.Write(header); err != nil {
+		return err
+	}
+	z, record := make([]float64, g.rank), make([]string, 0, len(header))
+	err := fitted.EachSubject(ctx, g.predictor, g.scale, g.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		record = append(record[:0], row.ID)
+		for _, x := range z {
+			record = append(record, fitted.Number(x))
+		}
+		for a := range z {
+			record = append(record, fitted.Number(math.Sqrt(post.Cov[a*g.rank+a])))
+		}
+		return w.Write(record)
 	})
-	sec.Items = append([]figure.Item{{Figure: &f}, {Table: &t}}, sec.Items...)
-	for _, n := range notes {
-		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Text: sentence(n.Where + " " + n.What)}})
-	}
-	return sec
-}
-
-// columns lists the label columns.
-func (g *gallery) columns() []dataset.Column { return g.scores.data.Schema().Subject }
-
-// sentence makes one line of an error's first.
-func sentence(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	return strings.ToUpper(s[:1]) + s[1:] + "."
+	w.Flush()
+	return errors.Join(err, w.Error())
 }
 
 // AddOutliers opens a site's own report with the subjects, by name, whom the model does not
@@ -149,65 +200,20 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 	if len(found) == 0 {
 		return
 	}
-	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}, {Name: "decimal point"}}}
-	slips := 0
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
 	for _, o := range found {
 		var views []string
 		for _, k := range o.Views {
 			views = append(views, set.Plan.Views[k].Name)
 		}
-		var moved []string
-		for _, s := range o.Slips {
-			_, feature := set.Feature(s.Feature)
-			moved = append(moved, fmt.Sprintf("%s is %g, and others are like %g", feature.Name, s.Is, s.Like))
-		}
-		if slips += len(moved); len(moved) == 0 {
-			moved = []string{"–"}
-		}
-		t.Add(o.ID, strings.Join(views, ", "), strings.Join(moved, "; "))
-	}
-	look := "Look for wrong units, codes for missing values and mixed-up columns."
-	if slips > 0 {
-		look = fmt.Sprintf("%s if the decimal point is moved, which the table names. Of the rest, look for wrong units, codes for missing values and mixed-up columns.", figure.Plural(slips, "value")+" would lie with the others")
+		t.Add(o.ID, strings.Join(views, ", "))
 	}
 	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,
-			Text: look + " The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
+			Text: "Look for wrong units, missing decimal points, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
-}
-
-// AddAdjusted says in a site's own report what the features are adjusted for, and how many of
-// its subjects are therefore not on the page: all has them, and adjusted has not.
-func AddAdjusted(ctx context.Context, set options.Setup, r *method.Result, all, adjusted dataset.Source) error {
-	with, err := count(ctx, adjusted)
-	if err != nil {
-		return err
-	}
-	subjects, err := count(ctx, all)
-	if err != nil {
-		return err
-	}
-	note := figure.Note{Title: "Factors are adjusted for " + options.AdjustedFor(set.Options.Adjust),
-		Text: "Scores, and values that are expected, compare a subject with others of the same " + options.AdjustedFor(set.Options.Adjust) + ", as a linear regression has it."}
-	items := []figure.Item{{Note: &note}}
-	if lacking := subjects - with; lacking > 0 {
-		items = append(items, figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("%d of %d subjects here took no part", lacking, subjects),
-			Text: "One of the covariates that the features are adjusted for is not known of them. They are not on this page."}})
-	}
-	r.Sections[0].Items = append(r.Sections[0].Items, items...)
-	return nil
-}
-
-func count(ctx context.Context, data dataset.Source) (n int, err error) {
-	for _, err := range data.Rows(ctx) {
-		if err != nil {
-			return 0, err
-		}
-		n++
-	}
-	return n, nil
 }
 
 // AddUncounted opens a site's own report with how many of its subjects count for nothing in a

@@ -62,7 +62,6 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	if err := v.negativeR2(); err != nil {
 		return err
 	}
-	v.viewsAtOneSite()
 	v.useless()
 	v.flat()
 	v.noise()

@@ -34,26 +34,8 @@ type record struct {
 	Pooled   *options.Assessment           `cbor:"pooled"`           // the variance explained by the noised sums
 	Released map[string]*siteSums          `cbor:"released"`         // by site, of those that have given all sums asked for so far
 	Lenses   [2][]lensMessage              `cbor:"lenses"`           // of the coarse and of the fine sums, once they are known
-	Worse    []worse                       `cbor:"worse,omitempty"`  // views that the model predicts worse than by their means at a site
 	Apart    []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
-	Beyond   []beyond                      `cbor:"beyond,omitempty"` // features of which values lie beyond their ranges
-	Still    []int                         `cbor:"still,omitempty"`  // features that hardly vary within their ranges
 	Biases   *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
-}
-
-// worse is a view that the model predicts worse at a site than its mean does, and worse than it
-// would for subjects like those of the whole study.
-type worse struct {
-	Site string  `cbor:"site"`
-	View int     `cbor:"view"`
-	Gain float64 `cbor:"gain"` // over the mean, noised
-}
-
-// beyond is a feature of which many values lie beyond its range.
-type beyond struct {
-	Feature int  `cbor:"feature"`
-	Low     bool `cbor:"low,omitempty"` // below it
-	High    bool `cbor:"high,omitempty"`
 }
 
 func (way) Record() any {
@@ -91,20 +73,10 @@ func (c way) Check(s *halves.State) error {
 	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
 		return err
 	}
-	for _, x := range o.Worse {
-		if err := method.Member(c.Plan.Sites, x.Site); err != nil || x.View < 0 || x.View >= c.Layout.Views() {
-			return fmt.Errorf("view %d of site %q is none of the plan's", x.View, x.Site)
-		}
-	}
-	for _, x := range o.Beyond {
-		if err := c.HasFeatures(x.Feature); err != nil {
-			return err
-		}
-	}
 	if n := len(o.Apart); n != c.Layout.Features() {
 		return fmt.Errorf("how far sites are apart in %d features, where there are %d", n, c.Layout.Features())
 	}
-	return c.HasFeatures(o.Still...)
+	return nil
 }
 
 func own(s *halves.State) *record { return s.Own.(*record) }
@@ -264,18 +236,10 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}
-	if own(s).Worse, err = c.worseThanTheMean(repaired, model, sites, told); err != nil {
-		return nil, nil, err
-	}
 	own(s).Apart = repaired.Apart(told, model)
 	if own(s).Biases, err = c.biases(repaired, model, sites, releases, told); err != nil {
 		return nil, nil, err
 	}
-	ends, err := repaired.Ends(c.Plan.Seed)
-	if err != nil {
-		return nil, nil, err
-	}
-	own(s).Beyond, own(s).Still = c.beyondRanges(ends), c.nearConstant(ends)
 	subjects, _ := subjectsOf(releases...)
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjects)}
 	return nil, info, nil

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 
 	"parley/figure"
 	"parley/method"
@@ -71,7 +70,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 			r.Metrics["r2/"+v.Name] = r2
 		}
 	}
-	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), c.releasedSection(out.Sites, releases)}
+	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), releasedSection()}
 	gains, err := c.gains(s)
 	if err != nil {
 		return nil, err
@@ -94,9 +93,8 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	if err != nil {
 		return err
 	}
-	uncounted, err := c.uncounted(s)
-	m.Warn(c.beyondVerdict(own(s).Beyond), c.stillVerdict(own(s).Still), verdictOf(gains), c.worseVerdict(own(s).Worse), c.apartVerdict(own(s)), uncounted)
-	return err
+	m.Warn(verdictOf(gains), c.apartVerdict(own(s)))
+	return nil
 }
 
 // overview shows who has what, by the sites' noised counts.
@@ -113,28 +111,15 @@ func (c way) overview(sites []releasedOfASite, releases []moments.Released) figu
 	return method.Overview(c.Plan, all)
 }
 
-// releasedSection says what each site released, and how much of it is noise.
-func (c way) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
-	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
-		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
-			"Directions that stood out of the noise of all sites' coarse sums, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "views"}, {Name: "subjects, noised", Format: figure.Count, Numbers: figure.Numbers{}},
-			{Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}, {Name: "directions that stood out", Format: figure.Count, Numbers: figure.Numbers{}}}}
-	for i, site := range sites {
-		for _, of := range releases[i] {
-			names := make([]string, len(of.Fine.Views))
-			for n, k := range of.Fine.Views {
-				names[n] = c.Plan.Views[k].Name
-			}
-			t.Add(site.Site, strings.Join(names, ", "), math.Round(of.Count), math.Sqrt(of.CountVar), len(of.Fine.Shrinkage))
-		}
-	}
+// releasedSection says what the sites released, and what that does not tell.
+func releasedSection() figure.Section {
 	return figure.Section{ID: "released", Title: "What the sites released",
 		Lead: "Each site released noised counts, sums and second moments of its subjects. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
-		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Little is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ. A site is named only where a view is predicted worse than by its mean, beyond that noise. Otherwise this version does not tell the two apart, and describes all sites together. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
-			{Note: &figure.Note{Title: "Not every range that cuts values off is seen",
-				Text: "A feature is named where noised means and variances show that its values are crowded at an end of the plan's range, or at both. Where a third of them lie beyond the two ends together, what is left looks like a score of a few steps, and nothing is said. parley plan check --data tells each site exactly how many of its values lie beyond."}}}}
+		Items: []figure.Item{{Note: &figure.Note{Title: "Little is known of how sites differ",
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. Only means that are far apart are seen beyond that noise; a scale that runs the other way at one site, or ids that were mixed up there, are not, and blur the model of all. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
+			{Note: &figure.Note{Title: "Values beyond their ranges are not seen here",
+				Text: "They count at the ends of the ranges. Each site's own page, and parley plan check --data there, says " +
+					"exactly how many they are, and which features take up little of their range."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.

@@ -142,7 +142,7 @@ var damages = []damage{
 			}
 		})
 	}},
-	{name: "two features swapped at one site", want: "Features do not go", often: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "two features swapped at one site", want: "Features go with the others", often: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
 		for _, row := range x[2] {
 			row[0], row[1] = row[1], row[0]
 		}

@@ -1,0 +1,130 @@
+package fitted
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/figure"
+	"parley/methods/factors/options"
+)
+
+// inUnits turns a number in scaled units into the feature's own: loadings and
+// standard deviations with power 1, variances with power 2. It is not
+// available where the sites had units of their own or no site had the feature.
+func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
+	if m.Scaling == options.ScaleSiteRange || f.Noise == 0 {
+		return math.NaN()
+	}
+	for range power {
+		x /= f.Factor
+	}
+	return x
+}
+
+// standardised returns the unit-free loading of feature f on factor a.
+func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
+
+// loading is a feature that a factor may be made of.
+type loading struct {
+	view string
+	*ModelFeature
+}
+
+// ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top is 0.
+func (m *Model) ranked(a, top int) (all []loading) {
+	for _, v := range m.Views {
+		for i := range v.Features {
+			if v.Features[i].Noise != 0 {
+				all = append(all, loading{v.Name, &v.Features[i]})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y loading) int {
+		return cmp.Compare(math.Abs(y.standardised(a)), math.Abs(x.standardised(a)))
+	})
+	if top > 0 {
+		all = all[:min(top, len(all))]
+	}
+	return all
+}
+
+// loadingTable has the first top features of each factor; all if top is 0.
+func (m *Model) loadingTable(top int) figure.Table {
+	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
+		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}}, {Name: "own", Numbers: figure.Numbers{}}}}
+	for a := range m.Factors {
+		for i, e := range m.ranked(a, top) {
+			t.Add(a+1, i+1, e.view, e.Name, e.Unit, e.standardised(a), e.Loadings[a], m.inUnits(e.ModelFeature, e.Loadings[a], 1))
+		}
+	}
+	return t
+}
+
+// factorTable has each factor's strength, and its R² by itself in each view or, of a
+// rotated factor, the share of the view's population variance that it explains by itself.
+func (m *Model) factorTable() figure.Table {
+	t := figure.Table{ID: "factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "strength", Numbers: figure.Numbers(m.Factors)}}}
+	for a := range m.Factors {
+		t.Columns[0].Numbers = append(t.Columns[0].Numbers, float64(a+1))
+	}
+	for _, v := range m.Views {
+		if len(v.R2Each) > 0 {
+			t.Columns = append(t.Columns, figure.Column{Name: "r2 " + v.Name, Format: figure.Percent, Numbers: v.R2Each})
+		}
+		if len(v.shares) > 0 {
+			t.Columns = append(t.Columns, figure.Column{Name: "share " + v.Name, Format: figure.Percent, Numbers: v.shares})
+		}
+	}
+	return t
+}
+
+// viewTable has what belongs to one view.
+func (m *Model) viewTable() figure.Table {
+	t := figure.Table{ID: "views", Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count}, {Name: "values", Format: figure.Count}, {Name: "sites", Format: figure.Count},
+		{Name: "r2", Format: figure.Percent}, {Name: "loading_sd_between_sites"}, {Name: "mean_sd_between_sites"}}}
+	for _, v := range m.Views {
+		values, sites := v.Values, float64(m.sitesWith(v.Name))
+		if len(m.Sites) == 0 { // no site said
+			values, sites = math.NaN(), math.NaN()
+		}
+		t.Add(v.Name, len(v.Features), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD))
+	}
+	return t
+}
+
+// LoadingsCSV is the loadings as a table for other programs, with their standard errors where these are known.
+func (m *Model) LoadingsCSV() ([]byte, error) {
+	errors, t := m.hasErrors(), figure.Table{Columns: figure.TextColumns("view", "feature", "mean", "noise_variance")}
+	m = m.shown()
+	for _, name := range []string{"factor_%d", "se_%d"}[:map[bool]int{false: 1, true: 2}[errors]] {
+		for a := range m.Factors {
+			t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf(name, a+1)})
+		}
+	}
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			cells := []any{v.Name, f.Name, f.Mean, f.Noise}
+			for _, x := range f.Loadings {
+				cells = append(cells, x)
+			}
+			for a := 0; errors && a < len(m.Factors); a++ {
+				se := f.LoadingSE[a]
+				if se == 0 { // nothing is known
+					se = math.NaN()
+				}
+				cells = append(cells, se)
+			}
+			t.Add(cells...)
+		}
+	}
+	return asCSV(t)
+}
+
+func asCSV(t figure.Table) ([]byte, error) {
+	var b bytes.Buffer
+	err := t.CSV(&b)
+	return b.Bytes(), err
+}
