@@ -120,6 +120,11 @@ type Contraster interface {
 	Contrast(of, against string) (*Account, error)
 }
 
+// Comparer compares two models of one method.
+type Comparer interface {
+	Compare(other Model) (*Account, error)
+}
+
 // Associater holds what the model says of single subjects against the columns
 // that describe them. The answer is exact, and so for the subjects' own site.
 type Associater interface {

@@ -13,6 +13,8 @@ import (
 	"parley/engine/local"
 	"parley/judge"
 	"parley/judge/evaluate"
+	"parley/method"
+	"parley/report"
 	"parley/study"
 	"parley/verify"
 )
@@ -144,6 +146,44 @@ func attackCommand() *cobra.Command {
 	}
 	cmd.Flags().Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
 	return as.flag(cmd, "print every attack, or the list, as JSON")
+}
+
+func compareCommand() *cobra.Command {
+	var page accountPage
+	var as form
+	cmd := &cobra.Command{
+		Use:   "compare MODEL MODEL",
+		Short: "Compare two fits",
+		Long:  "Show how alike two fits of factors are, which are matched.",
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := page.check(); err != nil {
+				return err
+			}
+			account, err := compare(a[0], a[1])
+			if err != nil {
+				return err
+			}
+			if err := page.write("Two fits compared", account); err != nil {
+				return err
+			}
+			return printAccount(cmd, account, as)
+		},
+	}
+	page.flag(cmd)
+	return as.flag(cmd, "print everything as JSON")
+}
+
+// compare holds two models against each other.
+func compare(a, b string) (*method.Account, error) {
+	first, err := openModel[method.Comparer](a, "compared")
+	if err != nil {
+		return nil, err
+	}
+	second, err := report.ReadModel(methods, b)
+	if err != nil {
+		return nil, err
+	}
+	return first.Compare(second)
 }
 
 func verifyCommand() *cobra.Command {

@@ -115,11 +115,10 @@ func commands() []*cobra.Command {
 		}
 	}
 	add("study", initCommand(), dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand())
-	add("model", modelCommand())
+	add("model", modelCommand(), compareCommand())
 	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
 	add("network", demoCommand(), coordinatorCommand(), siteCommand())
-	add("", manualCommand(), former("experiment", "in a clone of the repository: go run -C papers . list, run NAME, or report"),
-		former("compare", "the results of two fits have model/loadings.csv, which other programs set beside each other"))
+	add("", manualCommand(), former("experiment", "in a clone of the repository: go run -C papers . list, run NAME, or report"))
 	return all
 }
 
@@ -157,6 +156,7 @@ func complete(c *cobra.Command, path string) {
 // examples are what to type, by command; every command that does something has one.
 var examples = map[string][]string{
 	"attack":                 {`attack graffl-abc`},
+	"compare":                {`compare results/first results/second`},
 	"coordinator abort":      {`coordinator abort study-centre alzheimer`},
 	"coordinator doctor":     {`coordinator doctor study-centre`},
 	"coordinator drop":       {`coordinator drop study-centre alzheimer south`},

@@ -211,3 +211,46 @@ func (p *Params) Rotate(rotation []float64) (*Params, error) {
 	}
 	return &out, nil
 }
+
+// PrincipalAngles returns the angles (radians, rising, between 0 and π/2)
+// between the spaces that the columns span, b having no more of them than a
+// (Björck and Golub 1973). They do not depend on rotation, order or sign.
+func PrincipalAngles(a, b *mat.Dense) ([]float64, error) {
+	qa, qb := basis(a), basis(b)
+	var cross, rest mat.Dense
+	cross.Mul(qa.T(), qb)
+	rest.Mul(qa, &cross)
+	rest.Sub(qb, &rest)
+	cos, sin := singularValues(&cross), singularValues(&rest)
+	if cos == nil || sin == nil {
+		return nil, fmt.Errorf("the singular values of the loadings did not converge")
+	}
+	angles := make([]float64, len(cos))
+	for i := range angles {
+		// The sine is the accurate one for small angles, and rises as the cosine falls.
+		s, c := min(1, sin[len(sin)-1-i]), min(1, cos[i])
+		if angles[i] = math.Asin(s); s > math.Sqrt(0.5) {
+			angles[i] = math.Acos(c)
+		}
+	}
+	return angles, nil
+}
+
+// basis returns an orthonormal basis of the columns of a.
+func basis(a *mat.Dense) *mat.Dense {
+	r, c := a.Dims()
+	var qr mat.QR
+	qr.Factorize(a)
+	var full mat.Dense
+	qr.QTo(&full)
+	return mat.DenseCopyOf(full.Slice(0, r, 0, c))
+}
+
+// singularValues returns the singular values, falling, or nil.
+func singularValues(a *mat.Dense) []float64 {
+	var svd mat.SVD
+	if !svd.Factorize(a, mat.SVDNone) {
+		return nil
+	}
+	return svd.Values(nil)
+}
