@@ -12,7 +12,6 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/method/association"
 	"parley/problem"
 	"parley/study"
 )
@@ -128,17 +127,8 @@ type Comparer interface {
 // Associater holds what the model says of single subjects against the columns
 // that describe them. The answer is exact, and so for the subjects' own site.
 type Associater interface {
-	// Associate uses the subject columns of data's schema. The table, nil unless it is
-	// asked for, is one that may be combined with other sites'.
-	Associate(ctx context.Context, data dataset.Source, opts AssociateOptions) (*Account, *association.Table, error)
-}
-
-// NoisedAssociater makes tables under differential privacy. A method that offers it is an
-// [Associater], too.
-type NoisedAssociater interface {
-	// ReleaseAssociations says what a site releases by a protocol, and what follows from it.
-	// Where sites have means of their own, subjects of a site of the fit have that site's.
-	ReleaseAssociations(p *association.Protocol, site string) (*association.Release, error)
+	// Associate uses the subject columns of data's schema.
+	Associate(ctx context.Context, data dataset.Source, opts AssociateOptions) (*Account, error)
 }
 
 // AssociateOptions say what Associate tests.
@@ -147,7 +137,6 @@ type AssociateOptions struct {
 	Tested     []string // columns that are tested; if empty, all of data's that are not adjusted for
 	Categories []string // columns that are categories even if they are written as numbers
 	Adjust     []string // columns that every test is adjusted for, and that are not tested
-	Share      bool     // make a table for other sites, or refuse where it would tell too much
 }
 
 // CheckFormat returns nil if data is a JSON object of the given format. What

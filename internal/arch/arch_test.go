@@ -43,7 +43,7 @@ var floors = [][]string{
 	{"engine"},
 	{"methods/..."},
 	{"method"},
-	{"judge/evaluate", "method/association", "study/draft"},
+	{"judge/evaluate", "study/draft"},
 	{"privacy/ledger", "privacy/privacytest"},
 	{"privacy"},
 	{"sitestore", "privacy/policy"},
@@ -268,7 +268,7 @@ var pure = []string{
 // import: what is below them, without what keeps, sends or reads anything. A name
 // stands for the packages below it, too, if it ends with a slash.
 var ours = []string{
-	"dataset", "figure", "judge/evaluate", "method", "method/association", "privacy", "privacy/account", "privacy/masks", "problem", "study",
+	"dataset", "figure", "judge/evaluate", "method", "privacy", "privacy/account", "privacy/masks", "problem", "study",
 	"internal/linalg", "internal/stats", "internal/vectors", "internal/version", "internal/wire",
 }
 

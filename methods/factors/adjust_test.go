@@ -210,7 +210,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	account, _, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
+	account, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
 	if err == nil || !strings.Contains(err.Error(), "scanner") { // one level
 		t.Errorf("associating: %v, %v", account, err)
 	}

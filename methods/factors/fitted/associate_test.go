@@ -37,7 +37,7 @@ func labelled(t testing.TB, table *dataset.Table, names []string, cells func(i i
 
 func associations(t testing.TB, m *Model, data dataset.Source, categories ...string) ([]tested, string) {
 	t.Helper()
-	account, _, err := m.Associate(context.Background(), data, method.AssociateOptions{Categories: categories})
+	account, err := m.Associate(context.Background(), data, method.AssociateOptions{Categories: categories})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestColumnsThatTellNothingAreRefused(t *testing.T) {
 		"2 subjects are too few":       func(i int) string { return map[bool]string{true: fmt.Sprint(i)}[i < 2] },
 	} {
 		data := labelled(t, table, []string{"column"}, func(i int) []string { return []string{cell(i)} })
-		if _, _, err := m.Associate(context.Background(), data, method.AssociateOptions{}); err == nil || !strings.Contains(err.Error(), "column column: ") || !strings.Contains(err.Error(), want) {
+		if _, err := m.Associate(context.Background(), data, method.AssociateOptions{}); err == nil || !strings.Contains(err.Error(), "column column: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

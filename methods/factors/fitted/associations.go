@@ -11,8 +11,8 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/stats"
 	"parley/method"
-	"parley/method/association"
 	"parley/methods/factors/ppca"
 	"parley/problem"
 )
@@ -167,7 +167,7 @@ func (a *columnTests) results(notes *method.Notes) (list []tested, untested prob
 	for i := range list {
 		p[i] = list[i].P
 	}
-	for i, x := range association.BenjaminiHochberg(p) {
+	for i, x := range stats.BenjaminiHochberg(p) {
 		list[i].Adjusted = x
 	}
 	return list, untested
@@ -254,7 +254,7 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // A column whose cells are all numbers has a slope; any other is a category, whose levels
 // have a mean each. The test is the partial F test of the column, which without
 // adjustment is that of the correlation (Pearson) or of the analysis of variance. P values
-// are adjusted over all factors and columns ([association.BenjaminiHochberg]).
+// are adjusted over all factors and columns ([stats.BenjaminiHochberg]).
 //
 // Subjects without the column, without one that is adjusted for or without any value are
 // left out. A posterior mean is drawn towards 0 the more, the less was observed of the
@@ -262,18 +262,10 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // stated. Of each subject the factors' means are kept, with a number and a level of each column. Subjects of a
 // site of the fit are scored about that site's means, where sites have means of their own: otherwise scores would
 // depend on which views a subject lacks.
-//
-// With opts.Share it returns what may be combined with other sites' tables. Under
-// differential privacy there is no such table, and groups under [association.Minimum]
-// subjects are in none: it is exact, and so tells of subjects.
-func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.AssociateOptions) (*method.Account, *association.Table, error) {
-	if opts.Share && (m.Options != nil && m.Options.Mechanism != "" || m.Published != nil && m.Published.Private) {
-		return nil, nil, problem.Problem{Where: "model " + m.Study, What: "was fitted in a study under differential privacy, and a table of exact tests would tell of its subjects beyond what the sites agreed to release",
-			Hint: "leave out --share: the answer is then for this site alone; or release noised sums by a --protocol that all sites agree to"}
-	}
+func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.AssociateOptions) (*method.Account, error) {
 	r, notes, err := m.use(Population{Site: opts.Site})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if m.Separate() && opts.Site == "" {
 		notes.Add(problem.Problem{Where: "--site", What: "sites have means of their own, and nothing says whose subjects these are. Scores of subjects who lack a view are then off by what the site's means are, and where lacking it goes with a column, p values can be far too small",
@@ -300,7 +292,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 		}
 		return nil
 	}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for a := range reliability {
 		reliability[a] /= float64(tests.complete())
@@ -310,7 +302,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 	}
 	list, untested := tests.results(&notes)
 	if err := untested.Err(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	account := &method.Account{
 		Tables: []figure.Table{associationTable(list), effectTable(list, reliability)},
@@ -320,11 +312,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 	if len(opts.Adjust) > 0 {
 		account.Facts = []figure.Fact{{Name: "adjusted for", Value: strings.Join(tests.adjusted(), ", ")}}
 	}
-	if !opts.Share {
-		return account, nil, nil
-	}
-	table, err := m.share(tests, list, reliability)
-	return account, table, err
+	return account, nil
 }
 
 // sitesOwn is the answer as JSON.

@@ -30,16 +30,6 @@ func rotatedCovariance(t []float64, q int) *mat.Dense {
 	return out
 }
 
-func turned(a []float64, q int, angle float64) []float64 {
-	out := slices.Clone(a)
-	for i := range q {
-		for k := i + 1; k < q; k++ {
-			turn(out, q, i, k, angle)
-		}
-	}
-	return out
-}
-
 func criterion(a []float64, q int) (sum float64) {
 	rows := len(a) / q
 	for c := range q {
