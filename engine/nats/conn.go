@@ -51,6 +51,7 @@ type Conn struct {
 	ctx     context.Context
 	t       traffic
 	slots   chan struct{} // values on their way
+	begun   atomic.Int64  // connections so far
 	within  atomic.Int64  // how long a request may take now, if more than requestWithin
 	again   time.Duration // after how long a value is looked at without a wake
 	log     sync.Mutex
@@ -274,6 +275,7 @@ func (c *Conn) subscribe(nc *nats.Conn) error {
 func (c *Conn) begin(nc *nats.Conn, address string) {
 	c.mu.Lock()
 	c.nc = nc
+	c.begun.Add(1)
 	clear(c.trouble)
 	close(c.up)
 	for _, w := range c.watched { // wakes may have been missed
@@ -344,6 +346,9 @@ func (c *Conn) Connected() bool {
 	defer c.mu.Unlock()
 	return c.nc != nil
 }
+
+// Begun is how many connections there have been: after another one, the broker may have lost what was put before.
+func (c *Conn) Begun() int64 { return c.begun.Load() }
 
 // Trouble says why there is no connection, for each address; nothing if there is
 // one.

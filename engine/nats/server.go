@@ -82,7 +82,8 @@ func (s *Server) serverOptions() (*server.Options, error) {
 			return nil, err
 		}
 	}
-	secure := &tls.Config{Certificates: []tls.Certificate{s.options.Certificate}, MinVersion: tls.VersionTLS13}
+	secure := &tls.Config{Certificates: []tls.Certificate{s.options.Certificate}, MinVersion: tls.VersionTLS13,
+		SessionTicketsDisabled: true} // no end uses them
 	o := &server.Options{
 		ServerName: "parley", NoSigs: true, NoLog: true, DisableJetStreamBanner: true,
 		TrustedOperators: []*jwt.OperatorClaims{operator}, SystemAccount: system, AccountResolver: resolver,

@@ -38,6 +38,7 @@ type Daemon struct {
 	suspended map[string]string // keys that the broker refuses for a while, and why
 	health    string            // what is wrong with the broker; empty if nothing is
 	news      notice
+	handing   chan struct{} // by those whose boards carry results
 	once      federation.Once
 	wg        sync.WaitGroup
 }
@@ -48,11 +49,12 @@ type Watcher interface {
 	Health(ok bool)
 }
 
-// The folder is looked at for what commands have changed three times a second, or so often that it takes a hundredth of
-// a processor, but no less often than lookMost.
+// The folder is looked at for what commands have changed three times a second, or so often that it takes one part in
+// lookPart of a processor, but no less often than lookMost.
 const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
+	lookPart = 200
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
@@ -67,6 +69,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	rand.Read(d.nonce)
 	d.program = federation.LocalProgram(d.Folder.Methods)
 	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]bool{}
+	d.handing = make(chan struct{}, handedAtOnce)
 	if err := d.connect(); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			d.Log.Info("stopping")
 			return nil
-		case <-time.After(max(look, min(lookMost, 100*time.Since(began)))):
+		case <-time.After(max(look, min(lookMost, lookPart*time.Since(began)))):
 		}
 	}
 }
