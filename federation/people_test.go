@@ -94,25 +94,20 @@ func TestManySitesAskForResults(t *testing.T) {
 	}
 	w.approve(d, "north", "south")
 	w.ended(d, "north", "south")
-	at := func(f interface {
-		ResultsPath(*study.Plan) (string, error)
-	}, name string) string {
-		return filepath.Join(must(f.ResultsPath(p)), filepath.FromSlash(name))
-	}
-	report := must(os.ReadFile(at(w.co, "report.html")))
-	north := w.folder("north")
+	at := func(f *federation.Folder, name string) string { return filepath.Join(must(f.ResultsPath(p)), name) }
+	report := must(os.ReadFile(at(&w.co.Folder, "report.html")))
+	north, south := w.folder("north"), w.folder("south")
 	if missing := must(north.Ask(d)); !strings.Contains(missing, "report.html") || strings.Contains(missing, "metrics.json") {
 		t.Errorf("missing are %s", missing)
 	}
 	w.eventually("north has the report", func() bool {
-		got, err := os.ReadFile(at(north, "shared/report.html"))
+		got, err := os.ReadFile(at(&north.Folder, "shared/report.html"))
 		return err == nil && bytes.Equal(got, report) && must(north.Ask(d)) == ""
 	})
-	check(t, os.WriteFile(at(w.co, "report.html"), []byte("another"), 0o600))
-	south := w.folder("south")
+	check(t, os.WriteFile(at(&w.co.Folder, "report.html"), []byte("another"), 0o600))
 	must(south.Ask(d))
 	w.eventually("south is told that the report is another", func() bool { return len(audit(t, w.path("south"), "report.html: the coordinator has others now")) == 1 })
-	if _, err := os.Stat(at(south, "shared/report.html")); !os.IsNotExist(err) {
+	if _, err := os.Stat(at(&south.Folder, "shared/report.html")); !os.IsNotExist(err) {
 		t.Errorf("south has another report than was listed: %v", err)
 	}
 }

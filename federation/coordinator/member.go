@@ -110,11 +110,19 @@ func (m *member) listen(ctx context.Context) {
 			continue
 		}
 		seen = revision
-		if err := m.take(value); err != nil {
+		if err := apart(func() error { return m.take(value) }); err != nil {
 			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
 		m.giveWay()
 	}
+}
+
+// apart does something on a stack of its own, which is gone afterwards: what a signature makes of one that then waits
+// for days would be kept for each site.
+func apart(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return <-done
 }
 
 // take takes in a hello.
@@ -253,7 +261,7 @@ func (m *member) post(ctx context.Context) {
 	at := time.Now()  // of the last look whether it has
 	for ctx.Err() == nil {
 		changed, news := m.news.changed(), d.news.changed()
-		err := m.putBoard(ctx, &posted)
+		err := apart(func() error { return m.putBoard(ctx, &posted) })
 		wait := d.Again
 		if m.wants() != "" {
 			wait = min(wait, handedEvery)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	mathrand "math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -314,7 +313,7 @@ func (d *Daemon) greet(ctx context.Context) {
 		case err != nil:
 			wait = time.Second
 		case other || said.asked > 0: // there are two processes, and each replaces what the other has said
-			wait = d.Again/6 + mathrand.N(d.Again/6)
+			wait = d.Again/6 + d.Again/6*time.Duration(d.life[0])/256 // not both at once
 		}
 	}
 }

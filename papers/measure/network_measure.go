@@ -168,22 +168,28 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		return nil, err
 	}
 	r.ended = time.Since(r.last)
-	each, err := bodies(f, plan)
-	if err != nil {
+	if err := r.apportion(f, plan, float64(p.bytes.Load())/float64(o.sites)); err != nil {
 		return nil, err
-	}
-	r.all = float64(p.bytes.Load()) / float64(o.sites)
-	for i, body := range each {
-		if i > 0 && i < o.rounds { // as in watch
-			r.bodies += body / float64(o.rounds-1)
-		}
-	}
-	for _, body := range each { // a study has exchanges before and after its rounds
-		r.all -= body + r.socket - r.bodies
 	}
 	r.rss = c.stop()
 	r.cpu = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
 	return r, nil
+}
+
+// apportion says what of all that passed at a site's socket was bodies, and what beginning and end.
+func (r *result) apportion(f *coordinator.Folder, p *study.Plan, all float64) error {
+	each, err := bodies(f, p)
+	if err != nil {
+		return err
+	}
+	for _, body := range each[1:r.rounds] { // as in watch
+		r.bodies += body / float64(r.rounds-1)
+	}
+	r.all = all
+	for _, body := range each { // a study has exchanges before and after its rounds
+		r.all -= body + r.socket - r.bodies
+	}
+	return nil
 }
 
 // startProfile profiles this process, if that is wanted, until stop is called.
