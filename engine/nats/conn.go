@@ -74,7 +74,7 @@ const (
 	atOnce        = 15              // values on their way: below what a server keeps for a connection, 64 MiB
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
-	lookAgain     = 10 * time.Second
+	lookAgain     = 30 * time.Second
 	pingEvery     = 10 * time.Second
 	silentMost    = 3 * pingEvery // and as long as a slow line needs for the longest value on its way
 )

@@ -33,10 +33,10 @@ type Daemon struct {
 	mu        sync.Mutex
 	members   map[string]*member // by site: every one that has joined, or that a plan names
 	studies   map[string]*running
-	guests    map[string]bool   // invitations that are listened for
-	refused   []string          // keys, as the broker knows them
-	suspended map[string]string // keys that the broker refuses for a while, and why
-	health    string            // what is wrong with the broker; empty if nothing is
+	guests    map[string]context.CancelFunc // by invitation that is listened for
+	refused   []string                      // keys, as the broker knows them
+	suspended map[string]string             // keys that the broker refuses for a while, and why
+	health    string                        // what is wrong with the broker; empty if nothing is
 	news      notice
 	handing   chan struct{} // by those whose boards carry results
 	once      federation.Once
@@ -68,7 +68,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.nonce = make([]byte, 16)
 	rand.Read(d.nonce)
 	d.program = federation.LocalProgram(d.Folder.Methods)
-	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]bool{}
+	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]context.CancelFunc{}
 	d.handing = make(chan struct{}, handedAtOnce)
 	if err := d.connect(); err != nil {
 		return err
@@ -188,8 +188,12 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	for _, i := range r.Invitations {
-		if !i.Settled && !d.guests[i.ID] {
-			d.guests[i.ID] = true
+		end := d.guests[i.ID]
+		if i.Settled && end != nil {
+			end()
+		} else if !i.Settled && end == nil {
+			ctx, end := context.WithCancel(ctx)
+			d.guests[i.ID] = end
 			d.goOn(ctx, func(ctx context.Context) { d.guest(ctx, i) })
 		}
 	}

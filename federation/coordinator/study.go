@@ -334,7 +334,7 @@ func (s *running) run(ctx context.Context) error {
 	dir.Paper = d.Folder.Methods.Paper(s.plan)
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
-		Grace: d.living(), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
+		Grace: min(15*time.Second, 10*d.Again), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
 	for _, site := range s.plan.Sites {
