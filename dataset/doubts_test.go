@@ -268,6 +268,7 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 		"test with 30 points": {func() float64 { return min(30, math.Round(28+2*rng.NormFloat64())) }, "at one end: x (highest: "},
 		"rare amounts":        {func() float64 { return max(0, math.Round(100*(rng.Float64()-0.5))) }, "at one end: x (lowest: "},
 		"normal, rounded":     {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
+		"seven points":        {func() float64 { return float64(1 + rng.IntN(7)*rng.IntN(2)) }, ""},
 		"yes or no":           {func() float64 { return math.Round(rng.Float64()) }, ""},
 	} {
 		rng = rand.New(rand.NewPCG(1, 3))

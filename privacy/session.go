@@ -73,7 +73,7 @@ func (s *Session) Seal(body, state []byte) (Release, error) {
 	if err != nil {
 		return Release{}, fmt.Errorf("encoding the release: %w", err)
 	}
-	if most := s.request.maxBytes(); len(sealed) > most {
+	if most := s.request.MaxBytes(); len(sealed) > most {
 		return Release{}, fmt.Errorf("a release of %d bytes, and what was declared takes at most %d", len(sealed), most)
 	}
 	if err := s.gate.journal.Commit(s.ask.release(), sealed, state); err != nil {

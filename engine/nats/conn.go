@@ -65,6 +65,7 @@ type Conn struct {
 	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
 	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
+	most    map[place]int                 // bytes of a value: see Limit
 }
 
 const (
@@ -96,7 +97,7 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 	c := &Conn{
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
 		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
-		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{},
+		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{}, most: map[place]int{},
 	}
 	go c.run()
 	return c, nil

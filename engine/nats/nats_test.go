@@ -230,6 +230,15 @@ func TestLongValuesGoInParts(t *testing.T) {
 	}
 	own, _, err := s.Get(within(t), key)
 	testkit.Do(t, err)
+	c.Limit(key, 1<<20) // short or in parts, what is longer is empty to this end
+	for _, size := range []int{1<<20 + 1, 2 * maxMessage} {
+		after = testkit.Get(s.Put(within(t), key, make([]byte, size), after))(t)
+		if got, r, err := c.Get(within(t), key); len(got) != 0 || r != after || err != nil {
+			t.Errorf("%d bytes, above this end's limit, came as %d: %d %v", size, len(got), r, err)
+		}
+	}
+	after = testkit.Get(s.Put(within(t), key, []byte(own), after))(t)
+	c.Limit(key, MaxValue)
 	if holds(t, c, key, string(own)) != after {
 		t.Error("it was replaced")
 	}

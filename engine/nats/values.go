@@ -175,6 +175,12 @@ func (c *Conn) read(ctx context.Context, p place) (value []byte, revision uint64
 		return nil, revision, false, nil
 	}
 	if h.parts == 0 {
+		h.size = len(h.short)
+	}
+	switch {
+	case h.size > c.mostOf(p):
+		return nil, revision, true, nil
+	case h.parts == 0:
 		return h.short, revision, true, nil
 	}
 	// No more is kept than has come.
@@ -199,6 +205,27 @@ func (c *Conn) read(ctx context.Context, p place) (value []byte, revision uint64
 		value = append(value, data...)
 	}
 	return value, revision, true, nil
+}
+
+// Limit says how many bytes a value of key may have at most, below [MaxValue]. A longer one is empty to this end, which
+// holds no more of it than its head: whoever may put it cannot fill this end's memory.
+func (c *Conn) Limit(key string, most int) {
+	p, err := locate(key)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most[p] = most
+}
+
+func (c *Conn) mostOf(p place) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if most, ok := c.most[p]; ok {
+		return most
+	}
+	return MaxValue
 }
 
 // Get implements [wire.Wire]. What is no value, such as one whose parts another
@@ -407,6 +434,7 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.DeleteFunc(c.most, func(at place, _ int) bool { return at.bucket == p.bucket })
 	maps.DeleteFunc(c.watched, func(subject string, w *watch) bool {
 		return len(w.waiting) == 0 && strings.HasPrefix(subject, p.wake())
 	})

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,4 +210,39 @@ func TestEarlierCoordinatorIsNotAnswered(t *testing.T) {
 			t.Error("it has put a message")
 		}
 	})
+}
+
+// A long release comes whole, in parts; of one whose parts do not fit together nothing is believed, and one that is longer
+// than the plan needs is not asked for.
+func TestReleasesInParts(t *testing.T) {
+	coordinator, site := testkit.Get(NewKey())(t), testkit.Get(NewKey())(t)
+	for name, c := range map[string]struct {
+		parts []up
+		most  int
+		want  string
+	}{
+		"whole":     {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("two"), Size: 6}}, 6, "onetwo"},
+		"too long":  {[]up{{Say: sayRelease, Body: []byte("one"), Size: 7}}, 6, "more than the 6 bytes"},
+		"longer":    {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("four"), Size: 6}}, 9, "context"},
+		"unlike":    {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("two"), Size: 8}}, 9, "context"},
+		"crumbs":    {[]up{{Say: sayRelease, Body: []byte("o"), Size: 99}}, 99, "in parts of 1"},
+		"empty":     {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Size: 6}}, 9, "context"},
+		"forgotten": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayBehind}, {Say: sayRelease, Body: []byte("onetwo"), Size: 6}}, 6, "onetwo"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			net := NewMemory()
+			var script []func(down) up
+			for _, p := range c.parts {
+				script = append(script, func(down) up { return p })
+			}
+			scripted(t, net, site, coordinator.Peer(), script...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			l := &Link{Wire: net, Key: coordinator, Peer: site.Peer(), Study: "study", Site: "north", Again: time.Minute, Most: c.most}
+			reply, err := l.Exchange(ctx, []byte("task"), engine.History{})
+			if got := fmt.Sprint(string(reply.Release), err); !strings.Contains(got, c.want) {
+				t.Errorf("%s: %s", name, got)
+			}
+		})
+	}
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -32,6 +33,9 @@ type Link struct {
 	Audit func(line string)
 	// Waiting, if not nil, is told what a person at the site must do.
 	Waiting func(what string)
+	// Most is how many bytes a release may have: a site that says that its own is longer is refused. 0 is the
+	// most that can be decoded.
+	Most int
 	// Stored, if not nil, is called when the wire has stored a message.
 	Stored func()
 
@@ -62,8 +66,18 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 		}
 		switch answer.Say {
 		case sayRelease:
+			release, err := l.whole(ctx, nameOf(l.Life, task), answer)
+			if errors.Is(err, errParts) { // the site has begun anew, or does not tell the truth
+				if err := Pause(ctx, l.Again); err != nil {
+					return engine.Reply{}, err
+				}
+				continue
+			}
+			if err != nil {
+				return engine.Reply{}, err
+			}
 			l.have = min(max(answer.Records, 0), past.Len())
-			return engine.Reply{Release: answer.Body, Ledger: answer.Ledger, Key: l.Peer.Name(), Records: answer.Records}, nil
+			return engine.Reply{Release: release, Ledger: answer.Ledger, Key: l.Peer.Name(), Records: answer.Records}, nil
 		case sayRefuse:
 			return engine.Reply{}, &engine.Refusal{Public: words(answer.Body)}
 		case sayBehind:
@@ -79,6 +93,33 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 			return engine.Reply{}, &engine.ForkedError{Err: fmt.Errorf("site %s: %s", l.Site, words(answer.Body))}
 		}
 	}
+}
+
+// mostParts is how many parts a release may have.
+const mostParts = 64
+
+var errParts = errors.New("the parts of a release do not fit together")
+
+// whole asks for the rest of a release, part by part, of which an answer has the first.
+func (l *Link) whole(ctx context.Context, name []byte, first up) ([]byte, error) {
+	if most := cmp.Or(l.Most, encoding.MaxBytes); max(first.Size, len(first.Body)) > most {
+		return nil, &engine.Refusal{Public: fmt.Sprintf("its release has more than the %d bytes that the plan needs", most)}
+	}
+	if first.Size > mostParts*len(first.Body) { // each would be a put of this end
+		return nil, &engine.Refusal{Public: fmt.Sprintf("its release of %d bytes comes in parts of %d", first.Size, len(first.Body))}
+	}
+	release := first.Body
+	for len(release) < first.Size {
+		next, err := l.ask(ctx, down{Say: sayMore, Body: partOf(name, len(release))})
+		if err != nil {
+			return nil, err
+		}
+		if next.Say != sayRelease || next.Size != first.Size || len(next.Body) != min(len(first.Body), first.Size-len(release)) {
+			return nil, errParts
+		}
+		release = append(release, next.Body...)
+	}
+	return release, nil
 }
 
 // End tells the site that the study has ended and hands over what it may have, with
@@ -157,6 +198,8 @@ func final(question, answer int) bool {
 	switch question {
 	case sayTask:
 		return answer == sayRelease || answer == sayRefuse || answer == sayBehind || answer == sayForked
+	case sayMore:
+		return answer == sayRelease || answer == sayBehind
 	case sayHistory:
 		return answer == sayKept
 	case sayEnd:

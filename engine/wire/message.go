@@ -1,14 +1,16 @@
 package wire
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 
 	"parley/engine"
 	encoding "parley/internal/wire"
 )
 
-const messageVersion = 2
+const messageVersion = 3
 
 // The kinds of what the coordinator says.
 const (
@@ -16,14 +18,19 @@ const (
 	sayEnd     = 2 // the study has ended, and this is what the site may have
 	sayDropped = 3 // the site has left the study
 	sayHistory = 4 // what history has the site kept?
+	sayMore    = 5 // the next part of a release
 )
+
+// PartBytes is how many bytes of a release travel at once: few enough for a broker that takes messages of a
+// mebibyte.
+const PartBytes = 8 << 20
 
 // down is what the coordinator puts for a site.
 type down struct {
 	_       struct{} `cbor:",toarray"`
 	Version int
 	Say     int
-	Body    []byte // the task, what the site may have, or a number used once
+	Body    []byte // the task, what the site may have, a number used once, or which part (see [partOf])
 	Past    engine.Past
 	// Term is the coordinator's (see [Claim]): a lower one than before is of an earlier
 	// coordinator, or of one that has lost what it had claimed.
@@ -39,7 +46,7 @@ type down struct {
 const (
 	sayRelease = 1 // the stored release that answers the task
 	sayRefuse  = 2 // why the site will never answer
-	sayBehind  = 3 // the task is wanted again, with an earlier past
+	sayBehind  = 3 // the task is wanted again, with an earlier past; or the part's task
 	sayWaiting = 4 // what a person at the site must do before it answers
 	sayForked  = 7 // the site has seen another history
 	sayKept    = 5 // the history that it has kept
@@ -53,7 +60,8 @@ type up struct {
 	Version int
 	Say     int
 	To      []byte // nameOf what this answers
-	Body    []byte // the release, a receipt, or words
+	Body    []byte // the release or a part of it, a receipt, or words
+	Size    int    // of the whole release, in bytes
 	Records int    // of the history that the site has kept
 	Ledger  engine.Mark
 	History [][]byte
@@ -65,6 +73,11 @@ func nameOf(life, body []byte) []byte {
 	h.Write(life)
 	h.Write(body)
 	return h.Sum(nil)
+}
+
+// partOf names the part of the release that answers a message, from a byte on.
+func partOf(name []byte, from int) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(name), uint64(from))
 }
 
 func decodeDown(data []byte) (m down, err error) {

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,12 +41,17 @@ type Server struct {
 	// Over, if not nil, is called when the coordinator has been answered that it was kept.
 	Over func()
 
+	Part int // bytes of a release in one answer; 0 is 8 MiB
+
 	put   uint64  // revision of the last answer
 	last  []byte  // the message that it answers, and
 	said  []byte  // the answer, sealed
 	later Receipt // of the highest term that was seen
 
 	receipt Receipt // the last
+
+	release []byte // the last, and
+	answers []byte // the name of what it answers
 }
 
 // Serve answers until ctx ends, also when the study has ended, since the answer to
@@ -132,6 +139,8 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	switch m.Say {
 	case sayTask:
 		err = s.task(ctx, m, &a)
+	case sayMore:
+		s.more(m, &a)
 	case sayHistory:
 		a.Say = sayKept
 		err = s.history(&a)
@@ -212,9 +221,30 @@ func (s *Server) task(ctx context.Context, m down, to *up) error {
 		if err := s.confirmed(m); err != nil {
 			return err
 		}
-		to.Say, to.Body, to.Records, to.Ledger = sayRelease, a.Release.Bytes(), a.Records, a.Ledger
+		to.Records, to.Ledger = a.Records, a.Ledger
+		s.release, s.answers = a.Release.Bytes(), to.To
+		s.part(0, to)
 	}
 	return nil
+}
+
+// more sends a part of the last release. One of an earlier process of this site is asked for anew.
+func (s *Server) more(m down, to *up) {
+	to.Say = sayBehind
+	at := len(m.Body) - 8
+	if at < 0 || !bytes.Equal(m.Body[:at], s.answers) {
+		return
+	}
+	if from := binary.BigEndian.Uint64(m.Body[at:]); from < uint64(len(s.release)) {
+		s.part(int(from), to)
+	}
+}
+
+// part fills an answer with the last release, from a byte on.
+func (s *Server) part(from int, to *up) {
+	most := cmp.Or(s.Part, PartBytes)
+	to.Say, to.Size = sayRelease, len(s.release)
+	to.Body = s.release[from:min(from+most, len(s.release))]
 }
 
 // confirmed keeps the receipt that came with a task whose past was found true.

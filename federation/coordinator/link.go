@@ -14,6 +14,7 @@ import (
 	"parley/engine"
 	"parley/engine/wire"
 	"parley/federation"
+	encoding "parley/internal/wire"
 )
 
 // siteLink is the way to a site in one study. It waits until a person there has
@@ -23,6 +24,7 @@ type siteLink struct {
 	member *member
 	term   uint64
 
+	most int // bytes of a release
 	link *wire.Link
 	to   Member // as the link was made
 	// For the status, under study.mu:
@@ -118,7 +120,7 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 			d := l.study.daemon
 			l.to = joined
 			l.link = &wire.Link{
-				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Life: joined.Life, Again: d.Again,
+				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Life: joined.Life, Again: d.Again, Most: l.most,
 				Audit:   func(line string) { l.member.passedOver(l.study.digest, line) },
 				Stored:  func() { l.note(func() { l.stored = true }) },
 				Waiting: func(what string) { l.note(func() { l.waiting = what }) },
@@ -242,6 +244,7 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 			without[site] = errDropped
 			continue
 		}
+		s.daemon.conn.Limit(wire.AnswerKey(s.digest, site), encoding.MaxValue) // a history is as long as the study was
 		go func() {
 			h, err := l.history(ctx)
 			answers <- answer{site, h, err}

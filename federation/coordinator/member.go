@@ -96,6 +96,7 @@ func (m *member) state() (joined Member, peer wire.Peer, ok bool) {
 // listen takes in what the site says.
 func (m *member) listen(ctx context.Context) {
 	var seen uint64
+	m.daemon.conn.Limit(federation.HelloKey(m.site), envelope)
 	for ctx.Err() == nil {
 		until, cancel := m.patience(ctx)
 		value, revision, err := m.daemon.conn.Wait(until, federation.HelloKey(m.site), seen)
@@ -179,6 +180,9 @@ func (m *member) hear(h federation.Hello, fresh bool) {
 // maxLives is how many processes of a site are told apart in one life of the
 // coordinator.
 const maxLives = 10000
+
+// envelope is how many bytes a hello or a request to join has at most, and an answer beside what was asked for.
+const envelope = 1 << 20
 
 // advances says whether a hello is later than every one before it of the same process; the
 // caller holds m.mu. Processes have no order: what an earlier one said, and the coordinator
@@ -408,6 +412,7 @@ func (d *Daemon) guest(ctx context.Context, i Invited) {
 	ctx, cancel := context.WithDeadline(ctx, i.Expires)
 	defer cancel()
 	var seen uint64
+	d.conn.Limit(federation.RequestKey(i.ID), envelope)
 	var quiet federation.Quiet
 	for ctx.Err() == nil {
 		value, revision, err := d.conn.Wait(ctx, federation.RequestKey(i.ID), seen)

@@ -337,16 +337,22 @@ func (s *running) run(ctx context.Context) error {
 		Grace: min(15*time.Second, 10*d.Again), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
-	for _, site := range s.plan.Sites {
-		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
-			return fmt.Errorf("site %s: %w", site, err)
-		}
-		c.Links[site] = s.links[site]
-	}
 	if began.Rebuild {
 		if c.Follow, err = s.histories(ctx); err != nil {
 			return err
 		}
+	}
+	for _, site := range s.plan.Sites {
+		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
+			return fmt.Errorf("site %s: %w", site, err)
+		}
+		most := 0
+		for _, l := range c.Requests[site] {
+			most = max(most, l.Request.MaxBytes())
+		}
+		s.links[site].most = most
+		d.conn.Limit(wire.AnswerKey(s.digest, site), min(most, wire.PartBytes)+envelope)
+		c.Links[site] = s.links[site]
 	}
 	s.mu.Lock()
 	s.engine = c
@@ -387,15 +393,11 @@ func (s *running) run(ctx context.Context) error {
 			return err
 		}
 	}
-	shared, err := sharedFiles(path)
+	shared, err := sharedFiles(path, s.along())
 	if err != nil {
 		return err
 	}
-	most := nats.MaxValue / 2
-	if len(s.plan.Sites) > manySites {
-		most = fewBytes
-	}
-	if err := s.tell(ctx, out, federation.SentAlong(shared, most), ""); err != nil {
+	if err := s.tell(ctx, out, shared, ""); err != nil {
 		return err
 	}
 	if s.finished() {
@@ -550,8 +552,16 @@ const (
 	fewBytes  = 1 << 10
 )
 
-// sharedFiles are those of the results that sites may have.
-func sharedFiles(dir string) (list []federation.File, err error) {
+// along is how many bytes of the results each site is handed at the end.
+func (s *running) along() int {
+	if len(s.plan.Sites) > manySites {
+		return fewBytes
+	}
+	return nats.MaxValue / 2
+}
+
+// sharedFiles are those of the results that sites may have, with so many bytes of their contents.
+func sharedFiles(dir string, most int) (list []federation.File, err error) {
 	root := os.DirFS(dir)
 	err = fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !federation.Shared(name) {
@@ -561,7 +571,7 @@ func sharedFiles(dir string) (list []federation.File, err error) {
 		list = append(list, federation.PackFile(name, data))
 		return err
 	})
-	return list, err
+	return federation.SentAlong(list, most), err
 }
 
 // handed are the results of a study for a site that asks for them; none if it may have none.
@@ -579,11 +589,10 @@ func (d *Daemon) handed(digest, site string) *federation.Handed {
 	}
 	path, err := d.Folder.ResultsPath(s.plan)
 	if err == nil {
-		h.Files, err = sharedFiles(path)
+		h.Files, err = sharedFiles(path, nats.MaxValue/2)
 	}
 	if err != nil {
 		d.Log.Error(fmt.Sprintf("study %.12s: its results, for which site %s asks: %v", digest, site, err))
 	}
-	h.Files = federation.SentAlong(h.Files, nats.MaxValue/2)
 	return h
 }

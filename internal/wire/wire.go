@@ -18,7 +18,7 @@ import (
 // Limits of one message.
 const (
 	MaxBytes    = 256 << 20 // encoded size
-	MaxValue    = 64 << 20  // of what travels at once
+	MaxValue    = 64 << 20  // of what travels at once; releases travel in parts
 	maxElements = 1 << 20   // entries of a CBOR array (typed arrays count as one byte string)
 	maxPairs    = 1 << 12   // entries of a CBOR map
 	maxDepth    = 24        // nesting

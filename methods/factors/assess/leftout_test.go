@@ -304,13 +304,3 @@ func TestBiasOfWhatIsMissing(t *testing.T) {
 		t.Errorf("%d of 40 without bias have some, and %d of 20 have the right one", wrong, found)
 	}
 }
-
-// Predict returns the mean and the standard deviation of feature j of view k,
-// observed, given the other views of the subject read last.
-func (o *Predictor) Predict(k, j int) (mean, sd float64) {
-	mean = o.md.Mu[j]
-	for a, w := range o.md.W[j*o.md.LD:][:o.md.Q] {
-		mean += w * o.x[k*o.md.LD+a]
-	}
-	return mean, o.Within[j]
-}

@@ -263,8 +263,8 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 	return kind == TaskAssess && o.Mechanism == "" && !p.Privacy.Secure()
 }
 
-// mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a message 64 MiB.
-const mostSecure = 3_400_000
+// mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a release 256 MiB.
+const mostSecure = 13_600_000
 
 // fewestSecure is how many sites have to share an exact total: of two, each knows the other's part.
 const fewestSecure = 3
@@ -302,6 +302,6 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 		numbers += d * (d + 5) / 2
 	}
 	if numbers > mostSecure {
-		report("", fmt.Sprintf("the sums have %d numbers, more than a masked message holds", numbers), fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 2600 features; or sum: plain", mostSecure))
+		report("", fmt.Sprintf("the sums have %d numbers, more than a masked release holds", numbers), fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 3600 features; or sum: plain", mostSecure))
 	}
 }

@@ -104,27 +104,6 @@ func TestKeptPlans(t *testing.T) {
 	}
 }
 
-func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
-	of := func(text string) setup { return testkit.Get(setUp(testkit.Get(parse(text, open))(t)))(t) }
-	const sets = "components: 3, algorithm: sets"
-	for name, c := range map[string]struct {
-		got  figure.Section
-		want []string
-	}{
-		"many":   {rowsAttacks(of("components: 3").Setup, 100), []string{"3 distances of each row", "100 distances of each row", "every row of every site, exactly"}},
-		"two":    {rowsAttacks(of("components: 3").Setup, 2), []string{"a sphere that it lies on"}},
-		"energy": {setsAttacks(of(sets), 15000), []string{"that person's row, exactly", "up to 7\u202f500 rows", "no width to choose"}},
-		"mmd":    {setsAttacks(of(sets+", set: {discrepancy: mmd, bandwidth: 1}"), 2), []string{"a surface", "a few bandwidths"}},
-	} {
-		got := testkit.Get(attacksText(c.got))(t)
-		for _, want := range c.want {
-			if !strings.Contains(got, want) || !strings.Contains(c.got.Lead, "parley attack graffl-abc") {
-				t.Errorf("%s: no %q in\n%s", name, want, got)
-			}
-		}
-	}
-}
-
 // Whatever a plan says of algorithms, it is its features that are attacked.
 func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 	for _, text := range []string{"components: 2", "components: 2, algorithm: sets, prior: {freedom: 9}"} {
@@ -141,16 +120,6 @@ func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-}
-
-// attacksText is the table of attacks in a report's section of them, as text.
-func attacksText(s figure.Section) (string, error) {
-	if !strings.Contains(s.Lead, "parley attack graffl-abc") || len(s.Items) != 1 {
-		return "", fmt.Errorf("no section of attacks: %+v", s)
-	}
-	var b strings.Builder
-	err := s.Items[0].Table.Text(&b)
-	return b.String(), err
 }
 
 var methods = method.Registry{Method{}}

@@ -15,7 +15,7 @@ import (
 // notPosterior and notPrivate are what a reader has to know first.
 const (
 	notPosterior = `This study ran Algorithm 2 as it was published, for comparison. However many proposals are made, those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what the prior says, and only the component that made an accepted row has learned anything. What is real is the place of the modes of that cloud.`
-	notPrivate   = `It gives the rows away. Each answer is an exact squared distance to a known point; as many answers as there are features, and one more, are the row. Whoever ran this study can compute every row of every site.`
+	notPrivate   = `It gives the rows away. Each answer is an exact squared distance to a known point; as many answers as there are features, and one more, are the row. Whoever ran this study can compute every row of every site: the command “parley attack graffl-abc” does it on simulated studies.`
 )
 
 // Result implements [method.Coordinator].
@@ -62,7 +62,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
 		Found:    fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.", figure.Count.Text(float64(proposals)), len(p.Draws)),
 		Sure:     "That is not known: what was accepted does not follow the posterior.",
-		Sections: []figure.Section{first, overview(v, s.Rows), c.modesSection(peaks, made), section, rowsAttacks(c.Setup, s.Iteration)}}, nil
+		Sections: []figure.Section{first, overview(v, s.Rows), c.modesSection(peaks, made), section}}, nil
 }
 
 // overview shows how many rows of each site a sample was made from.
@@ -74,17 +74,6 @@ func overview(v mixture.View, rows map[string]int) figure.Section {
 		}
 	}
 	return v.Overview(all)
-}
-
-// attackSection says what an attacker can do with so many distances of each row.
-func rowsAttacks(s *mixture.Setup, rounds int) figure.Section {
-	var t attacks
-	d := len(s.Names)
-	given := fmt.Sprintf("%d distances of each row", rounds)
-	t.add("trilateration", "nothing but to read the answers: the points follow from the plan's seed", fmt.Sprintf("%d distances of each row", d+1), given,
-		found(rounds, d+1, "every row of every site, exactly", "for each row a sphere that it lies on, of fewer dimensions with each distance"))
-	t.add("differencing", "nothing: rows come one by one", "the same", given, "whoever has joined or left is seen as a row more or less")
-	return t.section(s)
 }
 
 // peaks are the modes of all component means that were accepted.

@@ -260,14 +260,14 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	v.Components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Prior.Components())}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: facts,
-		Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(), c.generationsSection(s), setsAttacks(c.setup, s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(), c.generationsSection(s)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.
 func setWarning() figure.Section {
 	return figure.Section{ID: "set", Title: "What this sample is, and what it gives away",
 		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Intervals are not calibrated, and nothing is private",
-			Text: "This study compared simulated sets with all rows, to be compared with other ways. The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is calibrated: intervals of means and weights are mostly too wide, and after very many proposals too narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.\n\nEach answer of a site is an exact mean over its rows, for a set that is known: enough of them tell of single rows."}}}}
+			Text: "This study compared simulated sets with all rows, to be compared with other ways. The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is calibrated: intervals of means and weights are mostly too wide, and after very many proposals too narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.\n\nEach answer of a site is an exact mean over its rows, for a set that is known: enough of them tell of single rows, and as many from a study before or after one person joins give that person's row. The command “parley attack graffl-abc” shows it on simulated studies."}}}}
 }
 
 // generationsSection shows how close the sample came.
@@ -286,21 +286,4 @@ func (c *setsCoordinator) generationsSection(s *setsState) figure.Section {
 			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Log: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
 				Caption: "Each step to the right on this axis is so many times more proposals. Where the curve still falls, more of them would bring the sample nearer.", Alt: "The threshold against the number of proposals."}},
 		}}
-}
-
-// attackSection says what an attacker can do with so many means of each site.
-func setsAttacks(s setup, proposals int) figure.Section {
-	var t attacks
-	d := len(s.Names)
-	given := figure.Count.Text(float64(proposals)) + " means of each site"
-	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
-		found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
-	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", figure.Plural(d, "mean")), given,
-		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
-	finds := "nothing more: the energy distance has no width to choose"
-	if s.own.Set.Discrepancy == string(byMMD) {
-		finds = "single rows, if they lie further apart than a few bandwidths"
-	}
-	t.add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
-	return t.section(s.Setup)
 }
