@@ -138,7 +138,7 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 		go func() {
 			for tick := time.Tick(10 * time.Second); cmd.Context().Err() == nil; <-tick {
 				if r, err := f.Registry(); err == nil {
-					debug.SetMemoryLimit(136<<20 + int64(len(r.Members))*90<<10)
+					debug.SetMemoryLimit(160<<20 + int64(len(r.Members))*100<<10)
 				}
 			}
 		}()
