@@ -98,15 +98,15 @@ func TestHostileCoordinator(t *testing.T) {
 	for i := range 150 {
 		q := *p
 		q.Seed = uint64(i)
-		many = append(many, federation.Posted{Study: must(q.Digest()).String(), Plan: must(q.Encode())})
+		many = append(many, federation.Posted{Study: must(q.Digest()).String(), Plan: federation.Compress(must(q.Encode()))})
 	}
-	post(other, false, federation.Posted{Study: digest, Plan: encoded})                            // the right address, another key
-	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64), Plan: encoded}) // another digest
-	post(w.co.Secrets.Key, true, federation.Posted{Study: digest})                                 // without its plan
-	post(w.co.Secrets.Key, false, federation.Posted{Study: "../../outside", Plan: encoded})
+	post(other, false, federation.Posted{Study: digest, Plan: federation.Compress(encoded)})                            // the right address, another key
+	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64), Plan: federation.Compress(encoded)}) // another digest
+	post(w.co.Secrets.Key, true, federation.Posted{Study: digest})                                                      // without its plan
+	post(w.co.Secrets.Key, false, federation.Posted{Study: "../../outside", Plan: federation.Compress(encoded)})
 	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64), Needs: strings.Repeat("install this\n", 100000)})
 	if data, err := long.Encode(); err == nil {
-		post(w.co.Secrets.Key, true, federation.Posted{Study: must(long.Digest()).String(), Plan: data})
+		post(w.co.Secrets.Key, true, federation.Posted{Study: must(long.Digest()).String(), Plan: federation.Compress(data)})
 	}
 	for _, value := range [][]byte{[]byte("nonsense"), must(w.co.Secrets.Key.Seal(peer, key, []byte("nonsense"))), must(w.co.Secrets.Key.Seal(peer, federation.BoardKey("south"), []byte{1}))} {
 		put(t, conn, key, value)

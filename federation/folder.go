@@ -229,16 +229,17 @@ func GrantKey(id string) string   { return BoardKey(guestName(id)) }
 
 // Put makes a value that of a key, whatever stands there.
 func Put(ctx context.Context, w wire.Wire, key string, value []byte) error {
-	return Replace(ctx, w, key, value, new(uint64))
+	_, err := Replace(ctx, w, key, value, new(uint64))
+	return err
 }
 
 // Replace is Put for who has put the key's value before, with its revision in last; 0 if that is not known. It looks
-// at what stands there only if that is another value.
-func Replace(ctx context.Context, w wire.Wire, key string, value []byte, last *uint64) (err error) {
+// at what stands there only if that is another value, and says whether it was.
+func Replace(ctx context.Context, w wire.Wire, key string, value []byte, last *uint64) (other bool, err error) {
 	for known := *last > 0; ; known = false {
 		if !known {
 			if _, *last, err = w.Get(ctx, key); err != nil {
-				return err
+				return other, err
 			}
 		}
 		var revision uint64
@@ -246,8 +247,9 @@ func Replace(ctx context.Context, w wire.Wire, key string, value []byte, last *u
 			*last = revision
 		}
 		if !errors.Is(err, wire.ErrMoved) {
-			return err
+			return other, err
 		}
+		other = known
 	}
 }
 

@@ -2,7 +2,7 @@ package federation
 
 import (
 	"bytes"
-	"compress/gzip"
+	"crypto/rand"
 	"errors"
 	"path/filepath"
 	"reflect"
@@ -159,18 +159,17 @@ func FuzzJoining(f *testing.F) {
 }
 
 func FuzzParseEnding(f *testing.F) {
-	packed := testkit.Get(Pack([]File{{Name: "model/a", Data: []byte("x")}}, 1000))(f)
-	f.Add(bytesOf(f, func() ([]byte, error) { return Ending{Share: []byte("x")}.Encode(packed) }), false)
+	f.Add(bytesOf(f, Ending{Share: []byte("x"), Files: []File{PackFile("model/a", []byte("x"))}}.Encode), false)
 	for _, name := range []string{"../x", "/model/x", "model/../../x", `model\..\x`, "model/x:y", "site.db", "", "model/"} {
 		f.Add(bytesOf(f, func() ([]byte, error) { return encoding.Marshal([]File{{Name: name}}) }), true)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, files bool) {
 		if files {
-			var b bytes.Buffer
-			z := gzip.NewWriter(&b)
-			z.Write(data)
-			z.Close()
-			data = bytesOf(t, func() ([]byte, error) { return encoding.Marshal(sentEnding{Files: b.Bytes()}) })
+			var list []File
+			if encoding.Unmarshal(data, &list) != nil {
+				return
+			}
+			data = bytesOf(t, Ending{Files: list}.Encode)
 		}
 		e, err := ParseEnding(data)
 		if err != nil {
@@ -187,52 +186,55 @@ func FuzzParseEnding(f *testing.F) {
 func TestEndingsAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Ending{Share: rapid.SliceOf(rapid.Byte()).Draw(t, "share"), Words: rapid.StringMatching(`[a-z][a-z ]{0,20}[a-z]`).Draw(t, "words")}
+		var contents [][]byte
 		for range rapid.IntRange(0, 5).Draw(t, "files") {
-			e.Files = append(e.Files, File{Name: "model/" + rapid.StringMatching(`[a-z]{1,9}(/[a-z]{1,9})?`).Draw(t, "name"), Data: rapid.SliceOf(rapid.Byte()).Draw(t, "data")})
+			contents = append(contents, rapid.SliceOf(rapid.Byte()).Draw(t, "data"))
+			e.Files = append(e.Files, PackFile("model/"+rapid.StringMatching(`[a-z]{1,9}(/[a-z]{1,9})?`).Draw(t, "name"), contents[len(contents)-1]))
 		}
-		packed := testkit.Get(Pack(e.Files, 1<<20))(t)
-		data := testkit.Get(e.Encode(packed))(t)
-		got, err := ParseEnding(data)
+		got, err := ParseEnding(testkit.Get(e.Encode())(t))
 		if err != nil || !bytes.Equal(got.Share, e.Share) || got.Words != e.Words || len(got.Files) != len(e.Files) {
 			t.Fatalf("%+v came as %+v, %v", e, got, err)
 		}
 		for i, f := range got.Files {
-			if f.Name != e.Files[i].Name || !bytes.Equal(f.Data, e.Files[i].Data) {
-				t.Fatalf("file %d came as %q", i, f.Name)
+			if data, err := f.Data(); err != nil || f.Name != e.Files[i].Name || !bytes.Equal(data, contents[i]) {
+				t.Fatalf("file %d came as %q, %v", i, f.Name, err)
 			}
 		}
 	})
 }
 
-// What is too large is left out, the model last, and the site is told.
-func TestLargeResultsAreLeftOut(t *testing.T) {
+// What is too large is named, and not sent along, the largest first.
+func TestLargeResultsAreNotSentAlong(t *testing.T) {
 	noise := make([]byte, 10000)
-	for i := range noise {
-		noise[i] = byte(i * i >> 3)
-	}
-	files := []File{{Name: "report.html", Data: bytes.Repeat([]byte("0123456789abcdef"), 1)}, {Name: "model/a", Data: []byte("model")}}
-	for i, b := range key(t).Sign("noise", noise) {
-		noise[i] ^= b
-	}
-	files[0].Data = noise
-	for most, want := range map[int]int{1 << 20: 2, 100: 1, 30: 0} {
-		packed := testkit.Get(Pack(files, most))(t)
-		e, err := ParseEnding(bytesOf(t, func() ([]byte, error) { return Ending{}.Encode(packed) }))
-		if err != nil || len(e.Files) != want || (e.Words == "") != (want == 2) {
-			t.Errorf("at most %d bytes: %d files, %q, %v", most, len(e.Files), e.Words, err)
+	rand.Read(noise)
+	all := []File{PackFile("report.html", noise), PackFile("model/a", []byte("model"))}
+	for most, want := range map[int]int{1 << 20: 2, 100: 1, 3: 0} {
+		e, err := ParseEnding(bytesOf(t, Ending{Files: SentAlong(all, most)}.Encode))
+		sent := 0
+		for _, f := range e.Files {
+			if _, err := f.Data(); err == nil {
+				sent++
+			}
+		}
+		if err != nil || len(e.Files) != 2 || sent != want || want == 1 && e.Files[0].Name != "model/a" {
+			t.Errorf("at most %d bytes: %d of %d files, %v", most, sent, len(e.Files), err)
 		}
 	}
 }
 
-// A few bytes that become many are refused.
-func TestEndingThatIsABomb(t *testing.T) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	for range 300 {
-		z.Write(make([]byte, 1<<20))
+// A few bytes that become many, or other bytes than were listed, are refused.
+func TestFilesThatAreNotWhatTheySay(t *testing.T) {
+	bomb := PackFile("model/a", make([]byte, 64<<20))
+	bomb.Size = 300 << 20
+	if _, err := ParseEnding(bytesOf(t, Ending{Files: []File{bomb}}.Encode)); err == nil || !strings.Contains(err.Error(), "limit") {
+		t.Error(err)
 	}
-	z.Close()
-	if _, err := ParseEnding(bytesOf(t, func() ([]byte, error) { return encoding.Marshal(sentEnding{Files: b.Bytes()}) })); err == nil || !strings.Contains(err.Error(), "limit") {
+	bomb.Size = 1000
+	if _, err := bomb.Data(); err == nil || !strings.Contains(err.Error(), "more than 1000 bytes") {
+		t.Error(err)
+	}
+	bomb.Packed = Compress([]byte("two"))
+	if _, err := bomb.Data(); err == nil || !strings.Contains(err.Error(), "another digest") {
 		t.Error(err)
 	}
 }

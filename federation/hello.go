@@ -2,7 +2,9 @@ package federation
 
 import (
 	"bytes"
-	"compress/gzip"
+	"cmp"
+	"compress/flate"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -46,6 +48,8 @@ type Hello struct {
 	Life    []byte     `cbor:"life"`
 	Count   uint64     `cbor:"count"`
 	Studies []Standing `cbor:"studies"`
+	// Wants are studies that have ended, of whose results the site's people ask for those that were not sent along.
+	Wants []string `cbor:"wants,omitempty"`
 	// Bye says that it is the last of the process.
 	Bye bool `cbor:"bye,omitempty"`
 }
@@ -110,7 +114,7 @@ func OpenHello(k *wire.Key, site string, message []byte) (h Hello, c Certificate
 
 // check limits what a site may say.
 func (h *Hello) check() error {
-	if len(h.Studies) > maxPosted || len(h.Program.Methods) > maxPosted || len(h.Nonce) > maxNonce || len(h.Life) > maxNonce {
+	if len(h.Studies) > maxPosted || len(h.Wants) > maxPosted || len(h.Program.Methods) > maxPosted || len(h.Nonce) > maxNonce || len(h.Life) > maxNonce {
 		return errors.New("it is too long")
 	}
 	if len(h.Program.Version)+len(h.Program.Platform) > maxText {
@@ -146,7 +150,7 @@ func Printable(text string) string {
 type Posted struct {
 	_     struct{} `cbor:",toarray"`
 	Study string
-	Plan  []byte // encoded; empty once the site has it
+	Plan  []byte // encoded, and until [OpenBoard] compressed; empty once the site has it
 	// Needs says what the site must install to take part; empty if its program fits.
 	Needs string
 	// Stopped says why the study does not go on; empty while it does.
@@ -171,6 +175,15 @@ type Board struct {
 	// life of one that is refused, because another serves as the site and is alive.
 	Ask    uint64 `cbor:"ask,omitempty"`
 	Second []byte `cbor:"second,omitempty"`
+	// Handed are the results that the site's last hello has asked for.
+	Handed *Handed `cbor:"handed,omitempty"`
+}
+
+// Handed are results of a study; without files if the coordinator has none for the site.
+type Handed struct {
+	_     struct{} `cbor:",toarray"`
+	Study string
+	Files []File
 }
 
 // Post seals a board to a site.
@@ -195,8 +208,16 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 			return b, errors.New("it posts a study that cannot be one") // its digest names a folder
 		}
 		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)
+		if len(p.Plan) > 0 {
+			if p.Plan, err = Expand(p.Plan, encoding.MaxValue); err != nil {
+				return b, fmt.Errorf("the plan of study %.12s: %w", p.Study, err)
+			}
+		}
 	}
 	b.Program.Version, b.Program.Platform = Printable(b.Program.Version), Printable(b.Program.Platform)
+	if b.Handed != nil {
+		return b, checkFiles(b.Handed.Files)
+	}
 	return b, nil
 }
 
@@ -217,16 +238,19 @@ func VersionMismatch(coordinator, site Program, method string) string {
 
 // Ending is what a site gets when a study has ended.
 type Ending struct {
-	Share []byte // for the site's half of the method, to report to its own people
-	Files []File // of the coordinator's results: the model, and what else everybody may read
-	Words string // why there is nothing more; empty at a good end
+	_     struct{} `cbor:",toarray"`
+	Share []byte   // for the site's half of the method, to report to its own people
+	Files []File   // of the coordinator's results: the model, and what else everybody may read
+	Words string   // why there is nothing more; empty at a good end
 }
 
-// File is one of the results.
+// File is one of the results, which are compressed once for all sites.
 type File struct {
-	_    struct{} `cbor:",toarray"`
-	Name string   // relative, with forward slashes
-	Data []byte
+	_      struct{} `cbor:",toarray"`
+	Name   string   `json:"name"` // relative, with forward slashes
+	Size   int      `json:"size"`
+	Digest []byte   `json:"sha256"`
+	Packed []byte   `json:"packed,omitempty"` // compressed; empty where it was not sent along: the site may ask for it
 }
 
 // sharedFiles are those of the coordinator's results that sites get.
@@ -237,97 +261,84 @@ func Shared(name string) bool {
 	return slices.Contains(sharedFiles, name) || strings.HasPrefix(name, "model/")
 }
 
-// Packed are results, compressed once for all sites.
-type Packed struct {
-	data  []byte
-	words string // what was left out; empty if nothing was
+// PackFile compresses one of the results.
+func PackFile(name string, data []byte) File {
+	sum := sha256.Sum256(data)
+	return File{Name: name, Size: len(data), Digest: sum[:], Packed: Compress(data)}
 }
 
-// Pack compresses files to at most so many bytes. If need be it leaves some out, the
-// model last.
-func Pack(files []File, most int) (p Packed, err error) {
-	for _, keep := range []func(name string) bool{
-		func(string) bool { return true },
-		func(name string) bool { return strings.HasPrefix(name, "model/") },
-		func(string) bool { return false },
-	} {
-		kept := slices.DeleteFunc(slices.Clone(files), func(f File) bool { return !keep(f.Name) })
-		if len(kept) < len(files) {
-			p.words = "some of the results are too large to be sent: ask the coordinator's people for them"
-		}
-		if p.data, err = compress(kept); err != nil || len(p.data) <= most {
-			return p, err
+// SentAlong are all files, but only with the smallest that have room in so many bytes together. The others are named.
+func SentAlong(all []File, most int) []File {
+	some := slices.Clone(all)
+	slices.SortStableFunc(some, func(a, b File) int { return cmp.Compare(len(a.Packed), len(b.Packed)) })
+	for i := range some {
+		if most -= len(some[i].Packed); most < 0 {
+			some[i].Packed = nil
 		}
 	}
-	return p, nil
+	return some
 }
 
-func compress(files []File) ([]byte, error) {
-	data, err := encoding.Marshal(files)
+// Data is what the file holds, if it was sent, and is what its digest says.
+func (f File) Data() ([]byte, error) {
+	data, err := Expand(f.Packed, f.Size)
+	if sum := sha256.Sum256(data); err == nil && !bytes.Equal(sum[:], f.Digest) {
+		err = errors.New("it is damaged: it has another digest")
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("file %.200q of the results: %w", f.Name, err)
 	}
+	return data, nil
+}
+
+// Compress makes data smaller, for [Expand].
+func Compress(data []byte) []byte {
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	if _, err := z.Write(data); err != nil {
-		return nil, err
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	z, _ := flate.NewWriter(&b, flate.BestCompression) // the level is one
+	z.Write(data)                                      // to memory
+	z.Close()
+	return b.Bytes()
 }
 
-// sentEnding is an ending as it is sent.
-type sentEnding struct {
-	_     struct{} `cbor:",toarray"`
-	Share []byte
-	Files []byte // compressed
-	Words string
+// Expand returns what was compressed, if that is not more than most bytes.
+func Expand(packed []byte, most int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(most)+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("it has more than %d bytes", most)
+	}
+	return data, err
 }
 
-// Encode makes the bytes of an ending whose files were packed before.
-func (e Ending) Encode(files Packed) ([]byte, error) {
-	if e.Words == "" {
-		e.Words = files.words
-	}
-	return encoding.Marshal(sentEnding{Share: e.Share, Files: files.data, Words: e.Words})
-}
+// Encode makes the bytes of an ending.
+func (e Ending) Encode() ([]byte, error) { return encoding.Marshal(e) }
 
 // ParseEnding reads what [Ending.Encode] wrote. Files that are not for sites, or
 // whose names lead elsewhere, are an error.
-func ParseEnding(data []byte) (Ending, error) {
-	e, err := parseEnding(data)
+func ParseEnding(data []byte) (e Ending, err error) {
+	if err = encoding.Unmarshal(data, &e); err == nil {
+		e.Words = Printable(e.Words)
+		err = checkFiles(e.Files)
+	}
 	if err != nil {
 		return Ending{}, fmt.Errorf("the end of the study: %w", err)
 	}
 	return e, nil
 }
 
-func parseEnding(data []byte) (e Ending, err error) {
-	var sent sentEnding
-	if err := encoding.Unmarshal(data, &sent); err != nil {
-		return e, err
-	}
-	e.Share, e.Words = sent.Share, Printable(sent.Words)
-	if len(sent.Files) == 0 {
-		return e, nil
-	}
-	z, err := gzip.NewReader(bytes.NewReader(sent.Files))
-	if err != nil {
-		return e, err
-	}
-	plain, err := io.ReadAll(io.LimitReader(z, encoding.MaxBytes+1))
-	if err == nil {
-		err = encoding.Unmarshal(plain, &e.Files)
-	}
-	if err != nil {
-		return e, err
-	}
-	for _, f := range e.Files {
+// checkFiles limits what may be named, and what it may come to once it is expanded.
+func checkFiles(list []File) error {
+	room := encoding.MaxBytes
+	for _, f := range list {
 		if f.Name != path.Clean(f.Name) || strings.ContainsAny(f.Name, `\:`) || !Shared(f.Name) {
-			return e, fmt.Errorf("it names a file %.200q, which is not one of the results", f.Name)
+			return fmt.Errorf("it names a file %.200q, which is not one of the results", f.Name)
 		}
+		if len(f.Packed) == 0 {
+			continue
+		}
+		if f.Size < 0 || f.Size > room {
+			return fmt.Errorf("its files have more bytes than the limit of %d", encoding.MaxBytes)
+		}
+		room -= f.Size
 	}
-	return e, nil
+	return nil
 }

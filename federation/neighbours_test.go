@@ -126,7 +126,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 			})
 			b.Studies = nil
 			for _, p := range plans {
-				b.Studies = append(b.Studies, federation.Posted{Study: must(p.Digest()).String(), Plan: must(p.Encode())})
+				b.Studies = append(b.Studies, federation.Posted{Study: must(p.Digest()).String(), Plan: federation.Compress(must(p.Encode()))})
 			}
 			board := must(federation.Post(w.co.Secrets.Key, f.Secrets.Key.Peer(), site, b))
 			w.eventually("site "+site+" approves by its rule", func() bool {
@@ -169,13 +169,13 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 		t.Fatalf("%s has left", out.Left)
 	}
 	for _, site := range names {
-		body := must(federation.Ending{Share: out.Shares[site]}.Encode(federation.Packed{}))
+		body := must(federation.Ending{Share: out.Shares[site]}.Encode())
 		check(t, links[site].End(within(t), body, out.Pasts[site]))
 	}
 	post(honest, hostile)
 	attack := link(must(hostile.Digest()).String(), "north")
 	for _, share := range [][]byte{out.Shares["north"], bytes.Repeat([]byte{0xff}, 100), nil} {
-		check(t, attack.End(within(t), must(federation.Ending{Share: share}.Encode(federation.Packed{})), engine.History{}))
+		check(t, attack.End(within(t), must(federation.Ending{Share: share}.Encode()), engine.History{}))
 		w.eventually("north has made its report, or tried", func() bool { return must(north.Ended(must(hostile.Digest()).String())) != nil })
 	}
 	for _, task := range [][]byte{nil, []byte("no task"), bytes.Repeat([]byte{0x81}, 1000)} {

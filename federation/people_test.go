@@ -3,6 +3,7 @@ package federation_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,8 +72,44 @@ func TestClosedStudyIsReported(t *testing.T) {
 	w.eventually("the coordinator knows that north has it", func() bool { return w.seen(d)["north"] == coordinator.HasAll })
 	f := w.folder("north")
 	check(t, os.Remove(f.File("studies", d, "ended.json")))
-	check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"), map[string]any{"body": must(federation.Ending{}.Encode(must(federation.Pack(nil, 1<<20))))}))
+	check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"), map[string]any{"body": must(federation.Ending{}.Encode())}))
 	w.ended(d, "north")
+}
+
+// A study of many sites sends few bytes along. What is missing comes when people ask, if it is what was listed.
+func TestManySitesAskForResults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.serve()
+	w.join("north", "south")
+	w.begin("north", "south")
+	names := []string{"north", "south"}
+	for i := range 50 {
+		names = append(names, fmt.Sprintf("absent-%d", i))
+	}
+	p := plan("many", 1, 2, names...)
+	d := w.submit(p)
+	for _, absent := range names[2:] {
+		check(t, w.co.Give(d, coordinator.Order{Drop: absent}))
+	}
+	w.approve(d, "north", "south")
+	w.ended(d, "north", "south")
+	at := func(f *federation.Folder, name string) string { return filepath.Join(must(f.ResultsPath(p)), name) }
+	report := must(os.ReadFile(at(&w.co.Folder, "report.html")))
+	north, south := w.folder("north"), w.folder("south")
+	if missing := must(north.Ask(d)); !strings.Contains(missing, "report.html") || strings.Contains(missing, "metrics.json") {
+		t.Errorf("missing are %s", missing)
+	}
+	w.eventually("north has the report", func() bool {
+		got, err := os.ReadFile(at(&north.Folder, "shared/report.html"))
+		return err == nil && bytes.Equal(got, report) && must(north.Ask(d)) == ""
+	})
+	check(t, os.WriteFile(at(&w.co.Folder, "report.html"), []byte("another"), 0o600))
+	must(south.Ask(d))
+	w.eventually("south is told that the report is another", func() bool { return len(audit(t, w.path("south"), "report.html: the coordinator has others now")) == 1 })
+	if _, err := os.Stat(at(&south.Folder, "shared/report.html")); !os.IsNotExist(err) {
+		t.Errorf("south has another report than was listed: %v", err)
+	}
 }
 
 // Who joins before any study has been submitted is told so at once.
@@ -346,7 +383,7 @@ func TestTwoMachinesServeAsOneSite(t *testing.T) {
 					said++
 				}
 			}
-			return said == 3 && strings.Contains(w.log.String(), words)
+			return said == 3 && len(audit(t, w.co.Path, words)) > 0
 		})
 	}
 	two()

@@ -169,13 +169,17 @@ func siteResultsCommand() *cobra.Command {
 	var as form
 	return as.flag(&cobra.Command{
 		Use: "results DIR [STUDY]", Short: "Print where the site's results are",
+		Long: "Print where the site's results are, and ask the coordinator for those of a study that it did not send along.",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if len(a) > 1 {
 				digest, err := f.Find(a[1])
 				if err != nil {
 					return err
 				}
-				return printResults(cmd, f, digest, as)
+				if err := printResults(cmd, f, digest, as); err != nil {
+					return err
+				}
+				return fetchResults(cmd, f, digest)
 			}
 			list, err := f.Studies()
 			if err != nil {
@@ -196,4 +200,21 @@ func siteResultsCommand() *cobra.Command {
 			return nil
 		}),
 	}, "print it as JSON")
+}
+
+// fetchResults has the daemon fetch what is missing of a study's results, and waits a little for it.
+func fetchResults(cmd *cobra.Command, f *site.Folder, digest string) error {
+	for began := time.Now(); ; {
+		missing, err := f.Ask(digest)
+		if err != nil || missing == "" {
+			return err
+		}
+		if !f.Served() || time.Since(began) > 10*time.Second {
+			fmt.Fprintf(cmd.ErrOrStderr(), "The coordinator is asked for %s, which come to shared/ there while both ends serve.\n", missing)
+			return nil
+		}
+		if err := wire.Pause(cmd.Context(), 300*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }

@@ -51,6 +51,7 @@ type Conn struct {
 	ctx     context.Context
 	t       traffic
 	slots   chan struct{} // values on their way
+	begun   atomic.Int64  // connections so far
 	within  atomic.Int64  // how long a request may take now, if more than requestWithin
 	again   time.Duration // after how long a value is looked at without a wake
 	log     sync.Mutex
@@ -74,8 +75,8 @@ const (
 	atOnce        = 15              // values on their way: below what a server keeps for a connection, 64 MiB
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
-	lookAgain     = 10 * time.Second
-	pingEvery     = 4 * time.Second
+	lookAgain     = 30 * time.Second
+	pingEvery     = 10 * time.Second
 	silentMost    = 3 * pingEvery // and as long as a slow line needs for the longest value on its way
 )
 
@@ -275,6 +276,7 @@ func (c *Conn) subscribe(nc *nats.Conn) error {
 func (c *Conn) begin(nc *nats.Conn, address string) {
 	c.mu.Lock()
 	c.nc = nc
+	c.begun.Add(1)
 	clear(c.trouble)
 	close(c.up)
 	for _, w := range c.watched { // wakes may have been missed
@@ -345,6 +347,9 @@ func (c *Conn) Connected() bool {
 	defer c.mu.Unlock()
 	return c.nc != nil
 }
+
+// Begun is how many connections there have been: after another one, the broker may have lost what was put before.
+func (c *Conn) Begun() int64 { return c.begun.Load() }
 
 // Trouble says why there is no connection, for each address; nothing if there is
 // one.

@@ -111,7 +111,7 @@ func (w *world) connect(o Options) *Conn {
 // eventually waits until something is so.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

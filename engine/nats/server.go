@@ -82,7 +82,8 @@ func (s *Server) serverOptions() (*server.Options, error) {
 			return nil, err
 		}
 	}
-	secure := &tls.Config{Certificates: []tls.Certificate{s.options.Certificate}, MinVersion: tls.VersionTLS13}
+	secure := &tls.Config{Certificates: []tls.Certificate{s.options.Certificate}, MinVersion: tls.VersionTLS13,
+		SessionTicketsDisabled: true} // no end uses them
 	o := &server.Options{
 		ServerName: "parley", NoSigs: true, NoLog: true, DisableJetStreamBanner: true,
 		TrustedOperators: []*jwt.OperatorClaims{operator}, SystemAccount: system, AccountResolver: resolver,
@@ -95,7 +96,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: maxClosed,
 		AuthTimeout: helloWithin, TLSTimeout: helloWithin,
 		// A client that has been silent for so long is asked twice, and then disconnected after
-		// 18 seconds at most. Those of this program ping more often, so nobody asks while a long
+		// 34 seconds at most. Those of this program ping more often, so nobody asks while a long
 		// value keeps an answer back.
 		PingInterval: pingEvery + pingEvery/8, MaxPingsOut: 2,
 		WriteDeadline: time.Minute, // slow lines: a message may have 4 MiB

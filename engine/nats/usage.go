@@ -2,6 +2,7 @@ package nats
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -29,14 +30,22 @@ func (s *Server) Usage() ([]Usage, error) {
 	if s.running == nil {
 		return nil, errStopped
 	}
-	// Whose an open connection is costs the check of a signature: it is asked once for each.
+	// Whose a connection is costs the check of a signature: it is asked once for each that is open, and of those that
+	// have ended if one was never seen open.
 	open, err := s.running.Connz(&server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections})
 	if err != nil {
 		return nil, err
 	}
-	ended, err := s.running.Connz(&server.ConnzOptions{Username: true, State: server.ConnClosed, Limit: maxClosed})
+	past := server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed}
+	ended, err := s.running.Connz(&past)
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(ended.Conns, func(c *server.ConnInfo) bool { return c.Stop.After(s.asked) && s.sent[c.Cid].user == "" }) {
+		past.Username = true
+		if ended, err = s.running.Connz(&past); err != nil {
+			return nil, err
+		}
 	}
 	sent, by, from := map[uint64]sentBy{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()

@@ -63,6 +63,13 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 	w := c.watch(p, signal)
 	defer c.unwatch(w, signal)
 	for tries := 0; ; {
+		_, err := c.connection(ctx) // first: its beginning wakes everybody
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, 0, cause
+		}
+		if errors.Is(err, errClosed) {
+			return nil, 0, err
+		}
 		wakes, next := c.due(w, seen)
 		if next > 0 {
 			if err := c.idle(ctx, signal, next); err != nil {

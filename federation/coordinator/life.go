@@ -26,12 +26,12 @@ type lived struct {
 }
 
 // living is how long a process may take to say that it lives, where its connection may be to
-// somebody else's broker, or is open though the process is gone: 15 seconds, for it hears of the
-// question at once, or at its next look at the board ten seconds later. After a start of the
+// somebody else's broker, or is open though the process is gone: 40 seconds, for it hears of the
+// question at once, or at its next look at the board half a minute later. After a start of the
 // coordinator it has three times as long, since it has to connect again, which at the broker of
 // this program takes half as long. After that a process that is alone at this broker serves at
 // once, whatever became of the one before.
-func (d *Daemon) living() time.Duration { return min(15*time.Second, 10*d.Again) }
+func (d *Daemon) living() time.Duration { return min(40*time.Second, 10*d.Again) }
 
 // begin takes up which process has served; the caller holds m.mu.
 func (m *member) begin(life []byte) {

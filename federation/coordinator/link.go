@@ -86,7 +86,7 @@ func (l *siteLink) ask(ctx context.Context, what string, do func(context.Context
 // does one that has not decided, if there is nothing to be had.
 func (l *siteLink) end(ctx context.Context, data []byte, past engine.History, left bool) error {
 	if left {
-		if s, known := l.heard(ctx); known && (s.Word == federation.Pending || s.Word == federation.Unable) {
+		if s, known := l.word(); known && (s.Word == federation.Pending || s.Word == federation.Unable) {
 			return nil
 		}
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,6 +30,10 @@ type member struct {
 	words   map[string]standing
 	news    notice
 	lived   // which of its processes serves
+
+	// Of whoever posts alone: the study whose results are on the board, and since when.
+	handing  string
+	handedAt time.Time
 
 	credentials string // for a broker that is somebody else's
 	renewed     time.Time
@@ -106,11 +111,19 @@ func (m *member) listen(ctx context.Context) {
 			continue
 		}
 		seen = revision
-		if err := m.take(value); err != nil {
+		if err := apart(func() error { return m.take(value) }); err != nil {
 			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
 		m.giveWay()
 	}
+}
+
+// apart does something on a stack of its own, which is gone afterwards: what a signature makes of one that then waits
+// for days would be kept for each site.
+func apart(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return <-done
 }
 
 // take takes in a hello.
@@ -248,12 +261,17 @@ func (d *Daemon) settle(user string, r Registry) error {
 // post keeps the site's board as it should be.
 func (m *member) post(ctx context.Context) {
 	d := m.daemon
-	var posted []byte // what the board says, as far as the broker has not lost it
+	var posted []byte // the digest of what the board says, as far as the broker has not lost it
 	at := time.Now()  // of the last look whether it has
 	for ctx.Err() == nil {
 		changed, news := m.news.changed(), d.news.changed()
-		err := m.putBoard(ctx, &posted)
+		err := apart(func() error { return m.putBoard(ctx, &posted) })
 		wait := d.Again
+		if m.wants() != "" {
+			wait = min(wait, handedEvery)
+		} else if m.knows() {
+			wait *= 10
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				m.passedOver("", "its board could not be put, and is tried again: "+err.Error())
@@ -290,6 +308,14 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 	if !ok {
 		return nil
 	}
+	if m.wants() != "" {
+		select {
+		case d.handing <- struct{}{}:
+			defer func() { <-d.handing }()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	board, err := m.board(joined)
 	if err != nil {
 		return err
@@ -298,8 +324,8 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 	if err != nil {
 		return err
 	}
-	key := federation.BoardKey(m.site)
-	if data = append(data, joined.User...); bytes.Equal(data, *posted) {
+	key, sum := federation.BoardKey(m.site), sha256.Sum256(append(data, joined.User...))
+	if bytes.Equal(sum[:], *posted) {
 		return nil
 	}
 	value, err := federation.Post(d.Folder.Secrets.Key, peer, m.site, board)
@@ -307,9 +333,27 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 		err = d.put(ctx, key, value)
 	}
 	if err == nil {
-		*posted = data
+		*posted = sum[:]
 	}
 	return err
+}
+
+// knows says whether the site has seen the board of this life of the coordinator, and is one process.
+func (m *member) knows() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current && m.second == nil
+}
+
+// wants is a study for whose results the site asks; empty if there is none.
+func (m *member) wants() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.hello.Wants) == 0 || !m.current {
+		m.handing = ""
+		return ""
+	}
+	return m.hello.Wants[0]
 }
 
 // board is what the site is to see.
@@ -339,14 +383,21 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 		p := federation.Posted{Study: s.digest, Stopped: stopped}
 		word, has := words[s.digest]
 		if !has || word.Word == federation.Unable { // who may not have kept it
-			if p.Plan, err = plan.Encode(); err != nil {
-				return b, err
-			}
+			p.Plan = plan
 		}
 		if hello.Program.Version != "" {
 			p.Needs = s.needs(hello.Program)
 		}
 		b.Studies = append(b.Studies, p)
+	}
+	if want := m.wants(); want != "" && (want == m.handing || time.Since(m.handedAt) > handedEvery) {
+		if want != m.handing {
+			m.handing, m.handedAt = want, time.Now()
+			if err := d.Folder.Audit.Add("handed", want, m.site, "results for which it asks"); err != nil {
+				return b, err
+			}
+		}
+		b.Handed = d.handed(want, m.site)
 	}
 	return b, nil
 }

@@ -33,11 +33,12 @@ type Daemon struct {
 	mu        sync.Mutex
 	members   map[string]*member // by site: every one that has joined, or that a plan names
 	studies   map[string]*running
-	guests    map[string]bool   // invitations that are listened for
-	refused   []string          // keys, as the broker knows them
-	suspended map[string]string // keys that the broker refuses for a while, and why
-	health    string            // what is wrong with the broker; empty if nothing is
+	guests    map[string]context.CancelFunc // by invitation that is listened for
+	refused   []string                      // keys, as the broker knows them
+	suspended map[string]string             // keys that the broker refuses for a while, and why
+	health    string                        // what is wrong with the broker; empty if nothing is
 	news      notice
+	handing   chan struct{} // by those whose boards carry results
 	once      federation.Once
 	wg        sync.WaitGroup
 }
@@ -48,11 +49,12 @@ type Watcher interface {
 	Health(ok bool)
 }
 
-// The folder is looked at for what commands have changed three times a second, or so often that it takes a hundredth of
-// a processor, but no less often than lookMost.
+// The folder is looked at for what commands have changed three times a second, or so often that it takes one part in
+// lookPart of a processor, but no less often than lookMost.
 const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
+	lookPart = 200
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
@@ -66,7 +68,8 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	d.nonce = make([]byte, 16)
 	rand.Read(d.nonce)
 	d.program = federation.LocalProgram(d.Folder.Methods)
-	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]bool{}
+	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]context.CancelFunc{}
+	d.handing = make(chan struct{}, handedAtOnce)
 	if err := d.connect(); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			d.Log.Info("stopping")
 			return nil
-		case <-time.After(max(look, min(lookMost, 100*time.Since(began)))):
+		case <-time.After(max(look, min(lookMost, lookPart*time.Since(began)))):
 		}
 	}
 }
@@ -185,8 +188,12 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	for _, i := range r.Invitations {
-		if !i.Settled && !d.guests[i.ID] {
-			d.guests[i.ID] = true
+		end := d.guests[i.ID]
+		if i.Settled && end != nil {
+			end()
+		} else if !i.Settled && end == nil {
+			ctx, end := context.WithCancel(ctx)
+			d.guests[i.ID] = end
 			d.goOn(ctx, func(ctx context.Context) { d.guest(ctx, i) })
 		}
 	}

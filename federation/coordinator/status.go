@@ -110,8 +110,13 @@ func (s *Status) addSites(r Registry) {
 	if s.Sites == nil {
 		s.Sites = []SiteStatus{}
 	}
+	listed := map[string]bool{}
+	for _, st := range s.Sites {
+		listed[st.Site] = true
+	}
 	add := func(site, state string) {
-		if !slices.ContainsFunc(s.Sites, func(st SiteStatus) bool { return st.Site == site }) {
+		if !listed[site] {
+			listed[site] = true
 			s.Sites = append(s.Sites, SiteStatus{Site: site, State: state})
 		}
 	}

@@ -34,6 +34,7 @@ type running struct {
 
 	mu       sync.Mutex
 	plan     *study.Plan // nil before it has been read
+	packed   []byte      // the plan, as it is posted
 	state    studyState
 	engine   *engine.Coordinator // nil while it is not running
 	cancel   context.CancelCauseFunc
@@ -86,9 +87,9 @@ func (s *running) misfit(site federation.Program) string {
 	return federation.VersionMismatch(own, site, m)
 }
 
-// posted returns the plan if the study has something for the site, and why it has
+// posted returns the plan, compressed, if the study has something for the site, and why it has
 // stopped, if it has.
-func (s *running) posted(site string) (p *study.Plan, stopped string, ok bool) {
+func (s *running) posted(site string) (plan []byte, stopped string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.plan == nil || !slices.Contains(s.plan.Sites, site) || slices.Contains(s.state.Delivered, site) {
@@ -100,14 +101,18 @@ func (s *running) posted(site string) (p *study.Plan, stopped string, ok bool) {
 			stopped = errAborted.Error()
 		}
 	}
-	return s.plan, stopped, true
+	return s.packed, stopped, true
 }
 
 // follow does what persons have ordered since.
 func (s *running) follow(orders []Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range orders[min(s.orders, len(orders)):] {
+	fresh := orders[min(s.orders, len(orders)):]
+	if len(fresh) > 0 {
+		defer s.daemon.news.give()
+	}
+	for _, o := range fresh {
 		s.orders++
 		if s.state.State == Ended {
 			continue // it was done before the order was seen
@@ -133,7 +138,6 @@ func (s *running) follow(orders []Order) {
 			l.giveUp(errDropped)
 		}
 	}
-	s.daemon.news.give()
 }
 
 func (s *running) setState(change func(*studyState)) {
@@ -185,6 +189,10 @@ func (s *running) load() error {
 	if err != nil {
 		return err
 	}
+	encoded, err := plan.Encode()
+	if err != nil {
+		return err
+	}
 	state, err := f.loadState(s.digest)
 	if err != nil {
 		return err
@@ -194,7 +202,7 @@ func (s *running) load() error {
 		return err
 	}
 	s.mu.Lock()
-	s.plan, s.state, s.since = plan, state, time.Now()
+	s.plan, s.packed, s.state, s.since = plan, federation.Compress(encoded), state, time.Now()
 	s.mu.Unlock()
 	s.follow(orders)
 	return nil
@@ -326,7 +334,7 @@ func (s *running) run(ctx context.Context) error {
 	dir.Paper = d.Folder.Methods.Paper(s.plan)
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
-		Grace: d.living(), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
+		Grace: min(15*time.Second, 10*d.Again), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
 	if began.Rebuild {
@@ -385,11 +393,11 @@ func (s *running) run(ctx context.Context) error {
 			return err
 		}
 	}
-	files, err := sharedFiles(path)
+	shared, err := sharedFiles(path, s.along())
 	if err != nil {
 		return err
 	}
-	if err := s.tell(ctx, out, files, ""); err != nil {
+	if err := s.tell(ctx, out, shared, ""); err != nil {
 		return err
 	}
 	if s.finished() {
@@ -456,11 +464,6 @@ func (s *running) observe(e engine.Event) {
 // this coordinator's term turns out to be too low.
 func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federation.File, words string) error {
 	d := s.daemon
-	packed, err := federation.Pack(files, nats.MaxValue/2)
-	if err != nil {
-		d.Log.Error(fmt.Sprintf("study %.12s: its results could not be packed: %v", s.digest, err))
-		return nil
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -477,11 +480,14 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		left := out == nil || slices.Contains(out.Left, site)
 		var past engine.History
 		if !left {
-			e.Share, past = out.Shares[site], out.Pasts[site]
+			e.Share, e.Files, past = out.Shares[site], files, out.Pasts[site]
 		} else if words == "" {
 			e.Words = "this site has left the study"
 		}
 		wg.Go(func() {
+			if _, here := l.heard(ctx); !here {
+				return
+			}
 			select {
 			case turns <- struct{}{}:
 			case <-ctx.Done():
@@ -489,11 +495,7 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 			}
 			over := sync.OnceFunc(func() { <-turns })
 			defer over()
-			own := packed
-			if left {
-				own = federation.Packed{}
-			}
-			data, err := e.Encode(own)
+			data, err := e.Encode()
 			if err == nil {
 				// A site that is away does not keep others waiting.
 				defer time.AfterFunc(handedWithin, over).Stop()
@@ -540,18 +542,57 @@ func (s *running) delivered(m *member) {
 const (
 	handedAtOnce = 4
 	handedWithin = 5 * time.Second
+	handedEvery  = 5 * time.Second // to one that asks
 )
 
-// sharedFiles are those of the results that sites may have.
-func sharedFiles(dir string) (files []federation.File, err error) {
+// A study of more than manySites hands each so many bytes of its results, and the rest to those whose people ask: a
+// model and a report grow with sites, and so what all are handed would with the square.
+const (
+	manySites = 50
+	fewBytes  = 1 << 10
+)
+
+// along is how many bytes of the results each site is handed at the end.
+func (s *running) along() int {
+	if len(s.plan.Sites) > manySites {
+		return fewBytes
+	}
+	return nats.MaxValue / 2
+}
+
+// sharedFiles are those of the results that sites may have, with so many bytes of their contents.
+func sharedFiles(dir string, most int) (list []federation.File, err error) {
 	root := os.DirFS(dir)
 	err = fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !federation.Shared(name) {
 			return err
 		}
 		data, err := fs.ReadFile(root, name)
-		files = append(files, federation.File{Name: name, Data: data})
+		list = append(list, federation.PackFile(name, data))
 		return err
 	})
-	return files, err
+	return federation.SentAlong(list, most), err
+}
+
+// handed are the results of a study for a site that asks for them; none if it may have none.
+func (d *Daemon) handed(digest, site string) *federation.Handed {
+	h := &federation.Handed{Study: digest}
+	d.mu.Lock()
+	s := d.studies[digest]
+	d.mu.Unlock()
+	if s == nil {
+		return h
+	}
+	st := s.stands()
+	if _, left := st.Left[site]; left || st.State != Ended || !slices.Contains(s.plan.Sites, site) {
+		return h
+	}
+	path, err := d.Folder.ResultsPath(s.plan)
+	if err == nil {
+		h.Files, err = sharedFiles(path, nats.MaxValue/2)
+	}
+	if err != nil {
+		d.Log.Error(fmt.Sprintf("study %.12s: its results, for which site %s asks: %v", digest, site, err))
+	}
+	return h
 }

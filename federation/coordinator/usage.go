@@ -38,7 +38,7 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 	keys := map[string]*taken{}
 	strangers := false
 	for last, wait := time.Now(), time.Duration(0); ; {
-		wait = max(time.Second, min(lookMost, 100*wait))
+		wait = max(time.Second, min(lookMost, lookPart*wait))
 		select {
 		case <-ctx.Done():
 			return

@@ -104,7 +104,6 @@ func (a *answering) name() string {
 // holds.
 func (a *answering) look(ctx context.Context) error {
 	f := a.daemon.Folder
-	a.tellOfLongWork()
 	now := f.circumstances(a.digest)
 	a.mu.Lock()
 	same := now == a.checked && (a.retry.IsZero() || time.Now().Before(a.retry))
@@ -160,13 +159,16 @@ func (a *answering) charged() (bool, error) {
 	return slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == a.digest }), nil
 }
 
-// tellOfLongWork makes the coordinator hear of a task that takes long.
-func (a *answering) tellOfLongWork() {
-	a.mu.Lock()
-	long := !a.working.IsZero() && time.Since(a.working) > longWork && time.Since(a.working) < longWork+time.Second
-	a.mu.Unlock()
-	if long {
-		a.daemon.tell()
+// tellOfLongWork makes the coordinator hear of tasks that take long.
+func (d *Daemon) tellOfLongWork() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.studies {
+		a.mu.Lock()
+		if took := time.Since(a.working); !a.working.IsZero() && took > longWork && took < longWork+time.Second {
+			d.tell()
+		}
+		a.mu.Unlock()
 	}
 }
 

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -150,12 +152,18 @@ func (d *Daemon) written(ctx context.Context, digest string) (what string, faile
 		if err != nil {
 			return "", false, err
 		}
-		for _, file := range e.Files {
-			if err := files.Write(filepath.Join(path, "shared", filepath.FromSlash(file.Name)), file.Data); err != nil {
-				return "", false, err
-			}
+		if record.Missing, err = keepFiles(path, e.Files); err != nil {
+			return "", false, err
+		}
+		if before, err := f.Ended(digest); err != nil {
+			return "", false, err
+		} else if before != nil { // its own report could not be made then
+			record.Missing = before.Missing
 		}
 		what = "its results are in " + path
+		if len(record.Missing) > 0 {
+			what += fmt.Sprintf("; %s are with the coordinator, until somebody here asks for them: parley site results %s %s", names(record.Missing), f.Path, p.Name)
+		}
 		if err := d.own(ctx, p, path, e.Share); err != nil {
 			record.Failed = err.Error()
 			what += "; the site's own report could not be made, and is tried again when the data or the program are others: " + record.Failed
@@ -166,6 +174,99 @@ func (d *Daemon) written(ctx context.Context, digest string) (what string, faile
 		return what, failed, err
 	}
 	return what, false, os.Remove(f.File(endingFile(digest)))
+}
+
+// keepFiles writes files of the results, and returns those that were not sent along, or not as they were listed.
+func keepFiles(path string, list []federation.File) (missing []federation.File, err error) {
+	for _, file := range list {
+		data, err := file.Data()
+		if err != nil {
+			file.Packed = nil
+			missing = append(missing, file)
+		} else if err := files.Write(filepath.Join(path, "shared", filepath.FromSlash(file.Name)), data); err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
+}
+
+func names(list []federation.File) string {
+	var all []string
+	for _, file := range list {
+		all = append(all, file.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// wantedFile lists the studies for whose missing results somebody at the site has asked.
+const wantedFile = "wanted.json"
+
+func (f *Folder) wanted() (list []string, err error) {
+	if err = f.ReadJSON(wantedFile, &list); errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return list, err
+}
+
+// Ask asks the coordinator for what is missing of a study's results, which the daemon fetches. It returns what that is.
+func (f *Folder) Ask(digest string) (missing string, err error) {
+	e, err := f.Ended(digest)
+	if err != nil || e == nil || len(e.Missing) == 0 {
+		return "", err
+	}
+	return names(e.Missing), f.Alone(func() error {
+		list, err := f.wanted()
+		if err != nil || slices.Contains(list, digest) {
+			return err
+		}
+		return f.WriteJSON(wantedFile, append(list, digest))
+	})
+}
+
+// keepHanded keeps results for which somebody here has asked: those that were listed when the study ended.
+func (f *Folder) keepHanded(h federation.Handed) error {
+	list, err := f.wanted()
+	if err != nil || !slices.Contains(list, h.Study) {
+		return err
+	}
+	e, err := f.Ended(h.Study)
+	if err != nil || e == nil {
+		return err
+	}
+	p, err := f.Plan(h.Study)
+	if err != nil {
+		return err
+	}
+	path, err := f.ResultsPath(p)
+	if err != nil {
+		return err
+	}
+	for i, m := range e.Missing {
+		if at := slices.IndexFunc(h.Files, func(file federation.File) bool { return file.Name == m.Name && bytes.Equal(file.Digest, m.Digest) }); at >= 0 {
+			e.Missing[i] = h.Files[at]
+		}
+	}
+	before := names(e.Missing)
+	if e.Missing, err = keepFiles(path, e.Missing); err != nil {
+		return err
+	}
+	what := "the coordinator has sent " + before
+	if len(e.Missing) > 0 {
+		what = names(e.Missing) + ": the coordinator has others now than it listed at the end, or they are too large to be sent; ask its people"
+	}
+	if err := f.WriteJSON(filepath.Join("studies", h.Study, "ended.json"), e); err != nil {
+		return err
+	}
+	if err := f.Alone(func() error {
+		list, err := f.wanted()
+		if err != nil {
+			return err
+		}
+		return f.WriteJSON(wantedFile, slices.DeleteFunc(list, func(digest string) bool { return digest == h.Study }))
+	}); err != nil {
+		return err
+	}
+	return f.Audit.Add("fetched", h.Study, f.Config.Site, what)
 }
 
 // own makes the site's own report. A panic is a failure like any other.
@@ -308,9 +409,17 @@ func (d *Daemon) writeStatus(serving bool) error {
 		a.mu.Unlock()
 		s.Studies = append(s.Studies, st)
 	}
+	looked := d.looked
 	d.mu.Unlock()
 	slices.SortFunc(s.Studies, func(a, b StudyStatus) int { return strings.Compare(a.Study, b.Study) })
-	return d.Folder.WriteJSON("status.json", s)
+	if looked.Equal(d.wrote) && reflect.DeepEqual(s, d.status) {
+		return nil
+	}
+	err := d.Folder.WriteJSON("status.json", s)
+	if err == nil {
+		d.wrote, d.status = looked, s
+	}
+	return err
 }
 
 // waitsFor says in words what the site waits for.

@@ -537,8 +537,10 @@ type Ended struct {
 	Words string `json:"words,omitempty"`
 	// Failed says why the site's own report could not be made; the shared results are here
 	// nevertheless.
-	Failed string    `json:"failed,omitempty"`
-	At     time.Time `json:"at"`
+	Failed string `json:"failed,omitempty"`
+	// Missing are results that were not sent along: see [Folder.Ask].
+	Missing []federation.File `json:"missing,omitempty"`
+	At      time.Time         `json:"at"`
 }
 
 // Ended reads it; nil while the study goes on.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -48,7 +49,12 @@ type Daemon struct {
 	over       chan struct{}
 	life       []byte // of this process
 	asked      uint64 // of its last board
-	second     []byte // the life of a process that the coordinator refuses
+	wants      []string
+	latest     time.Time // when something last came to the folder, as it was looked at
+	looked     time.Time // then
+	wrote      time.Time // when it had been looked at as the status was written,
+	status     Status    // which said this
+	second     []byte    // the life of a process that the coordinator refuses
 	count      uint64
 	hello      uint64        // revision of the last
 	news       chan struct{} // holds a token when something is to be told
@@ -63,8 +69,11 @@ type Watcher interface {
 	Connected(ok bool)
 }
 
-// look is how often the folder is looked at for what commands have changed.
-const look = 300 * time.Millisecond
+// look is how often the folder is looked at for what commands have changed, and lookMost for what people edit.
+const (
+	look     = 300 * time.Millisecond
+	lookMost = 10 * look
+)
 
 // Serve serves until ctx ends. A task with differential protection that has been
 // charged is finished first. What is under way goes on when it is called again.
@@ -122,11 +131,18 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		d.wg.Go(func() { d.keepCopies(inner) })
 	}
 	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
-	said, gone := "", false
+	said, gone, begun := "", false, int64(0)
 	for {
-		// It may pass: the table of file handles, or a disk, may be full.
-		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
+		d.tellOfLongWork()
+		if d.changed() {
+			// It may pass: the table of file handles, or a disk, may be full.
+			d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
+		}
 		d.once.Say(d.Log, "writing the status", d.writeStatus(true))
+		if n := d.conn.Begun(); n != begun {
+			begun = n
+			d.tell()
+		}
 		if now := d.waitsFor(); now != said {
 			said = now
 			d.Log.Info(now)
@@ -222,6 +238,11 @@ func (d *Daemon) take(b federation.Board) error {
 			d.audit("passed over", p.Study, "what was posted: "+err.Error())
 		}
 	}
+	if b.Handed != nil {
+		if err := f.keepHanded(*b.Handed); err != nil {
+			return err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b.JWT != "" && b.JWT != f.Config.JWT {
@@ -237,7 +258,7 @@ func (d *Daemon) take(b federation.Board) error {
 	if d.second = b.Second; len(d.second) > 0 {
 		d.audit("noted", "", d.twoServe())
 	}
-	d.program, d.heard = b.Program, true
+	d.program, d.heard, d.looked = b.Program, true, time.Time{}
 	d.posted = map[string]bool{}
 	for _, p := range b.Studies {
 		a := d.studies[p.Study]
@@ -267,16 +288,12 @@ func (d *Daemon) take(b federation.Board) error {
 	return errors.Join(wait, f.notePosted(d.posted))
 }
 
-// greet tells the coordinator where the site stands: at every change, and now and
-// then.
+// greet tells the coordinator where the site stands: first when it has read a board, or none comes; then at every
+// change, and now and then.
 func (d *Daemon) greet(ctx context.Context) {
-	for ctx.Err() == nil {
-		said := d.stands()
-		err := d.say(ctx, said)
-		wait := d.Again
-		if err != nil {
-			wait = time.Second
-		}
+	var said stands
+	var err error
+	for wait := min(d.Again, firstBoard); ; {
 		again := time.After(wait)
 		for waiting := true; waiting; {
 			select {
@@ -286,20 +303,36 @@ func (d *Daemon) greet(ctx context.Context) {
 				waiting = false
 			case <-d.news:
 				now := d.stands()
-				waiting = err == nil && bytes.Equal(now.nonce, said.nonce) && now.asked == said.asked && slices.Equal(now.list, said.list)
+				waiting = len(now.nonce) == 0 || err == nil && now.same(said)
 			}
+		}
+		var other bool
+		said = d.stands()
+		other, err = d.say(ctx, said)
+		switch wait = seldom * d.Again; {
+		case err != nil:
+			wait = time.Second
+		case other || said.asked > 0: // there are two processes, and each replaces what the other has said
+			wait = d.Again/6 + d.Again/6*time.Duration(d.life[0])/256 // not both at once
 		}
 	}
 }
 
-// say puts a hello.
-func (d *Daemon) say(ctx context.Context, s stands) error {
+// firstBoard is how long a site that has just come waits for a board, and seldom how often it says a hello though
+// nothing has changed, in terms of Again.
+const (
+	firstBoard = 2 * time.Second
+	seldom     = 10
+)
+
+// say puts a hello, and says whether another process has put one since the last.
+func (d *Daemon) say(ctx context.Context, s stands) (other bool, err error) {
 	f := d.Folder
 	d.count++
-	h := federation.Hello{Program: federation.LocalProgram(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count, Studies: s.list, Bye: s.bye}
+	h := federation.Hello{Program: federation.LocalProgram(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count, Studies: s.list, Wants: s.wants, Bye: s.bye}
 	message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
 	if err != nil {
-		return err
+		return false, err
 	}
 	return federation.Replace(ctx, d.conn, federation.HelloKey(f.Config.Site), message, &d.hello)
 }
@@ -334,10 +367,16 @@ func (d *Daemon) twoServe() string {
 // stands is what a hello would say now: the nonce of the last board, what that asks for, and
 // where the site stands with each study on it.
 type stands struct {
+	begun int64 // connections: another one may be to a broker without the last hello
 	nonce []byte
 	asked uint64
 	list  []federation.Standing
+	wants []string
 	bye   bool
+}
+
+func (s stands) same(as stands) bool {
+	return s.begun == as.begun && bytes.Equal(s.nonce, as.nonce) && s.asked == as.asked && slices.Equal(s.list, as.list) && slices.Equal(s.wants, as.wants)
 }
 
 func (d *Daemon) stands() (now stands) {
@@ -348,8 +387,31 @@ func (d *Daemon) stands() (now stands) {
 			now.list = append(now.list, s)
 		}
 	}
-	now.nonce, now.asked = d.nonce, d.asked
+	now.begun, now.nonce, now.asked, now.wants = d.conn.Begun(), d.nonce, d.asked, d.wants
 	return now
+}
+
+// changed says whether the folder is to be looked at: a file has come to it or to a study's, a board has come, or it
+// was not looked at for lookMost. Most looks find nothing, and a thousand sites may share a machine.
+func (d *Daemon) changed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	paths := []string{d.Folder.Path}
+	for digest := range d.studies {
+		paths = append(paths, d.Folder.StudyPath(digest))
+	}
+	var latest time.Time
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(latest) {
+			latest = info.ModTime()
+		}
+	}
+	now := time.Now()
+	if latest.Equal(d.latest) && now.Before(d.looked.Add(lookMost)) {
+		return false
+	}
+	d.latest, d.looked = latest, now
+	return true
 }
 
 // lookAround takes up what persons have decided, and what has changed beneath it.
@@ -357,7 +419,15 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 	if err := d.Folder.refresh(); err != nil {
 		return err
 	}
+	wants, err := d.Folder.wanted()
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
+	if !slices.Equal(d.wants, wants) {
+		d.wants = wants
+		d.tell()
+	}
 	var list, halted []*answering
 	for digest, a := range d.studies {
 		switch posted := d.posted[digest]; {

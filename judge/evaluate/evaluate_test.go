@@ -211,35 +211,33 @@ func TestPCADoesNotDependOnWhoHoldsTheRows(t *testing.T) {
 func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
-		k, repeats, seed := rapid.IntRange(2, 6).Draw(t, "k"), rapid.IntRange(1, 3).Draw(t, "repeats"), rapid.Uint64().Draw(t, "seed")
-		folds := testkit.Get(evaluate.Folds(subjects, k, repeats, seed))(t)
-		again, err := evaluate.Folds(shuffled(subjects), k, repeats, seed)
+		k, repeat, seed := rapid.IntRange(2, 6).Draw(t, "k"), rapid.IntRange(0, 2).Draw(t, "repeat"), rapid.Uint64().Draw(t, "seed")
+		folds := testkit.Get(evaluate.FoldsOf(subjects, k, repeat, seed))(t)
+		again, err := evaluate.FoldsOf(shuffled(subjects), k, repeat, seed)
 		if err != nil || fmt.Sprint(folds) != fmt.Sprint(again) {
 			t.Fatalf("another order of the subjects changes the folds (%v)", err)
 		}
-		for r := range repeats {
-			var placed []evaluate.Placement
-			for i, f := range folds[r*k : (r+1)*k] {
-				if f.Repeat != r || f.Index != i || !slices.IsSorted(f.Test) {
-					t.Fatalf("fold %d of repeat %d: %v", i, r, f)
-				}
-				for _, id := range f.Test {
-					placed = append(placed, evaluate.Placement{ID: id, Site: i})
-				}
+		var placed []evaluate.Placement
+		for i, f := range folds {
+			if f.Repeat != repeat || f.Index != i || !slices.IsSorted(f.Test) {
+				t.Fatalf("fold %d of repeat %d: %v", i, repeat, f)
 			}
-			if len(placed) != len(subjects) {
-				t.Fatalf("%d of %d subjects held out", len(placed), len(subjects))
+			for _, id := range f.Test {
+				placed = append(placed, evaluate.Placement{ID: id, Site: i})
 			}
-			n := count(subjects, placed, k)
-			for _, s := range subjects {
-				for i := range n {
-					if d := n[i][s.Group] - n[0][s.Group]; d < -1 || d > 1 {
-						t.Fatalf("group %s: fold %d has %d, the first %d", s.Group, i, n[i][s.Group], n[0][s.Group])
-					}
+		}
+		if len(placed) != len(subjects) {
+			t.Fatalf("%d of %d subjects held out", len(placed), len(subjects))
+		}
+		n := count(subjects, placed, k)
+		for _, s := range subjects {
+			for i := range n {
+				if d := n[i][s.Group] - n[0][s.Group]; d < -1 || d > 1 {
+					t.Fatalf("group %s: fold %d has %d, the first %d", s.Group, i, n[i][s.Group], n[0][s.Group])
 				}
 			}
 		}
-		if repeats > 1 && fmt.Sprint(folds[0].Test) == fmt.Sprint(folds[k].Test) {
+		if other := testkit.Get(evaluate.FoldsOf(subjects, k, repeat+1, seed))(t); fmt.Sprint(folds[0].Test) == fmt.Sprint(other[0].Test) {
 			t.Fatal("repeats are alike")
 		}
 	})
@@ -248,11 +246,11 @@ func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 func TestFoldsRefusals(t *testing.T) {
 	subjects := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}}
 	for _, k := range []int{1, 3} {
-		if _, err := evaluate.Folds(subjects, k, 1, 1); err == nil {
+		if _, err := evaluate.FoldsOf(subjects, k, 0, 1); err == nil {
 			t.Errorf("%d folds of two subjects are accepted", k)
 		}
 	}
-	if _, err := evaluate.Folds([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 1, 1); err == nil || !strings.Contains(err.Error(), "subject a appears twice") {
+	if _, err := evaluate.FoldsOf([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 0, 1); err == nil || !strings.Contains(err.Error(), "subject a appears twice") {
 		t.Errorf("a repeated id: %v", err)
 	}
 }
@@ -342,19 +340,5 @@ func TestEvaluateInUnitsIsEvaluateOfScaledRows(t *testing.T) {
 	jacobian := -(5*math.Log(1) + 3*math.Log(0.25) + 2*math.Log(0.05) + 2*math.Log(3)) / 3
 	if math.Abs(got.MAE-want.MAE) > 1e-14 || math.Abs(got.LogLik-(want.LogLik+jacobian)) > 1e-14 {
 		t.Errorf("got %+v, want %+v with the density moved by %v", got, want, jacobian)
-	}
-}
-
-func TestFoldsOfOneRepeatAreThoseOfAll(t *testing.T) {
-	var subjects []evaluate.Subject
-	for _, id := range "abcdefghijk" {
-		subjects = append(subjects, evaluate.Subject{ID: string(id), Group: string('x' + id%2)})
-	}
-	all := testkit.Get(evaluate.Folds(subjects, 3, 4, 7))(t)
-	one := testkit.Get(evaluate.FoldsOf(subjects, 3, 2, 7))(t)
-	for i := range one {
-		if one[i].Repeat != 2 || !slices.Equal(one[i].Test, all[6+i].Test) {
-			t.Errorf("fold %d: %v, want %v", i, one[i], all[6+i])
-		}
 	}
 }

@@ -144,23 +144,9 @@ type Fold struct {
 	Test          []string // ids held out, ascending
 }
 
-// Folds divides the subjects into k folds, and does so repeats times. Each
-// subject is held out once in every repeat; folds differ by at most one subject
-// in size and in the number of subjects of each group. The result depends on
-// the seed and the set of subjects, not on their order.
-func Folds(subjects []Subject, k, repeats int, seed uint64) ([]Fold, error) {
-	var folds []Fold
-	for r := range repeats {
-		some, err := FoldsOf(subjects, k, r, seed)
-		if err != nil {
-			return nil, err
-		}
-		folds = append(folds, some...)
-	}
-	return folds, nil
-}
-
-// FoldsOf returns the folds of one repeat alone, counted from 0.
+// FoldsOf divides the subjects into k folds, for one of several repeats, counted from 0. Each
+// subject is held out once; folds differ by at most one subject in size and in the number of
+// subjects of each group. The result depends on the seed and the set of subjects, not on their order.
 func FoldsOf(subjects []Subject, k, repeat int, seed uint64) ([]Fold, error) {
 	subjects, others := together(subjects)
 	if k < 2 || k > len(subjects) {

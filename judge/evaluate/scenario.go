@@ -1,6 +1,6 @@
 // Package evaluate measures fitted models and prepares the conditions under
 // which they are compared: how subjects are spread over sites ([Assign],
-// [Scheme], [Lacking]), which are held out ([Folds]), how values are scaled
+// [Scheme], [Lacking]), which are held out ([FoldsOf]), how values are scaled
 // ([FitMinMax]), what is scored ([Describe] for descriptions of features,
 // [Outcome.Judge] for predictions), what learns next to nothing ([FitPCA],
 // [Outcome.FitBaseRate]) and how two methods compare ([Paired]). It knows neither

@@ -44,7 +44,7 @@ type result struct {
 	rss           int64           // the same until the end
 	socket        float64         // bytes at the sockets for each site and round: between the first round's end and the last's
 	bodies        float64         // of these, the bodies of tasks and answers
-	all           float64         // bytes at the sockets before the first round's end and after the last's, for each site, less those of a round
+	all           float64         // bytes at the sockets from first to last, for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
@@ -168,13 +168,28 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		return nil, err
 	}
 	r.ended = time.Since(r.last)
-	r.all = float64(p.bytes.Load())/float64(o.sites) - r.socket*float64(o.rounds)
-	if r.bodies, err = bodies(f, plan); err != nil {
+	if err := r.apportion(f, plan, float64(p.bytes.Load())/float64(o.sites)); err != nil {
 		return nil, err
 	}
 	r.rss = c.stop()
 	r.cpu = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
 	return r, nil
+}
+
+// apportion says what of all that passed at a site's socket was bodies, and what beginning and end.
+func (r *result) apportion(f *coordinator.Folder, p *study.Plan, all float64) error {
+	each, err := bodies(f, p)
+	if err != nil {
+		return err
+	}
+	for _, body := range each[1:r.rounds] { // as in watch
+		r.bodies += body / float64(r.rounds-1)
+	}
+	r.all = all
+	for _, body := range each { // a study has exchanges before and after its rounds
+		r.all -= body + r.socket - r.bodies
+	}
+	return nil
 }
 
 // startProfile profiles this process, if that is wanted, until stop is called.
@@ -314,18 +329,16 @@ func join(ctx context.Context, o networkOptions, i *federation.Invitation, name,
 	return nil
 }
 
-// bodies is how many bytes of tasks and answers the record of rounds tells of, for
-// each site and round.
-func bodies(f *coordinator.Folder, p *study.Plan) (float64, error) {
+// bodies is how many bytes of tasks and answers the record of rounds tells of, for a site, in each exchange.
+func bodies(f *coordinator.Folder, p *study.Plan) (each []float64, err error) {
 	path, err := f.ResultsPath(p)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	data, err := os.ReadFile(filepath.Join(path, "rounds.jsonl"))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var sum, n float64
 	for line := range bytes.Lines(data) {
 		var r struct {
 			Sites []struct {
@@ -334,13 +347,15 @@ func bodies(f *coordinator.Folder, p *study.Plan) (float64, error) {
 			} `json:"sites"`
 		}
 		if err := json.Unmarshal(line, &r); err != nil {
-			return 0, err
+			return nil, err
 		}
+		sum := 0
 		for _, s := range r.Sites {
-			sum, n = sum+float64(s.Down+s.Up), n+1
+			sum += s.Down + s.Up
 		}
+		each = append(each, float64(sum)/float64(len(r.Sites)))
 	}
-	return sum / n, nil
+	return each, nil
 }
 
 // process is the coordinator.

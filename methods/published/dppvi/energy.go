@@ -37,21 +37,6 @@ func (l *freeEnergy) Check() error {
 	return nil
 }
 
-// Value returns F at means and logarithms of variances, and sets its derivatives
-// by both.
-func (l *freeEnergy) Value(mean, logVar, gradMean, gradLogVar []float64) float64 {
-	e := l.newEval()
-	for j, r := range logVar {
-		e.variance[j] = math.Exp(r)
-	}
-	copy(e.mean, mean)
-	e.run()
-	for j, v := range e.variance {
-		gradMean[j], gradLogVar[j] = e.gradMean[j], v*e.gradVar[j]
-	}
-	return e.value
-}
-
 // eval evaluates the free energy and what Newton's method needs of it.
 type eval struct {
 	*freeEnergy

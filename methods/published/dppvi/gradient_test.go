@@ -118,3 +118,18 @@ func TestUnusableMinibatchesAreRefused(t *testing.T) {
 		t.Error("a cavity over other weights passes")
 	}
 }
+
+// Value returns F at means and logarithms of variances, and sets its derivatives
+// by both.
+func (l *freeEnergy) Value(mean, logVar, gradMean, gradLogVar []float64) float64 {
+	e := l.newEval()
+	for j, r := range logVar {
+		e.variance[j] = math.Exp(r)
+	}
+	copy(e.mean, mean)
+	e.run()
+	for j, v := range e.variance {
+		gradMean[j], gradLogVar[j] = e.gradMean[j], v*e.gradVar[j]
+	}
+	return e.value
+}

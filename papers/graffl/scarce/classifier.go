@@ -11,7 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"parley/internal/stats"
+	"parley/papers/internal/logistic"
 )
 
 // Labelled is rows with a binary label each. True is the class of which there may be
@@ -138,7 +138,7 @@ func (f *logisticFit) value(w []float64) float64 {
 		if !y {
 			s = -s
 		}
-		v += stats.LogLogistic(s)
+		v += logistic.LogSigma(s)
 	}
 	for _, c := range w[:len(w)-1] {
 		v -= f.penalty / 2 * c * c
@@ -157,7 +157,7 @@ func (f *logisticFit) maximise() ([]float64, error) {
 		gradient.Zero()
 		for i, y := range f.labels {
 			row, to := f.x.RawRowView(i), weighted.RawRowView(i)
-			s := stats.Logistic(inner(row, w))
+			s := logistic.Sigma(inner(row, w))
 			e, root := -s, math.Sqrt(s*(1-s))
 			if y {
 				e++
@@ -221,7 +221,7 @@ func (c *LinearClassifier) Probability(rows [][]float64) ([]float64, error) {
 		if len(row) != len(c.Weights) {
 			return nil, fmt.Errorf("classifying row %d: %d columns, want %d", i+1, len(row), len(c.Weights))
 		}
-		out[i] = stats.Logistic(c.Intercept + inner(row, c.Weights))
+		out[i] = logistic.Sigma(c.Intercept + inner(row, c.Weights))
 	}
 	return out, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"parley/internal/linalg"
 	"parley/internal/nn"
-	"parley/internal/stats"
+	"parley/papers/internal/logistic"
 )
 
 // autoencoder is the three networks of SuffiAE and a batch that is passed
@@ -84,12 +84,12 @@ func (a *autoencoder) ascent(m int) Objective {
 	s, h := a.aside.Output(), a.aside.Slope()
 	for r := range m {
 		at := r * linalg.Stride(1)
-		h[at] = -stats.Logistic(s[at])
+		h[at] = -logistic.Sigma(s[at])
 		if a.label[r] {
 			h[at]++
-			o.Classification += stats.LogLogistic(s[at])
+			o.Classification += logistic.LogSigma(s[at])
 		} else {
-			o.Classification += stats.LogLogistic(-s[at])
+			o.Classification += logistic.LogSigma(-s[at])
 		}
 	}
 	a.classifier.Backward(a.theta, a.grad, a.aside, m, true)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"parley/internal/nn"
-	"parley/internal/stats"
+	"parley/papers/internal/logistic"
 )
 
 // The decoder and the classifier of a trained network serve its training alone; tests
@@ -30,7 +30,7 @@ func (s *Network) Probability(code []float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return stats.Logistic(out[0]), nil
+	return logistic.Sigma(out[0]), nil
 }
 
 var errCode = errors.New("suffiae: a code of another length")

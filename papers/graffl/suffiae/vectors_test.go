@@ -8,8 +8,8 @@ import (
 
 	"parley/internal/linalg"
 	"parley/internal/nn"
-	"parley/internal/stats"
 	"parley/internal/vectors"
+	"parley/papers/internal/logistic"
 )
 
 // vector is a file of schema graffl/suffiae/1: a network of one hidden
@@ -65,7 +65,7 @@ func Verify(file []byte, list *vectors.List) error {
 	compare("reconstruction", v.Reconstruction, a.back.Output(), a.decoder.Out())
 	p := unpad(a.aside.Output(), m, 1)
 	for i := range p {
-		p[i] = stats.Logistic(p[i])
+		p[i] = logistic.Sigma(p[i])
 	}
 	list.Floats("probability", v.Probability, p, tol)
 	list.Float("objective", v.Objective, got.Value(1), tol)
