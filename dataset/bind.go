@@ -61,7 +61,8 @@ func (s *Schema) check() error {
 				return fmt.Errorf("schema: view %s: category %s has no levels", v.Name, c.Name)
 			}
 			if c.Other != "" && !slices.Contains(c.Levels, c.Other) {
-				return fmt.Errorf("schema: view %s: %s takes other levels as %q, which is not one of its levels", v.Name, c.Name, c.Other)
+				return fmt.Errorf("schema: view %s: %s takes other levels as %q, which is not one of its levels",
+					v.Name, c.Name, c.Other)
 			}
 			if other, taken := owner[c.Name]; taken {
 				return fmt.Errorf("schema: %s is a column of the views %s and %s", c.Name, other, v.Name)
@@ -97,10 +98,12 @@ func (b *binder) bindViews() {
 			}
 			h := v.columns[j]
 			if isIdentifier(h.name) {
-				v.table.faults.add(h.problem(h.name, "is named like an identifier, not like a measurement", "remove it, or rename it if it was measured"))
+				v.table.faults.add(h.problem(h.name, "is named like an identifier, not like a measurement",
+					"remove it, or rename it if it was measured"))
 			}
 			if other, taken := owner[h.name]; taken {
-				v.table.faults.add(h.problem(h.name, fmt.Sprintf("is a feature of the views %s and %s", other, v.name), "give every feature a name of its own"))
+				v.table.faults.add(h.problem(h.name, fmt.Sprintf("is a feature of the views %s and %s", other, v.name),
+					"give every feature a name of its own"))
 			}
 			owner[h.name] = v.name
 		}
@@ -118,7 +121,8 @@ func (b *binder) expectViews() {
 			continue
 		}
 		present++
-		ignored := b.bindColumns(v.table.faults, v.headerLine(), v.name, b.schema.Views[v.index].Columns, v.columns, v.bound)
+		ignored := b.bindColumns(v.table.faults, v.headerLine(), v.name, b.schema.Views[v.index].Columns,
+			v.columns, v.bound)
 		b.warnIgnored(v.table.in.path, "view "+v.name, ignored)
 	}
 	b.warnIgnored(b.dir, "views", unexpected)
@@ -129,12 +133,14 @@ func (b *binder) expectViews() {
 			continue
 		}
 		if near := problem.Nearest(v.Name, unexpected); near != "" {
-			b.warnings.Add(problem.Problem{File: b.dir, Where: "view " + v.Name, What: "is in the plan but not here", Hint: fmt.Sprintf("is it the view %s?", near)})
+			b.warnings.Add(problem.Problem{File: b.dir, Where: "view " + v.Name, What: "is in the plan but not here",
+				Hint: fmt.Sprintf("is it the view %s?", near)})
 		}
 	}
 	for _, name := range unexpected { // of a long table, for files were looked at before
 		if w := meant(name, all); w != nil && !w.here {
-			b.faults.add(problem.Problem{Where: w.where, What: fmt.Sprintf("is not here, and the view %s looks as if it were meant to be it", name),
+			b.faults.add(problem.Problem{Where: w.where,
+				What: fmt.Sprintf("is not here, and the view %s looks as if it were meant to be it", name),
 				Hint: "call it what the plan calls it; if it is something else, leave its rows out"})
 		}
 	}
@@ -143,14 +149,16 @@ func (b *binder) expectViews() {
 		for _, v := range b.schema.Views {
 			names = append(names, v.Name)
 		}
-		b.faults.add(problem.Problem{What: "has none of the plan's views: " + problem.Names(names), Hint: "found " + problem.Names(unexpected)})
+		b.faults.add(problem.Problem{What: "has none of the plan's views: " + problem.Names(names), Hint: "found " +
+			problem.Names(unexpected)})
 	}
 }
 
 // bindColumns fills bound with the expected columns of a view, or of the subjects table if
 // view is "", by name. It reports those that are missing from the header on the given line,
 // and returns the names of those that are not expected.
-func (b *binder) bindColumns(f *faults, line int, view string, expected []Column, found []heading, bound []*column) (ignored []string) {
+func (b *binder) bindColumns(f *faults, line int, view string, expected []Column, found []heading,
+	bound []*column) (ignored []string) {
 	at := make(map[string]int, len(found))
 	for i, h := range found {
 		at[h.name] = i
@@ -180,7 +188,8 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 			p.Hint = fmt.Sprintf("is it the column %s?\nif so, rename it, or let '%s' do so", near, MappingFile)
 		} else if other := b.elsewhere(view, c.Name); other != "" {
 			p.What += fmt.Sprintf("; %s has a column of this name", other)
-			p.Hint = "a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"
+			p.Hint = "a feature stands in one view, the same at all sites: move it here, or change the plan and the " +
+				"other sites"
 		} else {
 			missing = append(missing, c.Name)
 			continue
@@ -193,7 +202,8 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 			what = fmt.Sprintf("%d columns of the plan are missing: %s", len(missing), problem.Names(missing))
 		}
 		f.add(problem.Problem{Line: line, Where: where, What: what,
-			Hint: "a site has all columns that the plan names: add what is missing, with empty cells for what was not measured, or take it out of the plan"})
+			Hint: "a site has all columns that the plan names: add what is missing, with empty cells for what was " +
+				"not measured, or take it out of the plan"})
 	}
 	return ignored
 }
@@ -225,14 +235,16 @@ func (b *binder) bindSubjects() []*column {
 // warnIgnored names what is not used.
 func (b *binder) warnIgnored(file, where string, names []string) {
 	if len(names) > 0 {
-		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + problem.Names(names)})
+		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " +
+			problem.Names(names)})
 	}
 }
 
 // identifiers are names, without case, spaces and punctuation, of columns
 // that name a subject or a row and are never a measurement.
 var identifiers = map[string]bool{
-	"id": true, "ids": true, "uid": true, "uuid": true, "guid": true, "rid": true, "ptid": true, "pid": true, "sid": true, "mrn": true,
+	"id": true, "ids": true, "uid": true, "uuid": true, "guid": true, "rid": true, "ptid": true, "pid": true,
+	"sid": true, "mrn": true,
 	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
 	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
 	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
@@ -247,8 +259,8 @@ func isIdentifier(name string) bool {
 	return identifiers[nameOnly.ReplaceAllString(problem.Key(name), "")]
 }
 
-// identifying is the one column that is called as columns of ids are, where the first is not called id; "" if there is none, or
-// more than one.
+// identifying is the one column that is called as columns of ids are, where the first is not called id; "" if there is
+// none, or more than one.
 func identifying(header []heading) (name string) {
 	for i, h := range header {
 		switch {
@@ -267,7 +279,8 @@ func identifying(header []heading) (name string) {
 // checkHeader checks a header that starts with id.
 func (t *table) checkHeader() {
 	if h := t.header[0]; h.name != "id" {
-		hint := "name the column that identifies the subjects id, or let 'mapping.yaml' say which it is: parley data map DIR --plan PLAN"
+		hint := "name the column that identifies the subjects id, or let 'mapping.yaml' say which it is: parley data " +
+			"map DIR --plan PLAN"
 		what := fmt.Sprintf("the first column is %q, not id", h.name)
 		if h.name == "" {
 			what = "the first column has no name"
@@ -281,9 +294,11 @@ func (t *table) checkHeader() {
 	for i, h := range t.header {
 		switch before, again := seen[h.name]; {
 		case h.name == "" && i > 0:
-			t.faults.add(h.problem("", fmt.Sprintf("column %d has no name", i+1), "name it, or remove it if it is empty; a table has one row of headings"))
+			t.faults.add(h.problem("", fmt.Sprintf("column %d has no name", i+1),
+				"name it, or remove it if it is empty; a table has one row of headings"))
 		case again:
-			t.faults.add(h.problem(h.name, fmt.Sprintf("is the name of columns %d and %d", before+1, i+1), "give every column a name of its own"))
+			t.faults.add(h.problem(h.name, fmt.Sprintf("is the name of columns %d and %d", before+1, i+1),
+				"give every column a name of its own"))
 		default:
 			seen[h.name] = i
 		}
@@ -311,7 +326,8 @@ func (t *table) checkFeatures(subjects []string) {
 	// hold every subject.
 	if matches >= 2 && 2*matches >= min(len(subjects), len(isColumn)) {
 		*t.faults = faults{path: t.faults.path}
-		t.faults.add(t.header[0].problem("", fmt.Sprintf("the table is transposed: %d of its columns are ids of subjects", matches),
+		t.faults.add(t.header[0].problem("", fmt.Sprintf("the table is transposed: %d of its columns are ids of "+
+			"subjects", matches),
 			"turn it: one row for each subject, one column for each feature"))
 		return
 	}
@@ -337,7 +353,8 @@ func (t *table) checkLong() {
 			}
 			b.WriteString(h.name)
 		}
-		t.faults.add(t.header[0].problem("", fmt.Sprintf("a long table has the columns %s; this one starts with %s", longHeader, b.String()),
+		t.faults.add(t.header[0].problem("", fmt.Sprintf("a long table has the columns %s; this one starts with %s",
+			longHeader, b.String()),
 			"give a folder with subjects.csv and view_NAME.csv files, or a long table"))
 	}
 }
@@ -361,10 +378,12 @@ func (t *table) checkSpelling(subjects *table) {
 		}
 	}
 	// Of many subjects only some are known, and others may be written as they are here.
-	if other == 0 || exact > 0 && len(subjects.ids) == sampleIDs || exact == 0 && 2*other < min(len(t.ids), len(subjects.ids)) {
+	if other == 0 || exact > 0 && len(subjects.ids) == sampleIDs || exact == 0 && 2*other <
+		min(len(t.ids), len(subjects.ids)) {
 		return
 	}
-	t.faults.add(problem.Problem{Where: "id", What: fmt.Sprintf("ids are written differently than in subjects.csv: %s here may be %s there", here, there),
+	t.faults.add(problem.Problem{Where: "id",
+		What: fmt.Sprintf("ids are written differently than in subjects.csv: %s here may be %s there", here, there),
 		Hint: "write ids the same way in all files, with the same capitals, zeros and signs"})
 }
 

@@ -90,7 +90,8 @@ func (w *walker) sound() (*record, error) {
 		case rec.fault != nil:
 			w.fault(*rec.fault)
 		case len(rec.id) == 0:
-			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty", Hint: "every row needs the id of its subject; remove rows of empty cells"})
+			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty",
+				Hint: "every row needs the id of its subject; remove rows of empty cells"})
 		default:
 			return rec, nil
 		}
@@ -146,7 +147,8 @@ func (w *walker) advance() (bool, error) {
 		w.rec = rec
 		switch order := bytes.Compare(w.id, rec.id); {
 		case w.line > 0 && order == 0 && !w.many:
-			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
+			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id",
+				What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
 				Hint: "every subject has one row in a file; keep one of each person's visits"})
 			continue
 		case order > 0:
@@ -161,7 +163,8 @@ func (w *walker) fault(p problem.Problem) { w.faults.add(p) }
 
 // cellProblem is a fault in one cell of the current row.
 func (w *walker) cellProblem(f field, column, what, hint string) {
-	w.faults.addCell(column, problem.Problem{Line: f.line, Column: f.column(), Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
+	w.faults.addCell(column, problem.Problem{Line: f.line, Column: f.column(),
+		Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
 }
 
 // fields returns the current row's cells if they are as many as the header's;
@@ -177,7 +180,8 @@ func (w *walker) fields() ([]field, bool) {
 	if len(fields) == want {
 		return fields, true
 	}
-	p := problem.Problem{Line: w.rec.line, Column: 1, Where: fmt.Sprintf("subject %s", w.id), What: fmt.Sprintf("%d cells, but the header has %d", len(fields), want)}
+	p := problem.Problem{Line: w.rec.line, Column: 1, Where: fmt.Sprintf("subject %s", w.id),
+		What: fmt.Sprintf("%d cells, but the header has %d", len(fields), want)}
 	if len(fields) > want {
 		p.Column = fields[want].column()
 		p.Hint = "put cells that hold a comma in quotes"
@@ -194,7 +198,8 @@ func (w *walker) fields() ([]field, bool) {
 }
 
 func encodingProblem(rec *record) problem.Problem {
-	p := problem.Problem{Line: rec.line, What: "is not valid UTF-8", Hint: "save the file in UTF-8; it may be in Latin-1 or Windows-1252"}
+	p := problem.Problem{Line: rec.line, What: "is not valid UTF-8",
+		Hint: "save the file in UTF-8; it may be in Latin-1 or Windows-1252"}
 	line := rec.text
 	for {
 		r, n := utf8.DecodeRune(line)
@@ -246,7 +251,8 @@ type counter struct {
 
 func newCounter(src Source) *counter {
 	schema := src.Schema()
-	return &counter{seen: Census{Having: make([]int, len(schema.Views))}, sum: sha256.New(), people: schema.Person != ""}
+	return &counter{seen: Census{Having: make([]int, len(schema.Views))}, sum: sha256.New(),
+		people: schema.Person != ""}
 }
 
 func (c *counter) add(row *Row) {

@@ -228,7 +228,8 @@ func (t *tally) into(f *FeatureSummary) {
 }
 
 func newDescriber(s *Schema) *describer {
-	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{}, alike: map[uint64]int{}}
+	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{},
+		alike: map[uint64]int{}}
 	for _, v := range s.Views {
 		m := &viewTally{levels: make([][]int64, len(v.Columns)), numbers: make([]*tally, len(v.Columns))}
 		for j, c := range v.Columns {
@@ -294,7 +295,8 @@ func (m *viewTally) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, alike: d.alike, beyondRange: d.schema.BeyondRange, visits: d.ids.visits(d.subjects)}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{},
+		alike: d.alike, beyondRange: d.schema.BeyondRange, visits: d.ids.visits(d.subjects)}
 	if d.schema.Person != "" { // which the plan allows for
 		s.visits = nil
 	}
@@ -317,7 +319,9 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 					various++
 				}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
-					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", f.Moments.Min, f.Moments.Max),
+					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name,
+						What: fmt.Sprintf("values from %g to %g are too large to be summarised", f.Moments.Min,
+							f.Moments.Max),
 						Hint: "is it a code for a missing value? leave such cells empty"}
 				}
 			}
@@ -386,7 +390,8 @@ func (s *Summary) Warnings() problem.List {
 	}
 	for _, p := range s.Patterns {
 		if len(p.Views) == 0 {
-			list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have no view at all", p.Subjects, s.Subjects)})
+			list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have no view at all", p.Subjects,
+				s.Subjects)})
 		}
 	}
 	list = slices.Concat(list, s.Doubts(), s.Shapes(), s.SmallCells())

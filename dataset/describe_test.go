@@ -47,7 +47,8 @@ func TestMoments(t *testing.T) {
 			}
 			// The mean to a few units in the last place of the offset; the
 			// deviation loses no digits that the values have.
-			if math.Abs(f.Moments.Mean-mean) > 1e-14*(1+math.Abs(offset)) || math.Abs(f.Moments.SD/sd-1) > 1e-12+1e-16*math.Abs(offset) {
+			if math.Abs(f.Moments.Mean-mean) > 1e-14*(1+math.Abs(offset)) || math.Abs(f.Moments.SD/sd-1) >
+				1e-12+1e-16*math.Abs(offset) {
 				t.Errorf("offset %g: mean %v, sd %v; want %v, %v", offset, f.Moments.Mean, f.Moments.SD, mean, sd)
 			}
 		}
@@ -80,7 +81,8 @@ func TestDescribeCounts(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	nan := math.NaN()
 	schema := Schema{Views: []View{
-		{Name: "u", Columns: []Column{{Name: "one"}, {Name: "none"}, {Name: "two"}, {Name: "level", Kind: Category, Levels: []string{"a", "b"}}}},
+		{Name: "u", Columns: []Column{{Name: "one"}, {Name: "none"}, {Name: "two"},
+			{Name: "level", Kind: Category, Levels: []string{"a", "b"}}}},
 		{Name: "v", Columns: []Column{{Name: "x"}}},
 		{Name: "w", Columns: []Column{{Name: "y"}}},
 	}}
@@ -101,7 +103,8 @@ func TestWarnings(t *testing.T) {
 		"view w: no subject has it",
 		"subjects: 1 of 5 have no view at all",
 		"sets of views with fewer than 3 subjects: 2; subjects who have them: 4",
-		"  hint: without privacy how many they are is released: minimum: {pattern_subjects: 3} in the site's policy prevents that",
+		"  hint: without privacy how many they are is released: minimum: {pattern_subjects: 3} in the site's policy " +
+			"prevents that",
 		"views u and v: no subject has both",
 		"  hint: here nothing links them; are the ids written the same way in both files?",
 	}, "\n")
@@ -115,7 +118,8 @@ func TestDescribeIsBounded(t *testing.T) {
 	const views = 11 // 2048 patterns
 	var schema Schema
 	for k := range views {
-		schema.Views = append(schema.Views, View{Name: fmt.Sprint("v", k), Columns: []Column{{Name: fmt.Sprint("x", k)}}})
+		schema.Views = append(schema.Views, View{Name: fmt.Sprint("v", k),
+			Columns: []Column{{Name: fmt.Sprint("x", k)}}})
 	}
 	schema.Subject = []Column{{Name: "label", Kind: Label}}
 	var rows []Row
@@ -130,7 +134,8 @@ func TestDescribeIsBounded(t *testing.T) {
 	}
 	table := testkit.Get(NewTable(schema, rows))(t)
 	s := describe(t, table)
-	if len(s.Patterns) != maxPatterns || s.OtherPatterns != 1<<views-maxPatterns || !s.Columns[0].Many || s.Columns[0].Levels != nil {
+	if len(s.Patterns) != maxPatterns || s.OtherPatterns != 1<<views-maxPatterns || !s.Columns[0].Many ||
+		s.Columns[0].Levels != nil {
 		t.Errorf("%d patterns, %d other, column %+v", len(s.Patterns), s.OtherPatterns, s.Columns[0])
 	}
 	var b bytes.Buffer
@@ -144,8 +149,10 @@ func TestDescribeIsBounded(t *testing.T) {
 
 func TestDescribeRefusesOverflow(t *testing.T) {
 	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}
-	table := testkit.Get(NewTable(schema, []Row{{ID: "a", Views: [][]float64{{-1e308}}}, {ID: "b", Views: [][]float64{{1e308}}}}))(t)
-	if _, err := Describe(context.Background(), table); err == nil || !strings.Contains(err.Error(), "feature x: values from -1e+308 to 1e+308 are too large") {
+	table := testkit.Get(NewTable(schema, []Row{{ID: "a", Views: [][]float64{{-1e308}}},
+		{ID: "b", Views: [][]float64{{1e308}}}}))(t)
+	if _, err := Describe(context.Background(), table); err == nil ||
+		!strings.Contains(err.Error(), "feature x: values from -1e+308 to 1e+308 are too large") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 }

@@ -16,7 +16,8 @@ type dialect struct {
 
 // dialectOf looks at the start of a text: what first ends a line and what first ends a cell, neither in quotes.
 func dialectOf(start []byte) (d dialect) {
-	if bytes.HasPrefix(start, []byte("sep=")) && len(start) > 5 && bytes.IndexByte(start[5:], '\n') >= 0 && strings.TrimSpace(string(start[5:5+bytes.IndexByte(start[5:], '\n')])) == "" {
+	if bytes.HasPrefix(start, []byte("sep=")) && len(start) > 5 && bytes.IndexByte(start[5:], '\n') >= 0 &&
+		strings.TrimSpace(string(start[5:5+bytes.IndexByte(start[5:], '\n')])) == "" {
 		d.said = 5 + bytes.IndexByte(start[5:], '\n')
 		start = start[d.said+1:]
 	}
@@ -136,7 +137,8 @@ func (r *rewriter) record() {
 		switch {
 		case own&(markComma|markGroup) != 0 && marks&markComma != 0 && marks&markPoint == 0:
 			r.out = appendPlain(r.out, plain)
-		case own == markGroup && marks&markPoint == 0 && bytes.Count(plain, []byte(".")) == 1: // what may be either is neither
+		// what may be either is neither
+		case own == markGroup && marks&markPoint == 0 && bytes.Count(plain, []byte(".")) == 1:
 			r.out = appendPlain(append(append(r.out, plain...), " or "...), plain)
 		case !bytes.HasPrefix(c, []byte(`"`)) && bytes.IndexByte(c, ',') >= 0:
 			r.out = appendQuoted(r.out, c)

@@ -18,8 +18,9 @@ type facts struct {
 	name    string
 	feature bool
 	number  *FeatureSummary // nil unless all values are numbers
-	levels  []Level         // that subjects have, without those that stand for nothing; nil if there are too many to count
-	seen    int64           // subjects with a value
+	// that subjects have, without those that stand for nothing; nil if there are too many to count
+	levels []Level
+	seen   int64 // subjects with a value
 }
 
 func (f *facts) where() string {
@@ -111,7 +112,8 @@ var doubts = []doubt{
 			zeros = f.number.bareZeros()
 		}
 		return f.one(zeros > 0, func() (string, string) {
-			return fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", zeros, f.seen), "if it stands for a missing value, " + f.instead("0")
+			return fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", zeros,
+				f.seen), "if it stands for a missing value, " + f.instead("0")
 		})
 	}},
 	{name: "outliers", see: func(f *facts) problem.List {
@@ -120,8 +122,10 @@ var doubts = []doubt{
 			n, how = f.number.outliers()
 		}
 		return f.one(n > 0, func() (string, string) {
-			return fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.seen, how),
-				"is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"
+			return fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n,
+					f.seen, how),
+				"is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows " +
+					"the range"
 		})
 	}},
 	{name: "slips", see: func(f *facts) problem.List {
@@ -130,22 +134,26 @@ var doubts = []doubt{
 			n, times = f.number.slips()
 		}
 		return f.one(n > 0, func() (string, string) {
-			return fmt.Sprintf("%d of %d values are apart from the others, and about %d times as large", n, f.seen, times), "are decimal points missing, or were two units in use? write all in one"
+			return fmt.Sprintf("%d of %d values are apart from the others, and about %d times as large", n, f.seen,
+				times), "are decimal points missing, or were two units in use? write all in one"
 		})
 	}},
 	{name: "thousands", see: func(f *facts) problem.List {
 		return f.one(f.number != nil && f.number.forms.thousands(), func() (string, string) {
-			return "whole numbers below 1000 stand beside numbers with exactly three decimals, as where 1.012 is written for 1012", "is the point a separator of thousands? write 1012"
+			return "whole numbers below 1000 stand beside numbers with exactly three decimals, as where 1.012 is " +
+				"written for 1012", "is the point a separator of thousands? write 1012"
 		})
 	}},
 	{name: "dates", see: func(f *facts) problem.List {
 		return f.one(f.number != nil && f.number.Days(), func() (string, string) {
-			return "the numbers look like dates, as 20240131 or 202401", "a date is no amount: give the days or years since another date, which 'mapping.yaml' can do"
+			return "the numbers look like dates, as 20240131 or 202401",
+				"a date is no amount: give the days or years since another date, which 'mapping.yaml' can do"
 		})
 	}},
 	{name: "row numbers", see: func(f *facts) problem.List {
 		return f.one(f.number != nil && f.number.Counting(f.name), func() (string, string) {
-			return "the column numbers the rows, as programs add when they write a table", "leave it out of the plan: it says nothing of the subjects"
+			return "the column numbers the rows, as programs add when they write a table",
+				"leave it out of the plan: it says nothing of the subjects"
 		})
 	}},
 	{name: "beyond", item: func(_ *Summary, f *facts) string {
@@ -166,7 +174,10 @@ var doubts = []doubt{
 		}
 		return f.name
 	}, say: func(*Summary) (string, string) {
-		return "values take up less than a tenth of the plan's range", "is it another unit? Privacy noise and priors are in proportion to the range where it scales the values, and hide what varies little in it: give a range that is publicly known to hold nearly all values, and no wider one"
+		return "values take up less than a tenth of the plan's range",
+			"is it another unit? Privacy noise and priors are in proportion to the range where it scales the values, " +
+				"and hide what varies little in it: give a range that is publicly known to hold nearly all values, " +
+				"and no wider one"
 	}},
 	{name: "repeated", item: func(_ *Summary, f *facts) string {
 		if f.number == nil || len(f.number.suspects()) > 0 || f.number.repeated() == 0 {
@@ -175,7 +186,8 @@ var doubts = []doubt{
 		return fmt.Sprintf("%s (at least %d of %d)", f.name, f.number.repeated(), f.number.Observed)
 	}, say: func(*Summary) (string, string) {
 		return "many values are one and the same, which others lie below and above",
-			"were missing values filled in, by a mean for example? Leave such cells empty: values that were filled in hide how features go together, and intervals become too narrow"
+			"were missing values filled in, by a mean for example? Leave such cells empty: values that were filled " +
+				"in hide how features go together, and intervals become too narrow"
 	}},
 	{name: "spellings", see: func(f *facts) problem.List { return f.spellings() }},
 }
@@ -198,7 +210,9 @@ func (f *facts) spellings() (list problem.List) {
 		for _, b := range f.levels[:i] {
 			if problem.Key(a.Name) == problem.Key(b.Name) {
 				one, other := problem.Spelt(b.Name, a.Name)
-				list.Add(problem.Problem{Where: f.where(), What: fmt.Sprintf("%s and %s seem to be the same, and are taken for two values", one, other), Hint: "write them the same way, or let 'mapping.yaml' do so"})
+				list.Add(problem.Problem{Where: f.where(),
+					What: fmt.Sprintf("%s and %s seem to be the same, and are taken for two values", one, other),
+					Hint: "write them the same way, or let 'mapping.yaml' do so"})
 			}
 		}
 	}
@@ -210,15 +224,19 @@ func (f *facts) spellings() (list problem.List) {
 // other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
 	if s.Copies > 0 {
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
+		list.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
 	if v := s.visits; v != nil {
-		hint := "are rows visits of one person, or members of a family? Each counts as a subject of its own, which makes standard errors and intervals too narrow: keep one row of each person"
+		hint := "are rows visits of one person, or members of a family? Each counts as a subject of its own, which " +
+			"makes standard errors and intervals too narrow: keep one row of each person"
 		if s.Worth != nil {
 			hint = s.Worth(v.most)
 		}
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have ids that are alike but for their endings, such as %s", v.rows, s.Subjects, v.example), Hint: hint})
+		list.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("%d of %d have ids that are alike but for their endings, such as %s", v.rows, s.Subjects,
+				v.example), Hint: hint})
 	}
 	for all := s.facts(); len(all) > 0; {
 		n := 1
@@ -251,9 +269,10 @@ func (s *Summary) Doubts() (list problem.List) {
 
 // forms counts how numbers are written, as far as values tell.
 type forms struct {
-	wholes, tenths, thousandths, others int64      // those of 0, 1 or 2, exactly 3, and more decimals
-	whole, part                         [2]float64 // the least and the largest size of a whole one, and of another below 1000
-	days                                int64      // wholes that are YYYYMMDD or YYYYMM
+	wholes, tenths, thousandths, others int64 // those of 0, 1 or 2, exactly 3, and more decimals
+	// the least and the largest size of a whole one, and of another below 1000
+	whole, part [2]float64
+	days        int64 // wholes that are YYYYMMDD or YYYYMM
 }
 
 func (f *forms) add(v float64, n int64) {
@@ -266,7 +285,8 @@ func (f *forms) add(v float64, n int64) {
 		}
 		f.wholes, f.whole = f.wholes+n, [2]float64{min(f.whole[0], size), max(f.whole[1], size)}
 		month, day := math.Mod(math.Trunc(v/100), 100), math.Mod(v, 100)
-		if v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 || v >= 180001 && v <= 210012 && day >= 1 && day <= 12 {
+		if v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 || v >= 180001 &&
+			v <= 210012 && day >= 1 && day <= 12 {
 			f.days += n
 		}
 	case size >= 1000 || !near(1000*v):
@@ -289,7 +309,8 @@ func (f *forms) add(v float64, n int64) {
 func (f *forms) thousands() bool {
 	fractions := f.tenths + f.thousandths
 	most := 4*fractions <= 5*f.thousandths || f.part[1] < f.whole[0] && fractions <= 2*f.thousandths
-	return f.others == 0 && f.thousandths >= 3 && most && f.part[0] >= 1 && f.wholes >= 3 && 20*f.wholes >= fractions && f.whole[1] < 1000 && f.whole[1] >= 100
+	return f.others == 0 && f.thousandths >= 3 && most && f.part[0] >= 1 && f.wholes >= 3 && 20*f.wholes >= fractions &&
+		f.whole[1] < 1000 && f.whole[1] >= 100
 }
 
 // Days says whether nine in ten of ten numbers or more are days, written as YYYYMMDD, or months, as YYYYMM.
@@ -298,7 +319,8 @@ func (f *FeatureSummary) Days() bool {
 }
 
 // added are names of columns that programs add to a table for its row numbers: pandas, R's write.csv and readr, dplyr.
-var added = regexp.MustCompile(`(?i)^(__index_level_\d+__|unnamed: ?\d+(\.\d+)*|unnamed_?\d+|\.\.\.\d+|level_\d+|(?-i:X)(\.\d+)?|index|row_?names?|row_?(id|nr|num|number|index)?|obs|_n_)$`)
+var added = regexp.MustCompile(`(?i)^(__index_level_\d+__|unnamed: ` +
+	`?\d+(\.\d+)*|unnamed_?\d+|\.\.\.\d+|level_\d+|(?-i:X)(\.\d+)?|index|row_?names?|row_?(id|nr|num|number|index)?|obs|_n_)$`)
 
 // Counting says whether a column numbers rows: all numbers from 0 or 1 on, each once, of ten or more; of a column
 // named as programs name such ones, whole numbers of which none is there twice.
@@ -309,10 +331,12 @@ func (f *FeatureSummary) Counting(name string) bool {
 	}
 	n := float64(f.Observed)
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(b)) }
-	if (m.Min == 0 || m.Min == 1) && m.Max == m.Min+n-1 && near(m.Mean, (m.Min+m.Max)/2) && near(m.SD*m.SD, n*(n+1)/12) {
+	if (m.Min == 0 || m.Min == 1) && m.Max == m.Min+n-1 && near(m.Mean, (m.Min+m.Max)/2) &&
+		near(m.SD*m.SD, n*(n+1)/12) {
 		return true
 	}
-	return added.MatchString(strings.TrimSpace(name)) && m.Min >= 0 && !slices.ContainsFunc(f.often.top(), func(e extreme) bool { return e.n > 1 })
+	return added.MatchString(strings.TrimSpace(name)) && m.Min >= 0 &&
+		!slices.ContainsFunc(f.often.top(), func(e extreme) bool { return e.n > 1 })
 }
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
@@ -332,7 +356,8 @@ func (f *FeatureSummary) slips() (n int64, times int) {
 		if gap++; gap < third || cut+1 == len(s.count) || s.count[cut+1] == 0 {
 			continue
 		}
-		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]}, sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
+		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]},
+			sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
 		for _, of := range []*sizes{&low, &high} {
 			for _, c := range of.count {
 				of.n += c
@@ -370,12 +395,16 @@ func (s *Summary) Shapes() (list problem.List) {
 			}
 		}
 		if len(ends) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " + problem.Names(ends),
-				Hint: "is it a limit of detection, or the end of a scale? What lies beyond is not known, and neither a line nor a normal distribution describes such a feature"})
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "many values are all at one end: " +
+				problem.Names(ends),
+				Hint: "is it a limit of detection, or the end of a scale? What lies beyond is not known, and neither " +
+					"a line nor a normal distribution describes such a feature"})
 		}
 		if len(skewed) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + problem.Names(skewed),
-				Hint: "give their logarithms instead, at all sites; of values that can be 0, the logarithm of one more"})
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " +
+				problem.Names(skewed),
+				Hint: "give their logarithms instead, at all sites; of values that can be 0, the logarithm of one " +
+					"more"})
 		}
 	}
 	return list
@@ -389,7 +418,8 @@ func (s *Summary) SmallCells() (list problem.List) {
 		if s.Subjects == 1 {
 			few = "there is only one"
 		}
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s: without privacy, what leaves this site tells of single people", few),
+		list.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("%s: without privacy, what leaves this site tells of single people", few),
 			Hint: "join this site with another, or protect the study with privacy: {protection: differential, …}"})
 		return list
 	}
@@ -400,8 +430,10 @@ func (s *Summary) SmallCells() (list problem.List) {
 		}
 	}
 	if sets > 0 {
-		list.Add(problem.Problem{Where: fmt.Sprintf("sets of views with fewer than %d subjects", SmallCell), What: fmt.Sprintf("%d; subjects who have them: %d", sets, few),
-			Hint: fmt.Sprintf("without privacy how many they are is released: minimum: {pattern_subjects: %d} in the site's policy prevents that", SmallCell)})
+		list.Add(problem.Problem{Where: fmt.Sprintf("sets of views with fewer than %d subjects", SmallCell),
+			What: fmt.Sprintf("%d; subjects who have them: %d", sets, few),
+			Hint: fmt.Sprintf("without privacy how many they are is released: minimum: {pattern_subjects: %d} in the "+
+				"site's policy prevents that", SmallCell)})
 	}
 	return list
 }

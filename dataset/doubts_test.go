@@ -78,8 +78,10 @@ func TestBareZeros(t *testing.T) {
 		values []float64
 		want   int64
 	}{
-		"blood pressures": {numbers(80, 2, 0, 0, 0), 3}, "one zero": {numbers(80, 2, 0), 0}, "counts": {numbers(1, 1, 0, 0), 0},
-		"years smoked": {numbers(3, 1, 0, 0, 0, 0), 0}, "below detection": {numbers(2, 0.1, 0, 0), 2}, "deviations": {numbers(-8, 4, 0, 0), 0}, "no zeros": {numbers(80, 2), 0},
+		"blood pressures": {numbers(80, 2, 0, 0, 0), 3}, "one zero": {numbers(80, 2, 0), 0},
+		"counts":       {numbers(1, 1, 0, 0), 0},
+		"years smoked": {numbers(3, 1, 0, 0, 0, 0), 0}, "below detection": {numbers(2, 0.1, 0, 0), 2},
+		"deviations": {numbers(-8, 4, 0, 0), 0}, "no zeros": {numbers(80, 2), 0},
 	} {
 		s := oneColumn(t, c.values)
 		if got := s.Views[0].Features[0].bareZeros(); got != c.want {
@@ -100,8 +102,10 @@ func TestOutliersAreCounted(t *testing.T) {
 		values []float64
 		want   int64
 	}{
-		"none": {normal(1000), 0}, "one": {normal(50, 1e12), 1}, "two together": {normal(50, 1e12, 1e12), 2}, "both ends": {normal(60, -1e6, 1e12), 2},
-		"three": {normal(60, 100, 200, 300), 3}, "too few to say": {normal(5, 1e12), 0}, "a fifth is no outlier": {normal(8, 1e5, 1e5), 0},
+		"none": {normal(1000), 0}, "one": {normal(50, 1e12), 1}, "two together": {normal(50, 1e12, 1e12), 2},
+		"both ends": {normal(60, -1e6, 1e12), 2},
+		"three":     {normal(60, 100, 200, 300), 3}, "too few to say": {normal(5, 1e12), 0},
+		"a fifth is no outlier": {normal(8, 1e5, 1e5), 0},
 	} {
 		s := oneColumn(t, c.values)
 		f := s.Views[0].Features[0]
@@ -168,9 +172,10 @@ func TestCodesAmongOutcomes(t *testing.T) {
 		odd   []string
 		want  string
 	}{
-		"none":             {days, nil, ""},
-		"missing":          {days, []string{"", "NA"}, ""},
-		"a code":           {days, []string{"999", "", "999.0"}, "subjects, column y: 999, at 2 of 202 subjects, looks like a code"},
+		"none":    {days, nil, ""},
+		"missing": {days, []string{"", "NA"}, ""},
+		"a code": {days, []string{"999", "", "999.0"},
+			"subjects, column y: 999, at 2 of 202 subjects, looks like a code"},
 		"a negative code":  {days, []string{"-9"}, "subjects, column y: -9, at 1 of 201 subjects"},
 		"a word beside it": {days, []string{"999", "unknown"}, ""},
 		"two classes":      {sexes, nil, ""},
@@ -183,9 +188,11 @@ func TestCodesAmongOutcomes(t *testing.T) {
 			if i >= 200 {
 				cell = c.odd[i-200]
 			}
-			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{rng.Float64()}}, Subject: []string{cell}})
+			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{rng.Float64()}},
+				Subject: []string{cell}})
 		}
-		table := testkit.Get(NewTable(Schema{Subject: []Column{{Name: "y"}}, Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows))(t)
+		table := testkit.Get(NewTable(Schema{Subject: []Column{{Name: "y"}},
+			Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows))(t)
 		if got := describe(t, table).Doubts().Error(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
@@ -194,16 +201,20 @@ func TestCodesAmongOutcomes(t *testing.T) {
 
 // What one person was measured is in no message; codes and counts are.
 func TestDoubtsQuoteNoMeasurement(t *testing.T) {
-	s := oneColumn(t, append([]float64{123456.75, -99}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22))
-	if got := s.Doubts().Error(); !strings.Contains(got, "-99, at 1 of 24 subjects, looks like a code") || strings.Contains(got, "123456") {
+	s := oneColumn(t, append([]float64{123456.75, -99}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+		19, 20, 21, 22))
+	if got := s.Doubts().Error(); !strings.Contains(got, "-99, at 1 of 24 subjects, looks like a code") ||
+		strings.Contains(got, "123456") {
 		t.Errorf("got %s", got)
 	}
 	alone := oneColumn(t, []float64{123456.75})
-	if got := alone.Warnings().Lines(); len(got) != 1 || strings.Contains(got[0], "123456") || !strings.Contains(got[0], "subjects: there is only one: without privacy") {
+	if got := alone.Warnings().Lines(); len(got) != 1 || strings.Contains(got[0], "123456") ||
+		!strings.Contains(got[0], "subjects: there is only one: without privacy") {
 		t.Errorf("got %s", got)
 	}
 	two := oneColumn(t, []float64{123456.75, 123456.75})
-	if got := two.Warnings().Error(); strings.Contains(got, "123456") || !strings.Contains(got, "is constant here, at 2 of the subjects") || !strings.Contains(got, "there are only 2") {
+	if got := two.Warnings().Error(); strings.Contains(got, "123456") ||
+		!strings.Contains(got, "is constant here, at 2 of the subjects") || !strings.Contains(got, "there are only 2") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -242,13 +253,15 @@ func TestSkewedFeaturesAreNamed(t *testing.T) {
 		values []float64
 		want   bool
 	}{
-		"log-normal":            {draw(200, func() float64 { return math.Exp(1.2 * rng.NormFloat64()) }), true},
-		"counts of rare events": {draw(400, func() float64 { return math.Floor(rng.ExpFloat64() * rng.ExpFloat64() * 4) }), true},
-		"normal":                {draw(200, func() float64 { return 50 + 10*rng.NormFloat64() }), false},
-		"standardised":          {draw(200, rng.NormFloat64), false},
-		"uniform from 0":        {draw(200, rng.Float64), false},
-		"a rare condition":      {draw(200, func() float64 { return math.Floor(rng.Float64() + 0.05) }), false},
-		"few values":            {draw(12, func() float64 { return math.Exp(2 * rng.NormFloat64()) }), false},
+		"log-normal": {draw(200, func() float64 { return math.Exp(1.2 * rng.NormFloat64()) }), true},
+		"counts of rare events": {draw(400, func() float64 {
+			return math.Floor(rng.ExpFloat64() * rng.ExpFloat64() * 4)
+		}), true},
+		"normal":           {draw(200, func() float64 { return 50 + 10*rng.NormFloat64() }), false},
+		"standardised":     {draw(200, rng.NormFloat64), false},
+		"uniform from 0":   {draw(200, rng.Float64), false},
+		"a rare condition": {draw(200, func() float64 { return math.Floor(rng.Float64() + 0.05) }), false},
+		"few values":       {draw(12, func() float64 { return math.Exp(2 * rng.NormFloat64()) }), false},
 	} {
 		got := strings.Contains(oneColumn(t, c.values).Shapes().Error(), "skewed")
 		if got != c.want {
@@ -264,12 +277,14 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 		next func() float64
 		want string
 	}{
-		"limit of detection":  {func() float64 { return max(rng.NormFloat64(), 0.5) }, "at one end: x (lowest: "},
-		"test with 30 points": {func() float64 { return min(30, math.Round(28+2*rng.NormFloat64())) }, "at one end: x (highest: "},
-		"rare amounts":        {func() float64 { return max(0, math.Round(100*(rng.Float64()-0.5))) }, "at one end: x (lowest: "},
-		"normal, rounded":     {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
-		"seven points":        {func() float64 { return float64(1 + rng.IntN(7)*rng.IntN(2)) }, ""},
-		"yes or no":           {func() float64 { return math.Round(rng.Float64()) }, ""},
+		"limit of detection": {func() float64 { return max(rng.NormFloat64(), 0.5) }, "at one end: x (lowest: "},
+		"test with 30 points": {func() float64 { return min(30, math.Round(28+2*rng.NormFloat64())) },
+			"at one end: x (highest: "},
+		"rare amounts": {func() float64 { return max(0, math.Round(100*(rng.Float64()-0.5))) },
+			"at one end: x (lowest: "},
+		"normal, rounded": {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
+		"seven points":    {func() float64 { return float64(1 + rng.IntN(7)*rng.IntN(2)) }, ""},
+		"yes or no":       {func() float64 { return math.Round(rng.Float64()) }, ""},
 	} {
 		rng = rand.New(rand.NewPCG(1, 3))
 		var values []float64
@@ -297,11 +312,14 @@ func TestRepeatedValuesAreCounted(t *testing.T) {
 		next func() float64
 		want bool
 	}{
-		"a mean":             {filled(0.4, 10.02), true},
-		"few means":          {filled(0.2, 10.02), true},
-		"of two groups":      {filled(0.5, 8.91, 11.3), true},
-		"of whole numbers":   {func() float64 { return []float64{math.Round(10 + 3*rng.NormFloat64()), 10.137}[rng.IntN(2)] }, true},
-		"usual hours":        {func() float64 { return []float64{5 * float64(1+rng.IntN(16)), 40}[rng.IntN(2)] }, false},
+		"a mean":        {filled(0.4, 10.02), true},
+		"few means":     {filled(0.2, 10.02), true},
+		"of two groups": {filled(0.5, 8.91, 11.3), true},
+		"of whole numbers": {func() float64 {
+			return []float64{math.Round(10 + 3*rng.NormFloat64()), 10.137}[rng.IntN(2)]
+		}, true},
+		"usual hours": {func() float64 { return []float64{5 * float64(1+rng.IntN(16)), 40}[rng.IntN(2)] },
+			false},
 		"hardly any":         {filled(0.05, 10.02), false},
 		"complete":           {func() float64 { return rng.NormFloat64() }, false},
 		"rounded":            {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, false},
@@ -341,9 +359,12 @@ func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
 	} {
 		var rows []Row
 		for i := range 100 {
-			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{float64(i) + 0.5*float64(min(i, 1))}}})
+			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i),
+				Views: [][]float64{{float64(i) + 0.5*float64(min(i, 1))}}})
 		}
-		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}}, BeyondRange: "and are left out"}, rows))(t)
+		table := testkit.Get(
+			NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 200}}}}},
+				BeyondRange: "and are left out"}, rows))(t)
 		if got := fmt.Sprint(describe(t, table).Doubts()); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("range from %v: %s", low, got)
 		}
@@ -357,7 +378,8 @@ func TestIDsOfVisits(t *testing.T) {
 		id   func(i int) string
 		want string
 	}{
-		"visits": {func(i int) string { return fmt.Sprintf("p%03d-%d", i/2, 1+i%2) }, "60 of 60 have ids that are alike but for their endings, such as p000-1 and p000-2"},
+		"visits": {func(i int) string { return fmt.Sprintf("p%03d-%d", i/2, 1+i%2) },
+			"60 of 60 have ids that are alike but for their endings, such as p000-1 and p000-2"},
 		"some": {func(i int) string {
 			if i < 20 {
 				return fmt.Sprintf("p%03d_v%d", i/4, i%4)
@@ -380,7 +402,8 @@ func TestIDsOfVisits(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		s := testkit.Get(Describe(t.Context(), table))(t)
-		if said := s.Doubts().Error(); c.want == "" && strings.Contains(said, "alike but") || !strings.Contains(said, c.want) {
+		if said := s.Doubts().Error(); c.want == "" && strings.Contains(said, "alike but") ||
+			!strings.Contains(said, c.want) {
 			t.Errorf("%s: said %q, want %q", name, said, c.want)
 		}
 	}

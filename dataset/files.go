@@ -103,10 +103,12 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	misnamed := found.misnamed(schema)
 	list = append(list, misnamed...)
 	subject := func(p problem.Problem) bool { return p.Where == wantSubjects.where }
-	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in " + endingsText
+	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in " +
+		endingsText
 	switch {
 	case found.long != "" && len(found.views) > 0:
-		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views", Hint: "keep one form: " + layout})
+		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views",
+			Hint: "keep one form: " + layout})
 	case found.long == "" && len(found.views) == 0:
 		if slices.ContainsFunc(misnamed, func(p problem.Problem) bool { return !subject(p) }) {
 			break // it holds one that is not named so
@@ -122,7 +124,8 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		}
 		list.Add(p)
 	case found.long == "" && found.subjects == "" && !slices.ContainsFunc(misnamed, subject):
-		list.Add(problem.Problem{File: path, What: "has no subjects.csv", Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
+		list.Add(problem.Problem{File: path, What: "has no subjects.csv",
+			Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
 	}
 	return found, list.Err()
 }
@@ -143,7 +146,8 @@ func ending(name string) string {
 func listFiles(path string) (*files, error) {
 	info, err := os.Stat(path)
 	if os.IsNotExist(err) {
-		return nil, problem.List{{File: path, What: "does not exist", Hint: "give a folder with subjects.csv and view_NAME.csv files, or a long table"}}
+		return nil, problem.List{{File: path, What: "does not exist",
+			Hint: "give a folder with subjects.csv and view_NAME.csv files, or a long table"}}
 	} else if err != nil {
 		return nil, err
 	}
@@ -166,14 +170,16 @@ func listFiles(path string) (*files, error) {
 		full := filepath.Join(folder, e.Name())
 		isCSV := strings.HasPrefix(kind, ".csv")
 		// Beside a CSV file, the workbook that it was saved from is not another view.
-		if kind == "" || !isCSV && paths[base] != "" || base != "subjects" && (found.alone || base != "long" && !isView) {
+		if kind == "" || !isCSV && paths[base] != "" || base != "subjects" &&
+			(found.alone || base != "long" && !isView) {
 			if s := newStray(full); s != nil && !e.IsDir() && full != filepath.Clean(path) {
 				found.strays = append(found.strays, s)
 			}
 			continue
 		}
 		if other, taken := paths[base]; taken {
-			list.Add(problem.Problem{File: full, What: "is there twice, also as " + filepath.Base(other), Hint: "keep one of them"})
+			list.Add(problem.Problem{File: full, What: "is there twice, also as " + filepath.Base(other),
+				Hint: "keep one of them"})
 			continue
 		}
 		paths[base] = full
@@ -206,11 +212,13 @@ func (f *files) misnamed(schema *Schema) (list problem.List) {
 	} else {
 		for _, w := range schema.Views {
 			at := slices.IndexFunc(f.views, func(v viewFile) bool { return v.name == w.Name })
-			all = append(all, wantView(w.Name).found(at >= 0 || f.long != "")) // a long table is read before anything is missed in it
+			// a long table is read before anything is missed in it
+			all = append(all, wantView(w.Name).found(at >= 0 || f.long != ""))
 		}
 		for _, v := range f.views {
 			s := newStray(v.path)
-			if w := s.meant(all); w != nil && !w.here && !slices.ContainsFunc(schema.Views, func(w View) bool { return w.Name == v.name }) {
+			if w := s.meant(all); w != nil && !w.here &&
+				!slices.ContainsFunc(schema.Views, func(w View) bool { return w.Name == v.name }) {
 				list.Add(s.insteadOf(w))
 			}
 		}
@@ -348,16 +356,19 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 		return nil, in.problem("is not text, or UTF-16 without a byte order mark", saveAs)
 	case bytes.HasPrefix(mark, []byte("PK\x03\x04")):
 		text.Close()
-		return nil, in.problem("is a spreadsheet workbook or a zip archive, not CSV", "if it is an Excel workbook, let its name end in .xlsx; otherwise "+saveAs)
+		return nil, in.problem("is a spreadsheet workbook or a zip archive, not CSV",
+			"if it is an Excel workbook, let its name end in .xlsx; otherwise "+saveAs)
 	case bytes.HasPrefix(mark, []byte("\xd0\xcf\x11\xe0")):
 		text.Close()
-		return nil, in.problem("is a workbook of Excel 97 to 2003 (.xls), not CSV", "save it as .xlsx, or as CSV in UTF-8")
+		return nil, in.problem("is a workbook of Excel 97 to 2003 (.xls), not CSV",
+			"save it as .xlsx, or as CSV in UTF-8")
 	case bytes.HasPrefix(mark, []byte("PAR1")):
 		text.Close()
 		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
 	case bytes.HasPrefix(mark, []byte("$FL2")), bytes.HasPrefix(mark, []byte("$FL3")):
 		text.Close()
-		return nil, in.problem("is a data set of SPSS (.sav), not CSV", "export it from SPSS as CSV with value labels, or by haven::read_sav and write.csv in R")
+		return nil, in.problem("is a data set of SPSS (.sav), not CSV",
+			"export it from SPSS as CSV with value labels, or by haven::read_sav and write.csv in R")
 	}
 	var usual io.Reader = start
 	head, _ := start.Peek(start.Size())
@@ -378,10 +389,13 @@ var formats = map[string]struct {
 	// tolerant is read where no cell of a record may show in another; nil where read does so.
 	tolerant func(io.ReaderAt, int64) (io.ReadCloser, error)
 }{
-	".xlsx":    {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8", tabular.TolerantXLSX},
-	".dta":     {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited", nil},
-	".xpt":     {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export", nil},
-	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8", nil},
+	".xlsx": {"an Excel workbook", tabular.XLSX, "save the one sheet that holds the table as .xlsx, or as CSV in " +
+		"UTF-8", tabular.TolerantXLSX},
+	".dta": {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited", nil},
+	".xpt": {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export",
+		nil},
+	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in " +
+		"UTF-8", nil},
 }
 
 // decode returns the table in such a file as CSV.

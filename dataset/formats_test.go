@@ -45,12 +45,15 @@ func asParquet(t *testing.T, table string) string {
 func TestFormatsAgree(t *testing.T) {
 	const people, v, w = "id,group\nb,x\na,\nc,y z\n", "id,x,y\nc,-9,0.1\na,2.5,\n", "id,z\na,1e-300\nb,3\n"
 	kinds := map[string]func(*testing.T, string) string{
-		".csv": func(_ *testing.T, s string) string { return s }, ".csv.gz": func(_ *testing.T, s string) string { return zipped(s) },
+		".csv": func(_ *testing.T, s string) string { return s }, ".csv.gz": func(_ *testing.T, s string) string {
+			return zipped(s)
+		},
 		".xlsx": asXLSX, ".parquet": asParquet,
 	}
 	var want *Census
 	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet"} {
-		dir := folder(t, map[string]string{"subjects" + kind: kinds[kind](t, people), "view_v" + kind: kinds[kind](t, v), "view_w" + kind: kinds[kind](t, w)})
+		dir := folder(t, map[string]string{"subjects" + kind: kinds[kind](t, people),
+			"view_v" + kind: kinds[kind](t, v), "view_w" + kind: kinds[kind](t, w)})
 		d, err := Open(t.Context(), dir, Options{})
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
@@ -71,14 +74,17 @@ func TestFormatsAgree(t *testing.T) {
 		"quoted": func(s string) string {
 			return strings.NewReplacer("id", `"id"`, ",", ";", "x", `"x"`, ".", ",").Replace(s)
 		},
-		"tabs":         func(s string) string { return strings.ReplaceAll(s, ",", "\t") },
-		"bars":         func(s string) string { return strings.ReplaceAll(s, ",", "|") },
-		"returns":      func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
-		"returns, ;":   func(s string) string { return strings.NewReplacer("\n", "\r", ",", ";").Replace(s) },
-		"sep=;":        func(s string) string { return "sep=;\r\n" + strings.NewReplacer("\n", "\r\n", ",", ";").Replace(s) },
+		"tabs":       func(s string) string { return strings.ReplaceAll(s, ",", "\t") },
+		"bars":       func(s string) string { return strings.ReplaceAll(s, ",", "|") },
+		"returns":    func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
+		"returns, ;": func(s string) string { return strings.NewReplacer("\n", "\r", ",", ";").Replace(s) },
+		"sep=;": func(s string) string {
+			return "sep=;\r\n" + strings.NewReplacer("\n", "\r\n", ",", ";").Replace(s)
+		},
 		"mark and tab": func(s string) string { return "\ufeff" + strings.ReplaceAll(s, ",", "\t") },
 	} {
-		dir := folder(t, map[string]string{"subjects.csv": rewrite(people), "view_v.csv": rewrite(v), "view_w.csv.gz": zipped(rewrite(w))})
+		dir := folder(t, map[string]string{"subjects.csv": rewrite(people), "view_v.csv": rewrite(v),
+			"view_w.csv.gz": zipped(rewrite(w))})
 		d, err := Open(t.Context(), dir, Options{})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -109,7 +115,8 @@ func TestFormatsAgree(t *testing.T) {
 func TestRowsOfAWorkbookAreNamed(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": "id\na\nb\n", "view_v.xlsx": asXLSX(t, "id,x\na,1\nb,high\n")})
 	d := testkit.Get(Open(t.Context(), dir, Options{}))(t)
-	if _, err := Count(t.Context(), d); err == nil || !strings.Contains(err.Error(), "view_v.xlsx:3:3: subject b, feature x: \"high\" is not a number") {
+	if _, err := Count(t.Context(), d); err == nil ||
+		!strings.Contains(err.Error(), "view_v.xlsx:3:3: subject b, feature x: \"high\" is not a number") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -118,10 +125,12 @@ func TestRowsOfAWorkbookAreNamed(t *testing.T) {
 // second for even subjects only.
 func small(t testing.TB, n int) *Table {
 	t.Helper()
-	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}, {Name: "w", Columns: []Column{{Name: "y"}}}}, Subject: []Column{{Name: "g", Kind: Label}}}
+	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}},
+		{Name: "w", Columns: []Column{{Name: "y"}}}}, Subject: []Column{{Name: "g", Kind: Label}}}
 	var rows []Row
 	for i := range n {
-		row := Row{ID: fmt.Sprintf("s%d", i), Views: [][]float64{{float64(i)}, nil}, Subject: []string{fmt.Sprint(i % 3)}}
+		row := Row{ID: fmt.Sprintf("s%d", i), Views: [][]float64{{float64(i)}, nil},
+			Subject: []string{fmt.Sprint(i % 3)}}
 		if i%2 == 0 {
 			row.Views[1] = []float64{-float64(i)}
 		}
@@ -172,7 +181,9 @@ func TestSelections(t *testing.T) {
 }
 
 func TestNewTableRefuses(t *testing.T) {
-	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}, {Name: "c", Kind: Category, Levels: []string{"a", "b"}}}}}}
+	schema := Schema{
+		Views: []View{{Name: "v", Columns: []Column{{Name: "x"},
+			{Name: "c", Kind: Category, Levels: []string{"a", "b"}}}}}}
 	for want, rows := range map[string][]Row{
 		"ids must ascend":               {{ID: "b", Views: [][]float64{nil}}, {ID: "a", Views: [][]float64{nil}}},
 		"0 views":                       {{ID: "a"}},
@@ -208,7 +219,8 @@ func TestLabels(t *testing.T) {
 	if _, labels, _ := Labels(context.Background(), small(t, 2), ""); fmt.Sprintf("%q", labels) != `["" ""]` {
 		t.Errorf("got %q without a column", labels)
 	}
-	if _, _, err := Labels(context.Background(), small(t, 2), "site"); err == nil || !strings.Contains(err.Error(), "columns: g") {
+	if _, _, err := Labels(context.Background(), small(t, 2), "site"); err == nil ||
+		!strings.Contains(err.Error(), "columns: g") {
 		t.Errorf("got %v, want the columns there are", err)
 	}
 }
@@ -301,14 +313,20 @@ func TestSplit(t *testing.T) {
 
 // Columns of words are named with the place of the first, and the others can be described.
 func TestNumbersLeavesWordsOut(t *testing.T) {
-	wide := map[string]string{"subjects.csv": subjects("a", "b", "c"), "view_t.csv": "id,day\na,2020-01-01\n", "view_v.csv": "id,stage,x,y\nc,II,3,<5\nb,NA,2,1\na,I,1,2\n"}
-	long := map[string]string{"long.csv": longHeader + "\nc,v,stage,II\nc,v,x,3\nc,v,y,<5\nb,v,x,2\nb,v,y,1\na,t,day,2020-01-01\na,v,stage,I\na,v,x,1\na,v,y,2\n"}
+	wide := map[string]string{"subjects.csv": subjects("a", "b", "c"), "view_t.csv": "id,day\na,2020-01-01\n",
+		"view_v.csv": "id,stage,x,y\nc,II,3,<5\nb,NA,2,1\na,I,1,2\n"}
+	long := map[string]string{"long.csv": longHeader + "\nc,v,stage,II\nc,v,x,3\nc,v,y,<5\nb,v,x,2\nb,v,y,1\na,t,day," +
+		"2020-01-01\na,v,stage,I\na,v,x,1\na,v,y,2\n"}
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  []string
 	}{
-		"wide": {wide, []string{"view_t.csv:2: view t, feature day: left out: 1 of its 1", "view_v.csv:2: view v, feature stage: left out: 2 of its 2", "view_v.csv:2: view v, feature y: left out: 1 of its 3", "view t: left out: none"}},
-		"long": {long, []string{"long.csv:7: view t, feature day: left out: 1 of its 1", "long.csv:2: view v, feature stage: left out: 2 of its 2", "long.csv:4: view v, feature y: left out: 1 of its 3", "view t: left out: none"}},
+		"wide": {wide, []string{"view_t.csv:2: view t, feature day: left out: 1 of its 1",
+			"view_v.csv:2: view v, feature stage: left out: 2 of its 2",
+			"view_v.csv:2: view v, feature y: left out: 1 of its 3", "view t: left out: none"}},
+		"long": {long, []string{"long.csv:7: view t, feature day: left out: 1 of its 1",
+			"long.csv:2: view v, feature stage: left out: 2 of its 2",
+			"long.csv:4: view v, feature y: left out: 1 of its 3", "view t: left out: none"}},
 	} {
 		dir := folder(t, c.files)
 		d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
@@ -322,13 +340,15 @@ func TestNumbersLeavesWordsOut(t *testing.T) {
 			}
 		}
 		s := describe(t, left)
-		if got := fmt.Sprintf("%d %d %s %d %v", s.Subjects, len(s.Views), s.Views[0].Name, len(s.Views[0].Features), *s.Views[0].Features[0].Moments); got != "3 1 v 1 {1 3 2 1}" {
+		if got := fmt.Sprintf("%d %d %s %d %v", s.Subjects, len(s.Views), s.Views[0].Name, len(s.Views[0].Features),
+			*s.Views[0].Features[0].Moments); got != "3 1 v 1 {1 3 2 1}" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
 	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_v.csv": "id,x\na,one\n"})
 	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
-	if _, _, err := d.Numbers(context.Background()); err == nil || !strings.Contains(err.Error(), "no view has a column that holds numbers only") {
+	if _, _, err := d.Numbers(context.Background()); err == nil ||
+		!strings.Contains(err.Error(), "no view has a column that holds numbers only") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -341,7 +361,8 @@ func TestRowsSayWhoseTheyAre(t *testing.T) {
 		testkit.Do(t, os.WriteFile(filepath.Join(dir, "subjects.csv"), []byte(subjects), 0o644))
 		testkit.Do(t, os.WriteFile(filepath.Join(dir, "view_a.csv"), []byte("id,x\n1,5\n2,6\n3,7\n4,8\n"), 0o644))
 	}
-	schema := Schema{Views: []View{{Name: "a", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "group", Kind: Label}}}
+	schema := Schema{Views: []View{{Name: "a", Columns: []Column{{Name: "x"}}}},
+		Subject: []Column{{Name: "group", Kind: Label}}}
 	read := func(person string) (people []string, fingerprint string) {
 		t.Helper()
 		schema.Person = person

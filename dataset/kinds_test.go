@@ -33,7 +33,8 @@ func ways(t *testing.T, c cells) map[string]*Summary {
 		}
 	}
 	other := Column{Name: "other"}
-	for kind, own := range map[string]Column{"number": {Name: c.name, Range: c.span}, "category": {Name: c.name, Kind: Category, Levels: levels}, "subjects": other} {
+	for kind, own := range map[string]Column{"number": {Name: c.name, Range: c.span},
+		"category": {Name: c.name, Kind: Category, Levels: levels}, "subjects": other} {
 		if kind == "number" && !numbers {
 			continue
 		}
@@ -77,18 +78,29 @@ func decimal(v float64, digits int) string { return strconv.FormatFloat(v, 'f', 
 func TestEveryDoubtRunsOnEveryKindOfColumn(t *testing.T) {
 	age := func(i int) string { return decimal(25+float64(i*37%41)+float64(i%7)/7, 2) }
 	examples := map[string][]cells{
-		"codes": {{of: append(spread(40, age), "-2147483648")}, {of: append(spread(40, age), "-9", "-9")}, {of: append(spread(40, age), "340282350000000000000000000000000000000")},
-			{of: append(spread(40, age), "1e20")}, {of: append(spread(40, age), "1e30", "1e30")}, {of: append(spread(40, age), "999.9", "999.9")}, {of: append(spread(40, age), "-32768")}, {of: append(spread(40, age), "9.969209968386869e+36")}},
-		"bare zeros":  {{of: append(spread(30, func(i int) string { return strconv.Itoa(80 + 2*i) }), "0", "0")}},
-		"outliers":    {{of: append(spread(40, age), "7214")}},
-		"slips":       {{of: append(spread(40, func(i int) string { return decimal(165+float64(i*31%40)/2, 1) }), "16.55", "17.1", "17.9", "18.3", "16.2")}, {of: append(spread(40, func(i int) string { return decimal(1.5+float64(i*31%40)/80, 3) }), "155.5", "162.1", "171.9", "183.2", "190.4")}},
-		"thousands":   {{of: append(spread(30, func(i int) string { return strconv.Itoa(700 + 9*i) }), "1.012", "1.104", "1.210", "1.031", "1.007")}},
-		"dates":       {{of: spread(40, func(i int) string { return fmt.Sprint(202001 + i%12) })}, {of: spread(40, func(i int) string { return fmt.Sprintf("2023%02d%02d", 1+i%12, 1+i*7%28) })}},
-		"row numbers": {{of: spread(40, func(i int) string { return strconv.Itoa(i * 7 % 40) })}, {name: "Unnamed: 0.1", of: spread(40, func(i int) string { return strconv.Itoa(3 * i) })}, {name: "X", of: spread(12, func(i int) string { return strconv.Itoa(5 + i) })}},
-		"beyond":      {{of: spread(40, age), span: &[2]float64{0, 30}}},
-		"cramped":     {{of: spread(40, age), span: &[2]float64{0, 10000}}},
-		"repeated":    {{of: append(spread(40, age), spread(20, func(int) string { return "44.1234" })...)}},
-		"spellings": {{of: spread(40, func(i int) string { return []string{"no", "yes", "no\u200b"}[i%3] })}, {of: spread(40, func(i int) string { return []string{"pre", "Pre", "post"}[i%3] })},
+		"codes": {{of: append(spread(40, age), "-2147483648")}, {of: append(spread(40, age), "-9", "-9")},
+			{of: append(spread(40, age), "340282350000000000000000000000000000000")},
+			{of: append(spread(40, age), "1e20")}, {of: append(spread(40, age), "1e30", "1e30")},
+			{of: append(spread(40, age), "999.9", "999.9")}, {of: append(spread(40, age), "-32768")},
+			{of: append(spread(40, age), "9.969209968386869e+36")}},
+		"bare zeros": {{of: append(spread(30, func(i int) string { return strconv.Itoa(80 + 2*i) }), "0", "0")}},
+		"outliers":   {{of: append(spread(40, age), "7214")}},
+		"slips": {{of: append(spread(40, func(i int) string { return decimal(165+float64(i*31%40)/2, 1) }),
+			"16.55", "17.1", "17.9", "18.3", "16.2")},
+			{of: append(spread(40, func(i int) string { return decimal(1.5+float64(i*31%40)/80, 3) }), "155.5", "162.1",
+				"171.9", "183.2", "190.4")}},
+		"thousands": {{of: append(spread(30, func(i int) string { return strconv.Itoa(700 + 9*i) }), "1.012", "1.104",
+			"1.210", "1.031", "1.007")}},
+		"dates": {{of: spread(40, func(i int) string { return fmt.Sprint(202001 + i%12) })},
+			{of: spread(40, func(i int) string { return fmt.Sprintf("2023%02d%02d", 1+i%12, 1+i*7%28) })}},
+		"row numbers": {{of: spread(40, func(i int) string { return strconv.Itoa(i * 7 % 40) })},
+			{name: "Unnamed: 0.1", of: spread(40, func(i int) string { return strconv.Itoa(3 * i) })},
+			{name: "X", of: spread(12, func(i int) string { return strconv.Itoa(5 + i) })}},
+		"beyond":   {{of: spread(40, age), span: &[2]float64{0, 30}}},
+		"cramped":  {{of: spread(40, age), span: &[2]float64{0, 10000}}},
+		"repeated": {{of: append(spread(40, age), spread(20, func(int) string { return "44.1234" })...)}},
+		"spellings": {{of: spread(40, func(i int) string { return []string{"no", "yes", "no\u200b"}[i%3] })},
+			{of: spread(40, func(i int) string { return []string{"pre", "Pre", "post"}[i%3] })},
 			{of: spread(40, func(i int) string { return []string{"nо", "no"}[i%2] })}},
 	}
 	for _, d := range doubts {
@@ -105,7 +117,8 @@ func TestEveryDoubtRunsOnEveryKindOfColumn(t *testing.T) {
 				}
 				found := false
 				for _, f := range s.facts() {
-					found = found || f.name == c.name && (d.see != nil && len(d.see(f)) > 0 || d.item != nil && d.item(s, f) != "")
+					found = found || f.name == c.name && (d.see != nil && len(d.see(f)) > 0 || d.item != nil &&
+						d.item(s, f) != "")
 				}
 				if !found || !strings.Contains(fmt.Sprint(s.Doubts()), c.name) {
 					t.Errorf("%s: no doubt on %v as %s: %v", d.name, c.of[len(c.of)-6:], kind, s.Doubts())
@@ -114,11 +127,16 @@ func TestEveryDoubtRunsOnEveryKindOfColumn(t *testing.T) {
 		}
 	}
 	for name, of := range map[string][]string{
-		"ages": spread(40, age), "kinds": spread(40, func(i int) string { return strconv.Itoa(1 + i%4) }), "words": spread(40, func(i int) string { return []string{"a", "b", "c"}[i%3] }),
-		"doses": spread(40, func(i int) string { return []string{"5", "50", "500"}[i%3] }), "eighths": spread(40, func(i int) string { return decimal(float64(100+i*7%30)/8, 3) }),
-		"three decimals": spread(400, func(i int) string { return decimal(1+float64(i*7919%9000)/1000, 3) }), "counts": spread(40, func(i int) string { return strconv.Itoa(3 + i*i%29) }),
-		"years": spread(40, func(i int) string { return strconv.Itoa(1940 + i*17%60) }), "signs": spread(40, func(i int) string { return []string{"A+", "A-", "A"}[i%3] }),
-		"platelets": spread(40, func(i int) string { return strconv.Itoa(90 + i*i*13%310) }), "waves": spread(90, func(i int) string { return decimal(math.Exp(2*math.Sin(float64(i))), 3) }),
+		"ages": spread(40, age), "kinds": spread(40, func(i int) string { return strconv.Itoa(1 + i%4) }),
+		"words":          spread(40, func(i int) string { return []string{"a", "b", "c"}[i%3] }),
+		"doses":          spread(40, func(i int) string { return []string{"5", "50", "500"}[i%3] }),
+		"eighths":        spread(40, func(i int) string { return decimal(float64(100+i*7%30)/8, 3) }),
+		"three decimals": spread(400, func(i int) string { return decimal(1+float64(i*7919%9000)/1000, 3) }),
+		"counts":         spread(40, func(i int) string { return strconv.Itoa(3 + i*i%29) }),
+		"years":          spread(40, func(i int) string { return strconv.Itoa(1940 + i*17%60) }),
+		"signs":          spread(40, func(i int) string { return []string{"A+", "A-", "A"}[i%3] }),
+		"platelets":      spread(40, func(i int) string { return strconv.Itoa(90 + i*i*13%310) }),
+		"waves":          spread(90, func(i int) string { return decimal(math.Exp(2*math.Sin(float64(i))), 3) }),
 	} {
 		for kind, s := range ways(t, cells{name: "column", of: of}) {
 			if got := s.Doubts(); len(got) > 0 {
@@ -158,15 +176,18 @@ func TestEveryDoubtOfSitesRunsOnEveryKindOfColumn(t *testing.T) {
 					found = found || what != "" && f.name == "column" && strings.HasPrefix(name, d.name)
 				}
 			}
-			if got := fmt.Sprint(Others{Sites: []string{"a", "b"}, Summaries: []*Summary{s, bs[kind]}}.Doubts()); !found || !strings.Contains(got, "column") {
+			if got := fmt.Sprint(Others{Sites: []string{"a", "b"},
+				Summaries: []*Summary{s, bs[kind]}}.Doubts()); !found || !strings.Contains(got, "column") {
 				t.Errorf("%s as %s: %s", name, kind, got)
 			}
 		}
 	}
 	// Nor is what chance or medicine makes doubted: a rare level, other shares, a site with fewer levels.
 	for name, c := range map[string]struct{ a, b []string }{
-		"a rare level": {cycle("I", "II", "III"), append(cycle("I", "II", "III"), "IV")}, "fewer levels": {cycle("I", "II", "III"), cycle("I", "II")},
-		"the same": {cycle("0", "1"), cycle("1", "0")}, "amounts": {sizes(1), sizes(1.4)}, "one level": {cycle("0", "1"), cycle("1")},
+		"a rare level": {cycle("I", "II", "III"), append(cycle("I", "II", "III"), "IV")},
+		"fewer levels": {cycle("I", "II", "III"), cycle("I", "II")},
+		"the same":     {cycle("0", "1"), cycle("1", "0")}, "amounts": {sizes(1), sizes(1.4)},
+		"one level": {cycle("0", "1"), cycle("1")},
 	} {
 		as, bs := ways(t, cells{name: "column", of: c.a}), ways(t, cells{name: "column", of: c.b})
 		for _, kind := range []string{"number", "subjects"} {
@@ -191,7 +212,8 @@ func category(t *testing.T, a, b []string) (*Summary, *Summary) {
 	levels := both.Views[0].Features[0].Levels
 	of := func(cells []string) *Summary {
 		s := *both
-		s.Views = []ViewSummary{{Name: "v", Subjects: int64(len(cells)), Features: []FeatureSummary{{Name: "column", Observed: int64(len(cells))}}}}
+		s.Views = []ViewSummary{{Name: "v", Subjects: int64(len(cells)),
+			Features: []FeatureSummary{{Name: "column", Observed: int64(len(cells))}}}}
 		for _, l := range levels {
 			n := int64(0)
 			for _, cell := range cells {

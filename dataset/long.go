@@ -35,7 +35,8 @@ func (n *longNames) look(t *table, rec *record) {
 		return
 	}
 	if n.features++; n.features > maxFeatures {
-		t.faults.add(problem.Problem{Line: rec.line, What: fmt.Sprintf("more than %d features", maxFeatures), Hint: "are the columns in the order " + longHeader + "?"})
+		t.faults.add(problem.Problem{Line: rec.line, What: fmt.Sprintf("more than %d features", maxFeatures),
+			Hint: "are the columns in the order " + longHeader + "?"})
 		return
 	}
 	name := string(view.text)
@@ -171,7 +172,8 @@ func (c *longCursor) cell() {
 		return
 	}
 	if before := c.written[p.view][p.index]; before > 0 {
-		c.cellProblem(feature, "feature "+p.Name, fmt.Sprintf("appears again (before on line %d)", before), "a subject has one value for each feature")
+		c.cellProblem(feature, "feature "+p.Name, fmt.Sprintf("appears again (before on line %d)", before),
+			"a subject has one value for each feature")
 		return
 	}
 	c.written[p.view][p.index] = c.rec.line

@@ -36,18 +36,22 @@ func (r *idFirst) next() (*record, error) {
 	fields, bad := rec.appendFields(r.cell[:0])
 	if r.cell = fields; r.at < 0 {
 		if r.at, r.width = 0, len(fields); bad == nil {
-			r.at = max(0, slices.IndexFunc(fields, func(f field) bool { return strings.TrimSpace(string(f.text)) == r.name }))
+			r.at = max(0, slices.IndexFunc(fields, func(f field) bool {
+				return strings.TrimSpace(string(f.text)) == r.name
+			}))
 		}
 		if r.at == 0 {
 			return rec, nil
 		}
 	}
 	if bad != nil || len(fields) != r.width { // whose row it is nobody can tell
-		fault := problem.Problem{Line: rec.line, What: fmt.Sprintf("%d cells, but the header has %d", len(fields), r.width), Hint: "write every cell of a row, those without a value as empty ones"}
+		fault := problem.Problem{Line: rec.line, What: fmt.Sprintf("%d cells, but the header has %d", len(fields),
+			r.width), Hint: "write every cell of a row, those without a value as empty ones"}
 		if bad != nil {
 			fault = quoteProblem(rec, bad)
 		}
-		r.rec = record{line: rec.line, text: append(append(r.rec.text[:0], ','), rec.text...), quoted: rec.quoted, fault: &fault}
+		r.rec = record{line: rec.line, text: append(append(r.rec.text[:0], ','), rec.text...), quoted: rec.quoted,
+			fault: &fault}
 		return &r.rec, nil
 	}
 	text := appendQuoted(r.rec.text[:0], fields[r.at].text)
@@ -105,7 +109,8 @@ func newMapper(t *tableMapping, header []heading) (*mapper, problem.List) {
 			if near := problem.Nearest(name, names); near != "" {
 				hint = fmt.Sprintf("is it the column %s?", near)
 			}
-			list.Add(problem.Problem{Where: t.where, What: fmt.Sprintf("the mapping's %s names the column %s, which is not here", key, name), Hint: hint})
+			list.Add(problem.Problem{Where: t.where,
+				What: fmt.Sprintf("the mapping's %s names the column %s, which is not here", key, name), Hint: hint})
 		}
 		return at
 	}
@@ -147,7 +152,9 @@ func newMapper(t *tableMapping, header []heading) (*mapper, problem.List) {
 		if i == 1 && h.name == "" && t.ID != "" { // which stood first, and numbers rows
 			continue
 		}
-		if !used[i] && !t.shared && !slices.ContainsFunc(t.Columns, func(c columnMapping) bool { return c.Name == h.name }) {
+		if !used[i] && !t.shared && !slices.ContainsFunc(t.Columns, func(c columnMapping) bool {
+			return c.Name == h.name
+		}) {
 			m.outputs = append(m.outputs, output{name: h.name, at: i, until: -1})
 		}
 	}
@@ -210,7 +217,8 @@ func (o *output) cell(fields []field, order string) (text []byte, what, hint str
 			later, ok = parseDay(string(cell), order)
 		}
 		if !ok {
-			return nil, fmt.Sprintf("%q is no date", cell), "dates are as 2024-01-31; for 31.1.2024 write dates: dmy in the mapping, and for 1/31/2024 dates: mdy"
+			return nil, fmt.Sprintf("%q is no date", cell), "dates are as 2024-01-31; for 31.1.2024 write dates: dmy " +
+				"in the mapping, and for 1/31/2024 dates: mdy"
 		}
 		days := math.Round(float64(later.Unix()-from.Unix()) / 86400)
 		if o.of.Unit == "years" {
@@ -220,7 +228,8 @@ func (o *output) cell(fields []field, order string) (text []byte, what, hint str
 	case o.of.Factor != nil || o.of.Offset != 0:
 		v, ok := parseNumber(cell)
 		if !ok {
-			return nil, fmt.Sprintf("%q is not a number", cell), "the mapping converts its unit; list a code for missing values under missing there"
+			return nil, fmt.Sprintf("%q is not a number", cell),
+				"the mapping converts its unit; list a code for missing values under missing there"
 		}
 		if f := o.of.Factor; f != nil {
 			v *= *f
@@ -238,7 +247,8 @@ func (m *mapper) row(rec *record, fields []field, into *record) {
 		o := &m.outputs[i]
 		cell, what, hint := o.cell(fields, m.of.Dates)
 		if what != "" && into.fault == nil {
-			into.fault = &problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s, column %s", fields[0].text, o.name), What: what, Hint: hint}
+			into.fault = &problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s, column %s", fields[0].text,
+				o.name), What: what, Hint: hint}
 		}
 		text = appendQuoted(append(text, ','), cell)
 	}
@@ -264,7 +274,9 @@ func (m *mapped) Close() error { return m.src.Close() }
 func (m *mapped) split(rec *record) (fields []field, bad *record) {
 	fields, quotes := rec.appendFields(m.cells[:0])
 	m.cells = fields
-	fault := problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s", rec.id), What: fmt.Sprintf("%d cells, but the header has %d", len(fields), m.width), Hint: "write every cell of a row, those without a value as empty ones"}
+	fault := problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s", rec.id),
+		What: fmt.Sprintf("%d cells, but the header has %d", len(fields), m.width),
+		Hint: "write every cell of a row, those without a value as empty ones"}
 	switch {
 	case quotes != nil:
 		fault = quoteProblem(rec, quotes)
@@ -335,7 +347,8 @@ func (m *mapped) person() (*record, error) {
 		if m.by >= 0 {
 			ok := true
 			if at, ok = orderOf(string(fields[m.by].text), m.of.Dates); !ok {
-				return m.faulty(rec, m.of.By, fmt.Sprintf("%q is neither a date nor a number, so that the row has no place among the others", fields[m.by].text)), nil
+				return m.faulty(rec, m.of.By, fmt.Sprintf("%q is neither a date nor a number, so that the row has no "+
+					"place among the others", fields[m.by].text)), nil
 			}
 			if m.of.Rows == "first" {
 				at = -at
@@ -344,7 +357,8 @@ func (m *mapped) person() (*record, error) {
 			case best == nil || at > bestAt:
 				tie = nil
 			case at == bestAt:
-				tie = m.faulty(rec, m.of.By, fmt.Sprintf("two rows have %q, so that neither is the %s", fields[m.by].text, m.of.Rows))
+				tie = m.faulty(rec, m.of.By, fmt.Sprintf("two rows have %q, so that neither is the %s",
+					fields[m.by].text, m.of.Rows))
 			}
 		}
 		own := &record{}
@@ -355,7 +369,8 @@ func (m *mapped) person() (*record, error) {
 			if out, _ := own.appendFields(nil); len(out) == len(sums)+1 {
 				for i := range sums {
 					if !sums[i].add(out[i+1].text, m.outputs[i].word) {
-						return m.faulty(rec, m.outputs[i].name, fmt.Sprintf("%q stands beside other words of the same person, which have no mean", out[i+1].text)), nil
+						return m.faulty(rec, m.outputs[i].name, fmt.Sprintf("%q stands beside other words of the same "+
+							"person, which have no mean", out[i+1].text)), nil
 					}
 				}
 			}
@@ -383,7 +398,8 @@ const maxOfPerson = 1 << 16
 
 func (m *mapped) faulty(rec *record, column, what string) *record {
 	bad := rec.clone()
-	bad.fault = &problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s, column %s", rec.id, column), What: what, Hint: "mend the row at the site, or take it out"}
+	bad.fault = &problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s, column %s", rec.id, column),
+		What: what, Hint: "mend the row at the site, or take it out"}
 	return bad
 }
 
@@ -422,7 +438,8 @@ func (c *cellMean) cell() []byte {
 
 // orderOf places a row by a date, with its time if it has one, or by a number.
 func orderOf(cell, order string) (float64, bool) {
-	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", time.RFC3339Nano} {
+	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+		time.RFC3339Nano} {
 		if at, err := time.Parse(layout, cell); err == nil {
 			return float64(at.UnixMicro()), true
 		}

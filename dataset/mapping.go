@@ -17,8 +17,8 @@ import (
 	"parley/problem"
 )
 
-// MappingFile is the name of the file in a data set's folder that says how the site's own names, levels and units become
-// those of the studies that it takes part in. It is no part of any plan, and never leaves the site.
+// MappingFile is the name of the file in a data set's folder that says how the site's own names, levels and units
+// become those of the studies that it takes part in. It is no part of any plan, and never leaves the site.
 const MappingFile = "mapping.yaml"
 
 const mappingVersion = 1
@@ -78,9 +78,10 @@ func loadMapping(folder string) (*mapping, error) {
 	}
 	sum := sha256.Sum256(b)
 	m := &mapping{path: path, digest: hex.EncodeToString(sum[:])}
-	err = document.Document{Kind: "mapping", Plural: "mappings", First: "mapping"}.Decode(path, b, m, func(missing func(string) bool, report func(path, what, hint string)) {
-		m.check(missing, report)
-	})
+	err = document.Document{Kind: "mapping", Plural: "mappings", First: "mapping"}.Decode(path, b, m,
+		func(missing func(string) bool, report func(path, what, hint string)) {
+			m.check(missing, report)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,8 @@ func loadMapping(folder string) (*mapping, error) {
 
 func (m *mapping) check(missing func(string) bool, report func(path, what, hint string)) {
 	if missing("mapping") || m.Version != mappingVersion {
-		report("mapping", fmt.Sprintf("version %d of the mapping format is unknown", m.Version), fmt.Sprintf("this program reads mapping: %d", mappingVersion))
+		report("mapping", fmt.Sprintf("version %d of the mapping format is unknown", m.Version),
+			fmt.Sprintf("this program reads mapping: %d", mappingVersion))
 	}
 	if m.Subjects != nil {
 		m.Subjects.check("subjects", missing, report)
@@ -101,7 +103,8 @@ func (m *mapping) check(missing func(string) bool, report func(path, what, hint 
 	for i := range m.Views {
 		v, path := &m.Views[i], fmt.Sprintf("views[%d]", i)
 		if v.Name == "" || slices.ContainsFunc(m.Views[:i], func(w tableMapping) bool { return w.Name == v.Name }) {
-			report(path+".name", fmt.Sprintf("view %q has no name, or is there twice", v.Name), "one entry for each view, named as in the plan")
+			report(path+".name", fmt.Sprintf("view %q has no name, or is there twice", v.Name),
+				"one entry for each view, named as in the plan")
 		}
 		v.check(path, missing, report)
 	}
@@ -118,31 +121,40 @@ func (t *tableMapping) check(path string, missing func(string) bool, report func
 	}
 	switch {
 	case t.Rows != "" && !slices.Contains([]string{"first", "last", "mean"}, t.Rows):
-		report(path+".rows", fmt.Sprintf("%q is not known", t.Rows), "first, last or mean: which of a person's rows counts")
+		report(path+".rows", fmt.Sprintf("%q is not known", t.Rows),
+			"first, last or mean: which of a person's rows counts")
 	case (t.Rows == "first" || t.Rows == "last") != (t.By != ""):
-		report(path+".by", "the column that orders a person's rows is for rows: first and rows: last", "such as rows: last, by: date")
+		report(path+".by", "the column that orders a person's rows is for rows: first and rows: last",
+			"such as rows: last, by: date")
 	}
 	if t.Dates != "" && !slices.Contains([]string{"ymd", "dmy", "mdy"}, t.Dates) {
-		report(path+".dates", fmt.Sprintf("%q is not known", t.Dates), "the order of day, month and year: ymd, dmy or mdy")
+		report(path+".dates", fmt.Sprintf("%q is not known", t.Dates),
+			"the order of day, month and year: ymd, dmy or mdy")
 	}
 	for i, c := range t.Columns {
 		at := fmt.Sprintf("%s.columns[%d]", path, i)
-		if c.Name == "" || c.Name == "id" || slices.ContainsFunc(t.Columns[:i], func(o columnMapping) bool { return o.Name == c.Name }) {
-			report(at+".name", fmt.Sprintf("column %q has no name of its own", c.Name), "one entry for each column, named as in the plan; the ids' column stands under id")
+		if c.Name == "" || c.Name == "id" || slices.ContainsFunc(t.Columns[:i], func(o columnMapping) bool {
+			return o.Name == c.Name
+		}) {
+			report(at+".name", fmt.Sprintf("column %q has no name of its own", c.Name),
+				"one entry for each column, named as in the plan; the ids' column stands under id")
 		}
 		if f := c.Factor; f != nil && (*f == 0 || math.IsInf(*f, 0) || math.IsNaN(*f)) {
 			report(at+".factor", fmt.Sprintf("%v cannot be a factor", *f), "a number is value × factor + offset")
 		}
 		number := c.Factor != nil || !missing(at+".offset")
 		if number && len(c.Levels) > 0 || number && c.Until != "" || c.Until != "" && len(c.Levels) > 0 {
-			report(at, "mixes levels, a factor and dates", "a column becomes levels, a number in another unit, or the time from its date until another")
+			report(at, "mixes levels, a factor and dates", "a column becomes levels, a number in another unit, or the "+
+				"time from its date until another")
 		}
 		if !missing(at+".unit") && c.Unit != "years" && c.Unit != "days" || (c.Until == "") != (c.Unit == "") {
-			report(at+".unit", fmt.Sprintf("%q is no unit of a time between dates", c.Unit), "until: COLUMN, or a day such as 2024-12-31, and unit: years or days")
+			report(at+".unit", fmt.Sprintf("%q is no unit of a time between dates", c.Unit),
+				"until: COLUMN, or a day such as 2024-12-31, and unit: years or days")
 		}
 		for j, pair := range c.Levels {
 			if slices.ContainsFunc(c.Levels[:j], func(o [2]document.Cell) bool { return o[0] == pair[0] }) {
-				report(fmt.Sprintf("%s.levels[%d]", at, j), fmt.Sprintf("%q stands there twice", string(pair[0])), "a level becomes one")
+				report(fmt.Sprintf("%s.levels[%d]", at, j), fmt.Sprintf("%q stands there twice", string(pair[0])),
+					"a level becomes one")
 			}
 		}
 	}
@@ -248,11 +260,14 @@ func (m *mapping) into(f *files) error {
 			return m.path
 		case t.File != "":
 			if info, err := os.Stat(t.File); err != nil || info.IsDir() || ending(t.File) == "" {
-				list.Add(problem.Problem{File: m.path, Where: t.where, What: "there is no file " + t.File + " that can be read", Hint: "a file of the site, beside the mapping or with its whole path, that ends in " + endingsText})
+				list.Add(problem.Problem{File: m.path, Where: t.where, What: "there is no file " + t.File +
+					" that can be read", Hint: "a file of the site, beside the mapping or with its whole path, that " +
+					"ends in " + endingsText})
 			}
 			return t.File
 		case path == "":
-			list.Add(problem.Problem{File: m.path, Where: t.where, What: "the folder has no file of this name", Hint: "name the site's file: file: export.csv"})
+			list.Add(problem.Problem{File: m.path, Where: t.where, What: "the folder has no file of this name",
+				Hint: "name the site's file: file: export.csv"})
 		}
 		return path
 	}
@@ -270,7 +285,9 @@ func (m *mapping) into(f *files) error {
 	}
 	slices.SortFunc(f.views, func(a, b viewFile) int { return strings.Compare(a.name, b.name) })
 	f.strays = slices.DeleteFunc(f.strays, func(s *stray) bool {
-		return slices.ContainsFunc(m.tables(), func(t *tableMapping) bool { return filepath.Clean(t.File) == filepath.Clean(s.path) })
+		return slices.ContainsFunc(m.tables(), func(t *tableMapping) bool {
+			return filepath.Clean(t.File) == filepath.Clean(s.path)
+		})
 	})
 	return list.Err()
 }

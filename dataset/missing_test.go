@@ -18,13 +18,14 @@ import (
 func TestCodesForMissingValues(t *testing.T) {
 	codes := []string{"-9", "NK", "1000"}
 	schema := Schema{Views: []View{{Name: "v", Columns: []Column{
-		{Name: "x", Missing: codes}, {Name: "y"}, {Name: "c", Kind: Category, Levels: []string{"I", "II"}, Other: "II", Missing: codes}}}}}
+		{Name: "x", Missing: codes}, {Name: "y"}, {Name: "c", Kind: Category, Levels: []string{"I", "II"}, Other: "II",
+			Missing: codes}}}}}
 	wide, long := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
 		filepath.Join(wide, "subjects.csv"): "id\na\nb\nc\nd\n",
 		filepath.Join(wide, "view_v.csv"):   "id,x,y,c\na,-9.0,-9,NK\nb,\"-9\",1,I\nc,NK,2,-9\nd,-9.5,1e3,x\n",
-		filepath.Join(long, "long.csv"): "id,view,feature,value\na,v,x,-9.0\na,v,y,-9\na,v,c,NK\nb,v,x,1e3\nb,v,y,1\nb,v,c,I\n" +
-			"c,v,x,NK\nc,v,y,2\nc,v,c,-9\nd,v,x,-9.5\nd,v,y,1e3\nd,v,c,x\n",
+		filepath.Join(long, "long.csv"): "id,view,feature,value\na,v,x,-9.0\na,v,y,-9\na,v,c,NK\nb,v,x,1e3\nb,v,y,1\n" +
+			"b,v,c,I\nc,v,x,NK\nc,v,y,2\nc,v,c,-9\nd,v,x,-9.5\nd,v,y,1e3\nd,v,c,x\n",
 	} {
 		testkit.Do(t, os.WriteFile(path, []byte(text), 0o666))
 	}
@@ -52,7 +53,8 @@ func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
 	write("subjects.csv", "id,dose,site\na,1,\nb,-9.0,x\nc,,x\nd,NA,x\ne,unknown,x\nf,0,x\n")
 	write("view_v.csv", "id,x\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\n")
 	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}},
-		Subject: []Column{{Name: "dose", Kind: Label, Required: true, Missing: []string{"-9", "unknown"}}, {Name: "site", Kind: Label}}}
+		Subject: []Column{{Name: "dose", Kind: Label, Required: true, Missing: []string{"-9", "unknown"}},
+			{Name: "site", Kind: Label}}}
 	d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
 	var ids []string
 	for row, err := range d.Rows(t.Context()) {
@@ -61,7 +63,8 @@ func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
 		}
 		ids = append(ids, row.ID)
 	}
-	if got, left := strings.Join(ids, " "), fmt.Sprint(d.LeftOut()); got != "a f" || !strings.Contains(left, "subjects: without a value of dose, and therefore left out: 4") {
+	if got, left := strings.Join(ids, " "), fmt.Sprint(d.LeftOut()); got != "a f" ||
+		!strings.Contains(left, "subjects: without a value of dose, and therefore left out: 4") {
 		t.Errorf("%q took part; %s", got, left)
 	}
 }
@@ -69,9 +72,10 @@ func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
 // What a person reads as a number is told from words, codes and dates.
 func TestOtherwise(t *testing.T) {
 	for cell, want := range map[string][2]string{
-		"9,81":        {"has a decimal comma", "use a decimal point: 9.81"},
-		"-9,8":        {"has a decimal comma", "use a decimal point: -9.8"},
-		"1,234":       {"has a decimal comma", "use a decimal point: 1.234, or write 1234 if the comma separates thousands"},
+		"9,81": {"has a decimal comma", "use a decimal point: 9.81"},
+		"-9,8": {"has a decimal comma", "use a decimal point: -9.8"},
+		"1,234": {"has a decimal comma", "use a decimal point: 1.234, or write 1234 if the comma separates " +
+			"thousands"},
 		"1.234,5":     {"has a decimal comma and separators of thousands", "write 1234.5"},
 		"1,234.5":     {"has separators of thousands", "write 1234.5"},
 		"1.234.567":   {"has separators of thousands", "write 1234567"},
@@ -84,21 +88,23 @@ func TestOtherwise(t *testing.T) {
 		"12 %":        {"has % behind the number", "write 12"},
 		"12%":         {"has % behind the number", "write 12"},
 		"37.2 °C":     {"has °C behind the number", "write 37.2"},
-		"<0.5":        {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such as half of the limit: 0.25"},
-		"< 0,5":       {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such as half of the limit: 0.25"},
-		"−5.1":        {"has a dash in place of the minus sign", "write -5.1"},
-		"5.1\u00a0":   {"has a space that is not a usual one", "write 5.1"},
-		"2a":          {"", ""},
-		"3rd":         {"", ""},
-		"high":        {"", ""},
-		"1-3":         {"", ""},
-		"2020-01-31":  {"", ""},
-		"31.01.2020":  {"", ""},
-		"1,2,3":       {"", ""},
-		"1.5.2":       {"", ""},
-		"12,34.5":     {"", ""},
-		"12 34":       {"", ""},
-		"":            {"", ""},
+		"<0.5": {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such " +
+			"as half of the limit: 0.25"},
+		"< 0,5": {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such " +
+			"as half of the limit: 0.25"},
+		"−5.1":       {"has a dash in place of the minus sign", "write -5.1"},
+		"5.1\u00a0":  {"has a space that is not a usual one", "write 5.1"},
+		"2a":         {"", ""},
+		"3rd":        {"", ""},
+		"high":       {"", ""},
+		"1-3":        {"", ""},
+		"2020-01-31": {"", ""},
+		"31.01.2020": {"", ""},
+		"1,2,3":      {"", ""},
+		"1.5.2":      {"", ""},
+		"12,34.5":    {"", ""},
+		"12 34":      {"", ""},
+		"":           {"", ""},
 	} {
 		if what, hint := otherwise(cell); what != want[0] || hint != want[1] {
 			t.Errorf("%q: got %q, %q, want %q", cell, what, hint, want)
@@ -180,12 +186,15 @@ func TestAStandardisedViewIsDoubted(t *testing.T) {
 			}
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{values}})
 		}
-		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows))(t)
+		table := testkit.Get(
+			NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}},
+				rows))(t)
 		return describe(t, table)
 	}
 	const says = "every feature has a mean of 0 and a standard deviation of 1 at south, and elsewhere not"
 	for _, own := range []bool{false, true} {
-		got := fmt.Sprint(Others{Sites: []string{"north", "south"}, Summaries: []*Summary{site(false), site(own)}}.Doubts())
+		got := fmt.Sprint(Others{Sites: []string{"north", "south"},
+			Summaries: []*Summary{site(false), site(own)}}.Doubts())
 		if strings.Contains(got, says) != own {
 			t.Errorf("standardised: %t; %s", own, got)
 		}
@@ -195,7 +204,9 @@ func TestAStandardisedViewIsDoubted(t *testing.T) {
 // Whatever a record holds, a tolerant data set opens, and its other rows are as they would be
 // without it: in every form of file, sorted or not, and also where it is the only one.
 func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
-	schema := Schema{Subject: []Column{{Name: "sex", Kind: Label}}, Views: []View{{Name: "v", Columns: []Column{{Name: "x"}, {Name: "c", Kind: Category, Levels: []string{"I", "II"}}}}}}
+	schema := Schema{Subject: []Column{{Name: "sex", Kind: Label}},
+		Views: []View{{Name: "v", Columns: []Column{{Name: "x"},
+			{Name: "c", Kind: Category, Levels: []string{"I", "II"}}}}}}
 	rows := func(dir string) (all []string, left string) {
 		d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema, Tolerant: true}))(t)
 		for row, err := range d.Rows(t.Context()) {
@@ -213,8 +224,10 @@ func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 		}
 		return dir
 	}
-	wide := map[string][]string{"subjects.csv": {"id,sex", "a,f", "b,m", "c,f"}, "view_v.csv": {"id,x,c", "a,1,I", "c,3,II"}}
-	long := map[string][]string{"subjects.csv": wide["subjects.csv"], "long.csv": {"id,view,feature,value", "a,v,x,1", "a,v,c,I", "c,v,x,3", "c,v,c,II"}}
+	wide := map[string][]string{"subjects.csv": {"id,sex", "a,f", "b,m", "c,f"},
+		"view_v.csv": {"id,x,c", "a,1,I", "c,3,II"}}
+	long := map[string][]string{"subjects.csv": wide["subjects.csv"], "long.csv": {"id,view,feature,value", "a,v,x,1",
+		"a,v,c,I", "c,v,x,3", "c,v,c,II"}}
 	for name, x := range map[string]struct {
 		files map[string][]string
 		file  string
@@ -243,7 +256,8 @@ func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 		if left != "" || len(want) != 3 {
 			t.Fatalf("%s: clean rows: %q %q", name, want, left)
 		}
-		for _, at := range []int{len(x.files[x.file]), 1} { // in its place as well as first, where the file is not sorted
+		// in its place as well as first, where the file is not sorted
+		for _, at := range []int{len(x.files[x.file]), 1} {
 			dirty := map[string][]string{}
 			for file, lines := range x.files {
 				dirty[file] = slices.Clone(lines)
@@ -266,14 +280,17 @@ func TestWhatARecordHoldsShowsInNothingElse(t *testing.T) {
 		}
 	}
 	// Quotes join no lines: with one that stands open, another would else take in whoever is between.
-	one := map[string][]string{"subjects.csv": {"id,sex", `y,"f`, "a,f", "b,m", "c,f"}, "view_v.csv": wide["view_v.csv"]}
-	two := map[string][]string{"subjects.csv": append(slices.Clone(one["subjects.csv"]), `z,"m`), "view_v.csv": wide["view_v.csv"]}
+	one := map[string][]string{"subjects.csv": {"id,sex", `y,"f`, "a,f", "b,m", "c,f"},
+		"view_v.csv": wide["view_v.csv"]}
+	two := map[string][]string{"subjects.csv": append(slices.Clone(one["subjects.csv"]), `z,"m`),
+		"view_v.csv": wide["view_v.csv"]}
 	got, _ := rows(write(one))
 	if more, _ := rows(write(two)); len(got) != 3 || !slices.Equal(got, more) {
 		t.Errorf("beside an open quote: %q, beside two: %q", got, more)
 	}
 	// The first bytes of a file say how it is written, but not those of rows.
-	if _, err := Open(t.Context(), write(map[string][]string{"subjects.csv": {"id", "\x00"}, "view_v.csv": {"id,x,c"}}), Options{Schema: &Schema{Views: schema.Views}, Tolerant: true}); err != nil {
+	if _, err := Open(t.Context(), write(map[string][]string{"subjects.csv": {"id", "\x00"}, "view_v.csv": {"id,x,c"}}),
+		Options{Schema: &Schema{Views: schema.Views}, Tolerant: true}); err != nil {
 		t.Error(err)
 	}
 	none, _ := rows(write(map[string][]string{"subjects.csv": {"id,sex"}, "view_v.csv": {"id,x,c"}}))

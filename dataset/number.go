@@ -105,10 +105,12 @@ func IsMissing(cell string) bool { return isMissing([]byte(cell)) }
 
 var (
 	// A number in any spelling: a bound, a sign, digits with separators, what follows.
-	anyNumber = regexp.MustCompile(`^([<>≤≥~≈=]*) *([-+−–]?)(\d[\d.,' ’\x{a0}\x{202f}]*|[.,]\d+)((?:[eE][-+]?\d+)?)(.*)$`)
+	anyNumber = regexp.MustCompile(`^([<>≤≥~≈=]*) *([-+−–]?)(\d[\d.,' ` +
+		`’\x{a0}\x{202f}]*|[.,]\d+)((?:[eE][-+]?\d+)?)(.*)$`)
 	unit      = regexp.MustCompile(`^( \pL[\pL\d./%^·*µ²³-]*| ?[%‰°]\pL{0,2}|\pL+/[\pL\d./²³]+)$`)
 	thousands = regexp.MustCompile(`^\d{1,3}(?:([.,' ’])\d{3})+$`)
-	isDate    = regexp.MustCompile(`^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/. ](\d{1,2}|\pL{3,9})[-/. ](\d{2}|\d{4}))([T ].*)?$`)
+	isDate    = regexp.MustCompile(`^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/. ](\d{1,2}|\pL{3,9})[-/. ` +
+		`](\d{2}|\d{4}))([T ].*)?$`)
 )
 
 // otherwise says how a cell that is no number here is one to a person, and how to write
@@ -135,7 +137,8 @@ func otherwise(cell string) (what, hint string) {
 	}
 	switch {
 	case fraction && grouped && comma > point: // 1.234,5
-		plain, what = strings.ReplaceAll(strings.ReplaceAll(plain, ".", ""), ",", "."), "has a decimal comma and separators of thousands"
+		plain, what = strings.ReplaceAll(strings.ReplaceAll(plain, ".", ""), ",", "."),
+			"has a decimal comma and separators of thousands"
 	case fraction && grouped: // 1,234.5
 		plain, what = strings.ReplaceAll(plain, ",", ""), "has separators of thousands"
 	case strings.Count(plain, ",") == 1 && point < 0:
@@ -164,9 +167,11 @@ func otherwise(cell string) (what, hint string) {
 	}
 	switch {
 	case bound != "":
-		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as half of the limit: %g", v/2)
+		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as half of the limit: %g",
+			v/2)
 	case what == "has a decimal comma" && grouped:
-		hint = fmt.Sprintf("use a decimal point: %s, or write %s if the comma separates thousands", right, strings.ReplaceAll(right, ".", ""))
+		hint = fmt.Sprintf("use a decimal point: %s, or write %s if the comma separates thousands", right,
+			strings.ReplaceAll(right, ".", ""))
 	case what == "has a decimal comma":
 		hint = "use a decimal point: " + right
 	default:

@@ -78,7 +78,8 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 }
 
 func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir, err error) {
-	d := &Dir{path: path, mapping: files.mapping, warnings: files.warnings, tolerant: opts.Tolerant, incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
+	d := &Dir{path: path, mapping: files.mapping, warnings: files.warnings, tolerant: opts.Tolerant,
+		incomplete: new(atomic.Int64), passed: new(atomic.Int64)}
 	for _, from := range append([]*tableMapping{files.ofSubjects}, files.mapped()...) {
 		if from != nil && from.SQL != nil {
 			d.rows = new(atomic.Pointer[[32]byte])
@@ -89,7 +90,8 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 
 	var sample []string
 	if files.subjects != "" {
-		if d.subjects, err = survey(ctx, files.subjects, files.ofSubjects, opts.Schema.words(""), d.tolerant, (*table).checkHeader, nil); err != nil {
+		if d.subjects, err = survey(ctx, files.subjects, files.ofSubjects, opts.Schema.words(""), d.tolerant,
+			(*table).checkHeader, nil); err != nil {
 			return nil, err
 		}
 		all = append(all, d.subjects.faults)
@@ -111,7 +113,9 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 			t.checkHeader()
 			t.checkFeatures(sample)
 		}
-		if opts.Schema != nil && !slices.ContainsFunc(opts.Schema.Views, func(w View) bool { return w.Name == v.name }) {
+		if opts.Schema != nil && !slices.ContainsFunc(opts.Schema.Views, func(w View) bool {
+			return w.Name == v.name
+		}) {
 			found = append(found, &foundView{name: v.name, path: v.path}) // not read at all
 			continue
 		}
@@ -221,7 +225,8 @@ func (d *Dir) checkOrder(opts Options) {
 	for _, t := range unsorted {
 		p := t.in.problem("is not sorted by id and will be sorted whenever it is read", sortHint(t.in.path))
 		if bytes > limit {
-			p.What = fmt.Sprintf("is not sorted by id, and all such files together (%d MiB) are too large to be sorted here (%d MiB)", bytes>>20, limit>>20)
+			p.What = fmt.Sprintf("is not sorted by id, and all such files together (%d MiB) are too large to be "+
+				"sorted here (%d MiB)", bytes>>20, limit>>20)
 			t.faults.add(p)
 		} else if t.bytes > int64(d.memory) { // what fits in memory costs nothing
 			d.warnings.Add(p)
@@ -238,11 +243,12 @@ func sortHint(path string) string {
 	if strings.HasSuffix(path, ".gz") {
 		cat = "gzip -dc"
 	}
-	return fmt.Sprintf("sort it once: %s %s | (IFS= read -r header; echo \"$header\"; LC_ALL=C sort -t, -k1,1) > sorted.csv", cat, filepath.Base(path))
+	return fmt.Sprintf("sort it once: %s %s | (IFS= read -r header; echo \"$header\"; LC_ALL=C sort -t, -k1,1) > "+
+		"sorted.csv", cat, filepath.Base(path))
 }
 
-// Mapping is the fingerprint of the site's mapping by which the data set was opened, SHA-256 in hexadecimal; "" if there
-// is none.
+// Mapping is the fingerprint of the site's mapping by which the data set was opened, SHA-256 in hexadecimal; "" if
+// there is none.
 func (d *Dir) Mapping() string {
 	if d.mapping == nil {
 		return ""

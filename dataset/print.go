@@ -40,7 +40,8 @@ func (s *Summary) Print(w io.Writer, features bool) error {
 		for _, f := range v.Features {
 			missing += f.Missing
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", v.Name, v.Subjects, len(v.Features), share(missing, v.Subjects*int64(len(v.Features))), s.bar(blocks, v.Name))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", v.Name, v.Subjects, len(v.Features),
+			share(missing, v.Subjects*int64(len(v.Features))), s.bar(blocks, v.Name))
 	}
 	fmt.Fprintf(t, "\nsubjects\t\tviews\n")
 	for _, p := range s.Patterns {
@@ -105,7 +106,8 @@ func (s *Summary) blocks() []int {
 	for ; free > 0 && len(order) > 0; free-- {
 		most := slices.MaxFunc(order, func(a, b int) int {
 			// counts[a]/blocks[a] against counts[b]/blocks[b]; the first wins ties.
-			return cmp.Or(cmp.Compare(float64(counts[a])*float64(blocks[b]), float64(counts[b])*float64(blocks[a])), cmp.Compare(b, a))
+			return cmp.Or(cmp.Compare(float64(counts[a])*float64(blocks[b]), float64(counts[b])*float64(blocks[a])),
+				cmp.Compare(b, a))
 		})
 		blocks[most]++
 	}

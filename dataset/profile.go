@@ -58,7 +58,8 @@ func (d *Dir) Profile(ctx context.Context) ([]ColumnProfile, error) {
 		files[v.name] = v.table.in.path
 	}
 	add := func(view, name string) {
-		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name, File: files[view]}, words: map[string]*word{}}
+		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name, File: files[view]},
+			words: map[string]*word{}}
 		all, places[[2]string{view, name}] = append(all, p), p
 	}
 	if d.long != nil {
@@ -192,8 +193,10 @@ func (d *Dir) Numbers(ctx context.Context) (*Dir, problem.List, error) {
 			continue
 		}
 		words[[2]string{p.View, p.Name}] = true
-		what := fmt.Sprintf("left out: %d of its %d cells that are not missing hold no finite number; this is the first", p.Other, p.Other+p.Numbers)
-		said.Add(problem.Problem{File: p.File, Line: p.Line, Where: "view " + p.View + ", feature " + p.Name, What: what})
+		what := fmt.Sprintf("left out: %d of its %d cells that are not missing hold no finite number; this is the "+
+			"first", p.Other, p.Other+p.Numbers)
+		said.Add(problem.Problem{File: p.File, Line: p.Line, Where: "view " + p.View + ", feature " +
+			p.Name, What: what})
 	}
 	left := *d
 	left.schema.Views, left.views, left.places = nil, nil, map[string]map[string]place{}
@@ -228,7 +231,8 @@ func (d *Dir) Numbers(ctx context.Context) (*Dir, problem.List, error) {
 		}
 	}
 	if len(left.schema.Views) == 0 {
-		return nil, said, append(said, problem.Problem{File: d.path, What: "no view has a column that holds numbers only",
+		return nil, said, append(said, problem.Problem{File: d.path,
+			What: "no view has a column that holds numbers only",
 			Hint: "give a plan that names categories, with --plan; 'parley init' writes one"})
 	}
 	return &left, said, nil
@@ -276,7 +280,8 @@ const checkEvery = 1024
 // learn whether the file is sorted. What is wrong with the file goes to
 // its faults; the error is for everything else. Where the header is wrong the
 // rest is not read; nor is any row where the headers alone are to be looked at.
-func survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool, check func(*table), each func(*table, *record)) (*table, error) {
+func survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool,
+	check func(*table), each func(*table, *record)) (*table, error) {
 	t := &table{faults: &faults{path: path}}
 	err := t.survey(ctx, path, from, words, headers, check, each)
 	var p problem.Problem
@@ -287,7 +292,8 @@ func survey(ctx context.Context, path string, from *tableMapping, words map[stri
 	return t, err
 }
 
-func (t *table) survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool, check func(*table), each func(*table, *record)) (err error) {
+func (t *table) survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool,
+	check func(*table), each func(*table, *record)) (err error) {
 	if t.in, err = newInput(path, from, words); err != nil {
 		return err
 	}
@@ -346,7 +352,8 @@ func (t *table) survey(ctx context.Context, path string, from *tableMapping, wor
 		return nil
 	}
 	if rec == nil {
-		return t.in.problem("has no rows", "export it again with its rows; of a view that nobody here has, leave the file out")
+		return t.in.problem("has no rows", "export it again with its rows; of a view that nobody here has, leave the "+
+			"file out")
 	}
 	ids := idKind{numbers: true}
 	err = t.pass(ctx, rows, rec, false, func(rec *record) {
@@ -446,7 +453,8 @@ func (k *idKind) look(rec *record) {
 }
 
 func quoteProblem(rec *record, err error) problem.Problem {
-	p := problem.Problem{Line: rec.line, Column: 1, What: "quotes do not match", Hint: `put the whole cell in quotes and double the quotes inside it: "5"" nail"`}
+	p := problem.Problem{Line: rec.line, Column: 1, What: "quotes do not match",
+		Hint: `put the whole cell in quotes and double the quotes inside it: "5"" nail"`}
 	var e interface{ Unwrap() error }
 	if errors.As(err, &e) {
 		p.What += ": " + e.Unwrap().Error()

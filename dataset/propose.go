@@ -68,7 +68,9 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 			}
 			from = have[at]
 		}
-		text := strings.Join(proposed(v.Columns, columns[from], func(name string) *ColumnProfile { return of[[2]string{from, name}] }, whole), "")
+		text := strings.Join(proposed(v.Columns, columns[from], func(name string) *ColumnProfile {
+			return of[[2]string{from, name}]
+		}, whole), "")
 		switch {
 		case strings.Contains("\n"+text, "\n      - "):
 			text = "    columns:\n" + text
@@ -98,15 +100,17 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	if views != "" {
 		made += "views:\n" + views
 	}
-	if whole && !strings.Contains(made, "from: ") || !strings.Contains(made, "\n      - ") && !strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
+	if whole && !strings.Contains(made, "from: ") || !strings.Contains(made, "\n      - ") &&
+		!strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
 		return "", nil // nothing that a person could take
 	}
-	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is wrong.\n" +
-		"# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n" + made, nil
+	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is " +
+		"wrong.\n# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n" +
+		made, nil
 }
 
-// nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or else
-// in the first. It returns these columns by view; of the subjects by "".
+// nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or
+// else in the first. It returns these columns by view; of the subjects by "".
 func (f *files) nameIDs() (ids map[string]string, err error) {
 	ids = map[string]string{}
 	name := func(view, path string) (*tableMapping, error) {
@@ -160,13 +164,15 @@ func (f *files) nameIDs() (ids map[string]string, err error) {
 	return ids, nil
 }
 
-// plain says whether a mapping only says which columns of a file are in which table, as the one that a site's whole table
-// begins with: see [WholeTable].
+// plain says whether a mapping only says which columns of a file are in which table, as the one that a site's whole
+// table begins with: see [WholeTable].
 func (m *mapping) plain() bool {
 	for _, t := range m.tables() {
-		if t.File == "" || t.ID == "" || t.SQL != nil || t.Rows != "" || slices.ContainsFunc(t.Columns, func(c columnMapping) bool {
-			return c.From != c.Name || len(c.Missing)+len(c.Levels) > 0 || c.Factor != nil || c.Offset != 0 || c.Until != ""
-		}) {
+		if t.File == "" || t.ID == "" || t.SQL != nil || t.Rows != "" ||
+			slices.ContainsFunc(t.Columns, func(c columnMapping) bool {
+				return c.From != c.Name || len(c.Missing)+len(c.Levels) > 0 || c.Factor != nil || c.Offset != 0 ||
+					c.Until != ""
+			}) {
 			return false
 		}
 	}
@@ -251,8 +257,10 @@ func proposed(expected []Column, names []string, profile func(string) *ColumnPro
 				rest = append(rest, name)
 			}
 		}
-		if asked := slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "      #") }); asked && len(rest) > 0 {
-			lines = append(lines, "      # Columns of this table that nothing above names: "+printable(strings.Join(rest, ", "))+"\n")
+		if asked := slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "      #") }); asked &&
+			len(rest) > 0 {
+			lines = append(lines, "      # Columns of this table that nothing above names: "+
+				printable(strings.Join(rest, ", "))+"\n")
 		}
 	}()
 	free := slices.DeleteFunc(slices.Clone(names), func(n string) bool {
@@ -263,7 +271,8 @@ func proposed(expected []Column, names []string, profile func(string) *ColumnPro
 		if from == "" {
 			if near := problem.Nearest(c.Name, free); near != "" {
 				used = append(used, near)
-				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: %q}  # is it this column?\n", c.Name, near))
+				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: %q}  # is it this column?\n",
+					c.Name, near))
 			} else if !slices.Contains(names, c.Name) {
 				levels := ""
 				for i, l := range c.Levels {
@@ -272,7 +281,8 @@ func proposed(expected []Column, names []string, profile func(string) *ColumnPro
 				if levels != "" {
 					levels += "]"
 				}
-				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: ...%s}  # nothing here has a name like it\n", c.Name, levels))
+				lines = append(lines, fmt.Sprintf("      # - {name: %q, from: ...%s}  # nothing here has a name like "+
+					"it\n", c.Name, levels))
 			}
 			continue
 		}
@@ -285,7 +295,8 @@ func proposed(expected []Column, names []string, profile func(string) *ColumnPro
 		if c.Kind == Category {
 			var pairs []string
 			differs := false
-			if p := profile(from); p.Numbers > 0 && p.Other == 0 && !slices.ContainsFunc(c.Levels, func(l string) bool { _, ok := parseNumber([]byte(l)); return ok }) {
+			if p := profile(from); p.Numbers > 0 && p.Other == 0 &&
+				!slices.ContainsFunc(c.Levels, func(l string) bool { _, ok := parseNumber([]byte(l)); return ok }) {
 				ask = "  # its cells are numbers here: levels: [[1, ...], [2, ...]], of " + problem.Names(c.Levels)
 			}
 			for _, word := range profile(from).Words {

@@ -60,7 +60,8 @@ type layout struct {
 }
 
 func newLayout(rng *rand.Rand, subjects int) *layout {
-	l := &layout{views: []string{"clinic", "mri"}, names: map[string][]string{"clinic": {"tau", "age"}, "mri": {"h", "a", "z"}}, values: map[string]map[string][]string{}}
+	l := &layout{views: []string{"clinic", "mri"}, names: map[string][]string{"clinic": {"tau", "age"},
+		"mri": {"h", "a", "z"}}, values: map[string]map[string][]string{}}
 	for i := range subjects {
 		l.ids = append(l.ids, fmt.Sprintf("s%04d", i))
 	}
@@ -156,14 +157,24 @@ func TestFormsGiveTheSameRows(t *testing.T) {
 		files  map[string]string
 		memory int
 	}{
-		"gzip":                     {files: each(l.wide(l.ids), zipped)},
-		"CRLF":                     {files: each(l.wide(l.ids), func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") })},
-		"no last line break":       {files: each(l.wide(l.ids), func(s string) string { return strings.TrimSuffix(s, "\n") })},
-		"blank lines":              {files: each(l.wide(l.ids), func(s string) string { return strings.ReplaceAll(s, "\n", "\n\n") })},
-		"byte order mark":          {files: each(l.wide(l.ids), func(s string) string { return "\ufeff" + s })},
-		"spaces":                   {files: each(l.wide(l.ids), func(s string) string { return strings.ReplaceAll(s, ",", " ,\t") })},
-		"quotes":                   {files: each(l.wide(l.ids), quoteAll)},
-		"missing cells written NA": {files: each(l.wide(l.ids), func(s string) string { return strings.NewReplacer(",,", ",NA,", ",\n", ",nan\n").Replace(s) })},
+		"gzip": {files: each(l.wide(l.ids), zipped)},
+		"CRLF": {files: each(l.wide(l.ids), func(s string) string {
+			return strings.ReplaceAll(s, "\n", "\r\n")
+		})},
+		"no last line break": {files: each(l.wide(l.ids), func(s string) string {
+			return strings.TrimSuffix(s, "\n")
+		})},
+		"blank lines": {files: each(l.wide(l.ids), func(s string) string {
+			return strings.ReplaceAll(s, "\n", "\n\n")
+		})},
+		"byte order mark": {files: each(l.wide(l.ids), func(s string) string { return "\ufeff" + s })},
+		"spaces": {files: each(l.wide(l.ids), func(s string) string {
+			return strings.ReplaceAll(s, ",", " ,\t")
+		})},
+		"quotes": {files: each(l.wide(l.ids), quoteAll)},
+		"missing cells written NA": {files: each(l.wide(l.ids), func(s string) string {
+			return strings.NewReplacer(",,", ",NA,", ",\n", ",nan\n").Replace(s)
+		})},
 		"not sorted":               {files: l.wide(shuffled)},
 		"not sorted, gzip":         {files: each(l.wide(shuffled), zipped)},
 		"not sorted, on disk":      {files: l.wide(shuffled), memory: 4000},
@@ -241,7 +252,8 @@ func TestSchemaOrdersColumns(t *testing.T) {
 	schema := &Schema{
 		Views: []View{
 			{Name: "lacking", Columns: []Column{{Name: "q"}}},
-			{Name: "v", Columns: []Column{{Name: "y"}, {Name: "stage", Kind: Category, Levels: []string{"I", "II", "NA"}}}},
+			{Name: "v", Columns: []Column{{Name: "y"},
+				{Name: "stage", Kind: Category, Levels: []string{"I", "II", "NA"}}}},
 			{Name: "u", Columns: []Column{{Name: "zz"}}},
 		},
 		Subject: []Column{{Name: "sex", Kind: Label}},
@@ -283,9 +295,11 @@ func TestRowOfEmptyCellsLacksTheView(t *testing.T) {
 }
 
 func TestLongTableByItself(t *testing.T) {
-	dir := folder(t, map[string]string{"visit1.csv": longHeader + "\nb,v,x,1\na,v,x,2\na,v,z,4\na,u,y,3\nc,v,x,\n", "unrelated.csv": "no data set"})
+	dir := folder(t, map[string]string{"visit1.csv": longHeader + "\nb,v,x,1\na,v,x,2\na,v,z,4\na,u,y,3\nc,v,x,\n",
+		"unrelated.csv": "no data set"})
 	table := collect(t, filepath.Join(dir, "visit1.csv"), Options{})
-	want, err := NewTable(Schema{Views: []View{{Name: "u", Columns: []Column{{Name: "y"}}}, {Name: "v", Columns: []Column{{Name: "x"}, {Name: "z"}}}}}, []Row{
+	want, err := NewTable(Schema{Views: []View{{Name: "u", Columns: []Column{{Name: "y"}}},
+		{Name: "v", Columns: []Column{{Name: "x"}, {Name: "z"}}}}}, []Row{
 		{ID: "a", Views: [][]float64{{3}, {2, 4}}},
 		{ID: "b", Views: [][]float64{nil, {1, math.NaN()}}},
 		{ID: "c", Views: [][]float64{nil, nil}},
@@ -299,14 +313,17 @@ func TestLongTableByItself(t *testing.T) {
 }
 
 func TestLineBreaksInQuotes(t *testing.T) {
-	dir := folder(t, map[string]string{"subjects.csv": "id,note\r\na,\"two\r\nlines, \"\"quoted\"\"\"\r\n\"b,c\",\" kept \"\r\n", "view_v.csv": "id,x\na,1\n\"b,c\",?\n"})
+	dir := folder(t, map[string]string{"subjects.csv": "id,note\r\na,\"two\r\nlines, \"\"quoted\"\"\"\r\n\"b,c\",\" " +
+		"kept \"\r\n", "view_v.csv": "id,x\na,1\n\"b,c\",?\n"})
 	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
-	if _, err := Collect(context.Background(), d); err == nil || !strings.Contains(err.Error(), "view_v.csv:3:7: subject b,c, feature x") {
+	if _, err := Collect(context.Background(), d); err == nil ||
+		!strings.Contains(err.Error(), "view_v.csv:3:7: subject b,c, feature x") {
 		t.Errorf("got %v, want the place in line 3", err)
 	}
 	os.WriteFile(filepath.Join(dir, "view_v.csv"), []byte("id,x\na,1\n\"b,c\",2\n"), 0o666)
 	table := collect(t, dir, Options{})
-	if got, want := fmt.Sprintf("%q", [][]string{table.Row(0).Subject, table.Row(1).Subject}), `[["two\nlines, \"quoted\""] [" kept "]]`; got != want || table.Row(1).ID != "b,c" {
+	if got, want := fmt.Sprintf("%q", [][]string{table.Row(0).Subject, table.Row(1).Subject}),
+		`[["two\nlines, \"quoted\""] [" kept "]]`; got != want || table.Row(1).ID != "b,c" {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -319,7 +336,8 @@ func TestStopEarly(t *testing.T) {
 	for i := range 4 * aheadBlocks * aheadBlockSize / 10 {
 		fmt.Fprintf(&text, "%07d,1\n", i)
 	}
-	dir := folder(t, map[string]string{"subjects.csv": zipped(subjects("0000000")), "view_v.csv": zipped(text.String())})
+	dir := folder(t, map[string]string{"subjects.csv": zipped(subjects("0000000")),
+		"view_v.csv": zipped(text.String())})
 	d := testkit.Get(Open(context.Background(), dir, Options{}))(t)
 	rows := 0
 	for _, err := range d.Rows(context.Background()) {
@@ -373,7 +391,8 @@ func TestChangedFile(t *testing.T) {
 	path := filepath.Join(dir, "view_v.csv")
 	os.WriteFile(path, []byte("id,x\na,2\n"), 0o666)
 	os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0))
-	if _, err := Collect(context.Background(), d); err == nil || !strings.Contains(err.Error(), "has changed since it was opened") {
+	if _, err := Collect(context.Background(), d); err == nil ||
+		!strings.Contains(err.Error(), "has changed since it was opened") {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	fingerprint := func() string {
@@ -409,13 +428,15 @@ func TestRoundTrip(t *testing.T) {
 
 func drawTable(t *rapid.T) *Table {
 	schema := Schema{Subject: []Column{{Name: "note", Kind: Label}}, Views: []View{
-		{Name: "a view", Columns: []Column{{Name: "x, \"y\""}, {Name: "grade", Kind: Category, Levels: []string{"low", " high", "NA"}}}},
+		{Name: "a view", Columns: []Column{{Name: "x, \"y\""},
+			{Name: "grade", Kind: Category, Levels: []string{"low", " high", "NA"}}}},
 		{Name: "b", Columns: []Column{{Name: "z"}}},
 	}}
 	text := rapid.StringMatching(`[a-z0-9 ",äß\n\t]{0,6}`)
 	number := rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN()), rapid.Just(math.Copysign(0, -1)),
 		rapid.Map(rapid.IntRange(-1e6, 1e6), func(i int) float64 { return float64(i) / 1000 }))
-	ids := rapid.SliceOfNDistinct(rapid.Map(text, func(s string) string { return "s" + s }), 1, 8, rapid.ID[string]).Draw(t, "ids")
+	ids := rapid.SliceOfNDistinct(rapid.Map(text, func(s string) string { return "s" + s }), 1, 8,
+		rapid.ID[string]).Draw(t, "ids")
 	slices.Sort(ids)
 	var rows []Row
 	for i, id := range ids {
@@ -435,10 +456,13 @@ func drawTable(t *rapid.T) *Table {
 // cell stays missing.
 func TestOtherLevels(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c,x\n1,a,5\n2,new,7\n3,NA,6\n"} {
+	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n",
+		"view_v.csv": "id,c,x\n1,a,5\n2,new,7\n3,NA,6\n"} {
 		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "c", Kind: Category, Levels: []string{"a", "b"}, Other: "b"}, {Name: "x"}}}}}
+	schema := Schema{
+		Views: []View{{Name: "v", Columns: []Column{{Name: "c", Kind: Category, Levels: []string{"a", "b"}, Other: "b"},
+			{Name: "x"}}}}}
 	d := testkit.Get(Open(t.Context(), dir, Options{Schema: &schema}))(t)
 	var got []float64
 	for row, err := range d.Rows(t.Context()) {
@@ -451,7 +475,8 @@ func TestOtherLevels(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	schema.Views[0].Columns[0].Other = "c"
-	if _, err := Open(t.Context(), dir, Options{Schema: &schema}); err == nil || !strings.Contains(err.Error(), `"c", which is not one of its levels`) {
+	if _, err := Open(t.Context(), dir, Options{Schema: &schema}); err == nil ||
+		!strings.Contains(err.Error(), `"c", which is not one of its levels`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -219,7 +219,8 @@ func (s *splitter) explain(err error) error {
 	if !errors.Is(err, errLong) {
 		return err
 	}
-	p := s.in.problem(fmt.Sprintf("row of more than %d MiB", maxRecord>>20), "is there a quote that is never closed, or are there no line breaks?")
+	p := s.in.problem(fmt.Sprintf("row of more than %d MiB", maxRecord>>20),
+		"is there a quote that is never closed, or are there no line breaks?")
 	p.Line = s.line + 1
 	return p
 }

@@ -94,15 +94,20 @@ func digits(s string) string {
 
 // endings are those of files that hold tables, always (true) or sometimes.
 var endings = map[string]bool{
-	"csv": true, "tsv": true, "tab": true, "xls": true, "xlsx": true, "xlsm": true, "xlsb": true, "ods": true, "numbers": true,
-	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "zsav": true, "dta": true, "xpt": true, "sas7bdat": true,
-	"txt": false, "dat": false, "data": false, "json": false, "gz": false, "bz2": false, "xz": false, "zst": false, "zip": false, "bak": false, "old": false,
+	"csv": true, "tsv": true, "tab": true, "xls": true, "xlsx": true, "xlsm": true, "xlsb": true, "ods": true,
+	"numbers": true,
+	"parquet": true, "feather": true, "arrow": true, "rds": true, "rdata": true, "sav": true, "zsav": true, "dta": true,
+	"xpt": true, "sas7bdat": true,
+	"txt": false, "dat": false, "data": false, "json": false, "gz": false, "bz2": false, "xz": false, "zst": false,
+	"zip": false, "bak": false, "old": false,
 }
 
 // exports say by which way a file that is not read here becomes CSV, by its ending.
 var exports = map[string]string{
-	"sav": "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv", "sas7bdat": "in SAS by proc export, or in R by haven::read_sas and write.csv",
-	"rds": "in R by readRDS and write.csv", "rdata": "in R by load and write.csv", "feather": "in R or Python by arrow",
+	"sav":      "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv",
+	"sas7bdat": "in SAS by proc export, or in R by haven::read_sas and write.csv",
+	"rds":      "in R by readRDS and write.csv", "rdata": "in R by load and write.csv",
+	"feather": "in R or Python by arrow",
 }
 
 // Export says how to get CSV of a file that is not read here.
@@ -149,15 +154,18 @@ func (s *stray) meant(all []wanted) *wanted {
 
 // insteadOf says that the file may be a wanted one, which is missing.
 func (s *stray) insteadOf(w *wanted) problem.Problem {
-	p := problem.Problem{File: s.path, Where: w.where, What: "there is no " + w.file + ", and this file looks as if it were meant to be it"}
+	p := problem.Problem{File: s.path, Where: w.where, What: "there is no " + w.file +
+		", and this file looks as if it were meant to be it"}
 	name := strings.ToLower(filepath.Base(s.path))
 	switch {
-	case strings.HasSuffix(name, ".csv"), strings.HasSuffix(name, ".tsv"), strings.HasSuffix(name, ".tab"): // tabs are read
+	// tabs are read
+	case strings.HasSuffix(name, ".csv"), strings.HasSuffix(name, ".tsv"), strings.HasSuffix(name, ".tab"):
 		p.Hint = "rename it to " + w.file
 	case ending(name) != "":
 		p.Hint = "rename it to " + strings.TrimSuffix(w.file, ".csv") + ending(name)
 	default:
-		p.Hint = strings.Replace(Export(filepath.Base(s.path)), "save "+filepath.Base(s.path), "save it", 1) + ", and name that " + w.file
+		p.Hint = strings.Replace(Export(filepath.Base(s.path)), "save "+filepath.Base(s.path), "save it", 1) +
+			", and name that " + w.file
 	}
 	p.Hint += "\nif it is something else, keep it in another folder"
 	return p
@@ -165,7 +173,8 @@ func (s *stray) insteadOf(w *wanted) problem.Problem {
 
 // ignored says that the file is not read.
 func (s *stray) ignored() problem.Problem {
-	return problem.Problem{File: s.path, What: "is no part of the data set and ignored", Hint: "a view is one file: view_NAME.csv, view_NAME.xlsx or view_NAME.parquet"}
+	return problem.Problem{File: s.path, What: "is no part of the data set and ignored",
+		Hint: "a view is one file: view_NAME.csv, view_NAME.xlsx or view_NAME.parquet"}
 }
 
 // tables returns the names of the files that probably hold tables.
@@ -283,10 +292,12 @@ func (b *binder) renamed(w View) bool {
 			continue
 		case h.stray != nil && most:
 			p = h.stray.insteadOf(&wanted)
-			p.What = fmt.Sprintf("there is no %s, and this file has %d of its %d columns", wanted.file, len(held), len(w.Columns))
+			p.What = fmt.Sprintf("there is no %s, and this file has %d of its %d columns", wanted.file, len(held),
+				len(w.Columns))
 		case h.path != "":
 			p.What = fmt.Sprintf("there is no %s, and columns of it stand here: %s", wanted.file, problem.Names(held))
-			p.Hint = fmt.Sprintf("a feature stands in one view, the same at all sites: move these to %s here, or change the plan and the other sites\nrename them if they are something else", wanted.file)
+			p.Hint = fmt.Sprintf("a feature stands in one view, the same at all sites: move these to %s here, or "+
+				"change the plan and the other sites\nrename them if they are something else", wanted.file)
 		default:
 			p.What = fmt.Sprintf("is not here, and features of it stand in %s: %s", h.name(), problem.Names(held))
 			p.Hint = "name the view of these rows as the plan does; rename the features if they are something else"

@@ -96,8 +96,8 @@ func (s *Schema) subjectColumns() []Column {
 	return append(slices.Clone(s.Subject), Column{Name: s.Person, Kind: Label})
 }
 
-// Row is one subject, or of a data set whose schema names a column for persons one of a person's rows. Whoever is given a row reads it and does not change it:
-// it may belong to a table that others read.
+// Row is one subject, or of a data set whose schema names a column for persons one of a person's rows. Whoever is given
+// a row reads it and does not change it: it may belong to a table that others read.
 type Row struct {
 	ID string
 	// Views[k] holds the subject's values of Schema.Views[k], in the order of

@@ -87,7 +87,9 @@ func (o Others) Doubts() (list problem.List) {
 	same := map[[sha256.Size]byte]string{}
 	for i, s := range o.Summaries {
 		if other := same[s.Census.Fingerprint]; other != "" {
-			list.Add(problem.Problem{Where: "sites " + other + " and " + o.Sites[i], What: "have the same rows, so that each person counts twice", Hint: "is one a copy of the other? leave it out of the plan"})
+			list.Add(problem.Problem{Where: "sites " + other + " and " + o.Sites[i],
+				What: "have the same rows, so that each person counts twice",
+				Hint: "is one a copy of the other? leave it out of the plan"})
 		}
 		same[s.Census.Fingerprint] = o.Sites[i]
 		for j, other := range o.Summaries[:i] {
@@ -96,7 +98,8 @@ func (o Others) Doubts() (list problem.List) {
 				n = repeats(s.alike, other.alike)
 			}
 			if n > 0 && s.Census.Fingerprint != other.Census.Fingerprint {
-				list.Add(problem.Problem{Where: "sites " + o.Sites[j] + " and " + o.Sites[i], What: fmt.Sprintf("%d subjects have the same values in every feature at both", n),
+				list.Add(problem.Problem{Where: "sites " + o.Sites[j] + " and " + o.Sites[i],
+					What: fmt.Sprintf("%d subjects have the same values in every feature at both", n),
 					Hint: "does one person count twice?"})
 			}
 		}
@@ -109,8 +112,11 @@ func (o Others) Doubts() (list problem.List) {
 	for at, first := range all[0] {
 		if table != first.table && first.feature {
 			if own := o.standardised(views); own != nil {
-				list.Add(problem.Problem{Where: first.table, What: "every feature has a mean of 0 and a standard deviation of 1 at " + problem.Names(own) + ", and elsewhere not",
-					Hint: "did these sites standardise their values? take them as they were measured, in the unit of the others"})
+				list.Add(problem.Problem{Where: first.table,
+					What: "every feature has a mean of 0 and a standard deviation of 1 at " + problem.Names(own) +
+						", and elsewhere not",
+					Hint: "did these sites standardise their values? take them as they were measured, in the unit of " +
+						"the others"})
 			}
 			views++
 		}
@@ -152,7 +158,9 @@ var siteDoubts = []siteDoubt{
 		if len(values) < 2 || !of[0].feature && len(values) == len(at) && len(at) > 2 { // names of sites in other words
 			return "", ""
 		}
-		return "takes one value at each site, and not the same at all: " + problem.Names(at), "it says at which site a subject is, and what else the sites differ by cannot be told from it; leave it out, or see whether it is coded differently"
+		return "takes one value at each site, and not the same at all: " + problem.Names(at),
+			"it says at which site a subject is, and what else the sites differ by cannot be told from it; leave it " +
+				"out, or see whether it is coded differently"
 	}},
 	{"units", func(sites []string, of []*facts) (string, string) {
 		features := make([]*FeatureSummary, len(of))
@@ -165,7 +173,8 @@ var siteDoubts = []siteDoubt{
 		if odd == nil {
 			return "", ""
 		}
-		return fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio), problem.Names(rest)),
+		return fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), times(ratio),
+				problem.Names(rest)),
 			"is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"
 	}},
 	{"levels", func(sites []string, of []*facts) (string, string) {
@@ -184,11 +193,13 @@ var siteDoubts = []siteDoubt{
 }
 
 // placeNames are names of columns that say where a subject is, as they may.
-var placeNames = regexp.MustCompile(`(?i)site|hospital|cent(re|er)|clinic|institution|cohort|klinik|zentrum|standort|country|region|access_group`)
+var placeNames = regexp.MustCompile(
+	`(?i)site|hospital|cent(re|er)|clinic|institution|cohort|klinik|zentrum|standort|country|region|access_group`)
 
 // LevelsDiffer says how the levels of a column differ between sites as where they are written or coded differently; ""
-// if they do not. Spellings of one key are such, at any number of subjects; two values at each site and not the same two;
-// no value in common; and, not as sure, a level of one site alone while it lacks one of the others, as chance hardly makes.
+// if they do not. Spellings of one key are such, at any number of subjects; two values at each site and not the same
+// two; no value in common; and, not as sure, a level of one site alone while it lacks one of the others, as chance
+// hardly makes.
 func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure bool) {
 	const same = "write it the same way at all sites, or let 'mapping.yaml' do so"
 	total, having := make([]int64, len(sites)), map[string]int{} // subjects; sites by level
@@ -196,7 +207,9 @@ func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure boo
 	var at []int // sites with a value
 	pairs, codes := map[string]bool{}, true
 	for i := range sites {
-		own := slices.DeleteFunc(slices.Clone(levels[i]), func(l Level) bool { return l.Subjects == 0 || IsMissing(l.Name) })
+		own := slices.DeleteFunc(slices.Clone(levels[i]), func(l Level) bool {
+			return l.Subjects == 0 || IsMissing(l.Name)
+		})
 		if levels[i] = own; len(own) == 0 {
 			continue
 		}
@@ -208,7 +221,8 @@ func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure boo
 			key := problem.Key(l.Name)
 			if other, known := spelt[key]; known && other.Name != l.Name {
 				one, two := problem.Spelt(other.Name, l.Name)
-				return fmt.Sprintf("%s and %s seem to be the same, and are taken for two values (%s)", one, two, sites[i]), same, true
+				return fmt.Sprintf("%s and %s seem to be the same, and are taken for two values (%s)", one, two,
+					sites[i]), same, true
 			}
 			spelt[key] = l
 		}
@@ -218,7 +232,8 @@ func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure boo
 		pairs[strings.Join(names, "\x00")] = true
 	}
 	if codes && len(pairs) > 1 {
-		return "takes two values, and not the same two, at " + namesAt(sites, at), "is it coded differently, such as 0 and 1 or 1 and 2? " + same, true
+		return "takes two values, and not the same two, at " + namesAt(sites, at),
+			"is it coded differently, such as 0 and 1 or 1 and 2? " + same, true
 	}
 	var apart []int
 	for _, i := range at {
@@ -229,11 +244,13 @@ func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure boo
 		}
 	}
 	if apart != nil {
-		return "no other site has any of the values that stand at " + namesAt(sites, apart), "is it coded differently, such as f and m or 1 and 2? " + same, true
+		return "no other site has any of the values that stand at " + namesAt(sites, apart),
+			"is it coded differently, such as f and m or 1 and 2? " + same, true
 	}
 	for _, i := range at {
 		if alone, lacks := exchanged(levels, total, having, i, at); alone != "" {
-			return fmt.Sprintf("%s alone has %q, and lacks %q, which %s", sites[i], alone, lacks, haveIt(sites, at, i)), "is it one value with two names? " + same, false
+			return fmt.Sprintf("%s alone has %q, and lacks %q, which %s", sites[i], alone, lacks, haveIt(sites, at, i)),
+				"is it one value with two names? " + same, false
 		}
 	}
 	return "", "", false
@@ -405,7 +422,8 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 		}
 		if m := f.sizes.quantile(0.5); m > 0 {
 			least, greatest := f.sizes.quantile(0.05), f.sizes.quantile(0.95)
-			levels = append(levels, level{sites[i], f.sizes.quantile(0.25), m, f.sizes.quantile(0.75), least, greatest, greatest - least})
+			levels = append(levels, level{sites[i], f.sizes.quantile(0.25), m, f.sizes.quantile(0.75), least, greatest,
+				greatest - least})
 		}
 	}
 	if len(levels) < 2 || low < 0 && high > 0 {
@@ -423,8 +441,11 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 	most := func(of []level, what func(level) float64) float64 {
 		return what(slices.MaxFunc(of, func(a, b level) int { return cmp.Compare(what(a), what(b)) }))
 	}
-	halves := most(below, func(l level) float64 { return l.high }) < -most(above, func(l level) float64 { return -l.low })
-	gap = -most(above, func(l level) float64 { return -l.least }) - most(below, func(l level) float64 { return l.greatest })
+	halves := most(below, func(l level) float64 { return l.high }) <
+		-most(above, func(l level) float64 { return -l.low })
+	gap = -most(above, func(l level) float64 { return -l.least }) - most(below, func(l level) float64 {
+		return l.greatest
+	})
 	if !(ratio >= unitRatio && halves) && !(gap > most(levels, func(l level) float64 { return l.reach })) {
 		return nil, nil, 0
 	}

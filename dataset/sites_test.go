@@ -39,18 +39,23 @@ func TestUnitsAreDoubted(t *testing.T) {
 		sites [][]float64
 		want  string
 	}{
-		"one unit":             {[][]float64{skewed(30, 1), skewed(40, 1.5), skewed(30, 2)}, ""},
-		"a thousand":           {[][]float64{normal(30, 5, 1), normal(40, 5000, 1000), normal(30, 5, 1)}, "values at s1 are about 900 times as large as at s0, s2"},
-		"a hundredth":          {[][]float64{normal(60, 40, 4), normal(60, 0.4, 0.04), normal(60, 40, 4)}, "values at s1 are about 0.009 times as large as at s0, s2"},
-		"decilitres, negative": {[][]float64{normal(60, -14, 1), normal(60, -140, 10)}, "values at s1 are about 10 times as large as at s0"},
-		"around zero and not":  {[][]float64{normal(60, 12, 1), normal(60, 0, 1)}, ""},
-		"few subjects":         {[][]float64{normal(9, 5, 1), normal(40, 5000, 1000)}, ""},
-		"mostly zeros":         {[][]float64{append(make([]float64, 30), skewed(20, 1)...), skewed(50, 1000)}, ""},
-		"mmHg and kPa":         {[][]float64{normal(180, 130, 18), normal(40, 17.3, 2.4), normal(60, 135, 18)}, "values at s1 are about 0.12 times as large as at s0, s2"},
-		"°C and °F":            {[][]float64{normal(60, 37, 0.7), normal(60, 98.6, 1.3)}, "values at s1 are about 2.6 times as large as at s0"},
-		"sixfold":              {[][]float64{normal(60, 10, 1), normal(60, 60, 6)}, "values at s1 are about 5.5 times"},
-		"other people":         {[][]float64{normal(30, 10, 2), normal(60, 18, 3), normal(200, 11, 2)}, ""},
-		"other instruments":    {[][]float64{normal(10, 40, 1), normal(10, 45, 1), normal(10, 40, 1)}, ""},
+		"one unit": {[][]float64{skewed(30, 1), skewed(40, 1.5), skewed(30, 2)}, ""},
+		"a thousand": {[][]float64{normal(30, 5, 1), normal(40, 5000, 1000), normal(30, 5, 1)},
+			"values at s1 are about 900 times as large as at s0, s2"},
+		"a hundredth": {[][]float64{normal(60, 40, 4), normal(60, 0.4, 0.04), normal(60, 40, 4)},
+			"values at s1 are about 0.009 times as large as at s0, s2"},
+		"decilitres, negative": {[][]float64{normal(60, -14, 1), normal(60, -140, 10)},
+			"values at s1 are about 10 times as large as at s0"},
+		"around zero and not": {[][]float64{normal(60, 12, 1), normal(60, 0, 1)}, ""},
+		"few subjects":        {[][]float64{normal(9, 5, 1), normal(40, 5000, 1000)}, ""},
+		"mostly zeros":        {[][]float64{append(make([]float64, 30), skewed(20, 1)...), skewed(50, 1000)}, ""},
+		"mmHg and kPa": {[][]float64{normal(180, 130, 18), normal(40, 17.3, 2.4), normal(60, 135, 18)},
+			"values at s1 are about 0.12 times as large as at s0, s2"},
+		"°C and °F": {[][]float64{normal(60, 37, 0.7), normal(60, 98.6, 1.3)},
+			"values at s1 are about 2.6 times as large as at s0"},
+		"sixfold":           {[][]float64{normal(60, 10, 1), normal(60, 60, 6)}, "values at s1 are about 5.5 times"},
+		"other people":      {[][]float64{normal(30, 10, 2), normal(60, 18, 3), normal(200, 11, 2)}, ""},
+		"other instruments": {[][]float64{normal(10, 40, 1), normal(10, 45, 1), normal(10, 40, 1)}, ""},
 	} {
 		got := severalSites(t, c.sites...).Doubts().Error()
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
@@ -92,7 +97,8 @@ func TestCodingsAreDoubted(t *testing.T) {
 		"one kind only":          {[][]float64{some(20, 0, 1), some(20, 1)}, false},
 		"too few to have had it": {[][]float64{some(20, 0, 1), some(6, 1, 2)}, false},
 	} {
-		got := strings.Contains(severalSites(t, c.sites...).Doubts().Error(), "takes two values, and not the same two, at s0, s1")
+		got := strings.Contains(severalSites(t, c.sites...).Doubts().Error(),
+			"takes two values, and not the same two, at s0, s1")
 		if got != c.want {
 			t.Errorf("%s: doubted: %v", name, got)
 		}
@@ -135,18 +141,22 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 	site := func(first float64, labels ...string) *Summary {
 		var rows []Row
 		for i := range 12 {
-			rows = append(rows, Row{ID: fmt.Sprintf("s%02d", i), Views: [][]float64{{first + float64(i)}}, Subject: []string{labels[i%len(labels)]}})
+			rows = append(rows, Row{ID: fmt.Sprintf("s%02d", i), Views: [][]float64{{first + float64(i)}},
+				Subject: []string{labels[i%len(labels)]}})
 		}
-		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: column, Kind: Label}}}, rows))(t)
+		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}},
+			Subject: []Column{{Name: column, Kind: Label}}}, rows))(t)
 		return describe(t, table)
 	}
 	for name, c := range map[string]struct {
 		other *Summary
 		want  string
 	}{
-		"the same words":    {site(2, "m", "f", ""), ""},
-		"other words":       {site(2, "1", "2", ""), "subjects, column sex: no other site has any of the values that stand at a, b"},
-		"one for each site": {site(2, "x"), "subjects, column sex: takes one value at each site, and not the same at all: a, b"},
+		"the same words": {site(2, "m", "f", ""), ""},
+		"other words": {site(2, "1", "2", ""), "subjects, column sex: no other site has any of the values that " +
+			"stand at a, b"},
+		"one for each site": {site(2, "x"), "subjects, column sex: takes one value at each site, and not the same at " +
+			"all: a, b"},
 		"one word is known": {site(2, "f", "x"), ""},
 		"the same rows":     {site(1, "f", "m"), "sites a and b: have the same rows"},
 	} {
@@ -164,13 +174,17 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 		for i := range 12 {
 			rows = append(rows, Row{ID: fmt.Sprint(x, 10+i), Views: [][]float64{{x, x + float64(i)}}})
 		}
-		return describe(t, testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "district"}, {Name: "y"}}}}}, rows))(t))
+		return describe(t, testkit.Get(NewTable(
+			Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "district"}, {Name: "y"}}}}}, rows))(t))
 	}
-	if got := (Others{Sites: []string{"a", "b", "c", "d"}, Summaries: []*Summary{constant(1), constant(4), constant(5), constant(6)}}).Doubts().Error(); !strings.Contains(got, "feature district: takes one value at each site") || strings.Contains(got, "another unit") {
+	if got := (Others{Sites: []string{"a", "b", "c", "d"}, Summaries: []*Summary{constant(1), constant(4), constant(5),
+		constant(6)}}).Doubts().Error(); !strings.Contains(got, "feature district: takes one value at each site") ||
+		strings.Contains(got, "another unit") {
 		t.Errorf("numbers of sites: got %q", got)
 	}
 	column = "hospital" // may say where a subject is
-	if got := (Others{Sites: []string{"a", "b"}, Summaries: []*Summary{site(1, "y"), site(2, "x")}}).Doubts(); got != nil {
+	if got := (Others{Sites: []string{"a", "b"}, Summaries: []*Summary{site(1, "y"), site(2, "x")}}).Doubts(); got !=
+		nil {
 		t.Errorf("a name of a site: %v", got)
 	}
 }
@@ -183,7 +197,9 @@ func TestCopiesAreCounted(t *testing.T) {
 		for i := range 30 {
 			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", first+i), Views: [][]float64{values(first + i)}})
 		}
-		table := testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows))(t)
+		table := testkit.Get(
+			NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}},
+				rows))(t)
 		return describe(t, table)
 	}
 	drawn := func(i int) []float64 { return []float64{float64(i) + 0.5, 0.25, float64(i*i) / 64.5} }
@@ -192,10 +208,13 @@ func TestCopiesAreCounted(t *testing.T) {
 	if north.Copies != 5 || south.Copies != 0 {
 		t.Errorf("%d and %d copies", north.Copies, south.Copies)
 	}
-	if got := fmt.Sprint(north.Doubts()); !strings.Contains(got, "5 of 30 have the values of another in every feature") {
+	if got := fmt.Sprint(north.Doubts()); !strings.Contains(got,
+		"5 of 30 have the values of another in every feature") {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(Others{Sites: []string{"north", "south"}, Summaries: []*Summary{north, south}}.Doubts()); !strings.Contains(got, "sites north and south: 10 subjects have the same values in every feature at both") {
+	if got := fmt.Sprint(Others{Sites: []string{"north", "south"},
+		Summaries: []*Summary{north, south}}.Doubts()); !strings.Contains(got,
+		"sites north and south: 10 subjects have the same values in every feature at both") {
 		t.Error(got)
 	}
 	if counts := site(0, func(i int) []float64 { return []float64{0.5, 0.5, float64(i % 2)} }); counts.Copies != 0 {
@@ -207,7 +226,8 @@ func TestCopiesAreCounted(t *testing.T) {
 	if binary := site(0, standardised); binary.Copies != 0 {
 		t.Errorf("%d copies of numbers of two values", binary.Copies)
 	}
-	if got := (Others{Sites: []string{"north", "south"}, Summaries: []*Summary{site(0, standardised), site(20, standardised)}}).Doubts(); strings.Contains(fmt.Sprint(got), "the same values") {
+	if got := (Others{Sites: []string{"north", "south"}, Summaries: []*Summary{site(0, standardised),
+		site(20, standardised)}}).Doubts(); strings.Contains(fmt.Sprint(got), "the same values") {
 		t.Error(got)
 	}
 }
@@ -222,7 +242,8 @@ func TestCopiesOfWholeNumbersAreFound(t *testing.T) {
 	for i, v := range values {
 		north[i], south[199-i] = float64(v), float64(v)
 	}
-	if got := severalSites(t, north, south).Doubts().Error(); !strings.Contains(got, "sites s0 and s1: 200 subjects have the same values in every feature at both") {
+	if got := severalSites(t, north, south).Doubts().Error(); !strings.Contains(got,
+		"sites s0 and s1: 200 subjects have the same values in every feature at both") {
 		t.Errorf("a copy in another order: %q", got)
 	}
 	normal := func(mean, sd, step float64) float64 { return step * math.Round((mean+sd*rng.NormFloat64())/step) }

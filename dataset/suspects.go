@@ -97,7 +97,9 @@ func (o *often) top() []extreme {
 	for _, c := range o.list[:o.used] {
 		list = append(list, extreme{c.value, c.n - c.extra})
 	}
-	slices.SortFunc(list, func(a, b extreme) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.value, b.value)) })
+	slices.SortFunc(list, func(a, b extreme) int {
+		return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.value, b.value))
+	})
 	return list
 }
 
@@ -212,7 +214,8 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 func (f *FeatureSummary) codes(where string, then func(code string) string) (list problem.List) {
 	for _, c := range f.suspects() {
 		code := written(c.code)
-		list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
+		list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a "+
+			"missing value", code, c.subjects, f.Observed),
 			Hint: "if it is one, " + then(code)})
 	}
 	return list
@@ -252,7 +255,8 @@ func leading(list []extreme, such func(float64) bool) int {
 // what programs fill in: the ends of the integers and of floating-point numbers, and powers of ten from 10²⁰ on.
 func isCode(v float64) bool {
 	size := math.Abs(v)
-	if v == -1 || slices.Contains(fills, size) || size >= 1e20 && strings.HasPrefix(strconv.FormatFloat(size, 'e', -1, 64), "1e") {
+	if v == -1 || slices.Contains(fills, size) || size >= 1e20 &&
+		strings.HasPrefix(strconv.FormatFloat(size, 'e', -1, 64), "1e") {
 		return true
 	}
 	digits := strconv.FormatFloat(size, 'f', -1, 64)
@@ -266,7 +270,8 @@ func isCode(v float64) bool {
 }
 
 // fills are sizes of such numbers: of 16, 32 and 64 bits, Stata's missing values and NetCDF's.
-var fills = []float64{1 << 15, 1<<15 - 1, 1 << 31, 1<<31 - 1, 1<<31 - 2, 1 << 63, 4294967295, math.MaxFloat32, 3.4028235e38, 3.4028234e38, 3.4028e38, 3.402823e38, 3.4e38, 1.7e38, math.MaxFloat64, 1.797e308,
+var fills = []float64{1 << 15, 1<<15 - 1, 1 << 31, 1<<31 - 1, 1<<31 - 2, 1 << 63, 4294967295, math.MaxFloat32,
+	3.4028235e38, 3.4028234e38, 3.4028e38, 3.402823e38, 3.4e38, 1.7e38, math.MaxFloat64, 1.797e308,
 	0x1p1023, 0x1p127, 9.969209968386869e36, 9.96921e36, 2147483620, 32741, 1.701411734605e38}
 
 // outliers counts the values at the ends of the range, three different ones at each at
@@ -313,7 +318,8 @@ func (f *FeatureSummary) bareZeros() int64 {
 		return 0
 	}
 	low := f.ends.low
-	if low[0].value != 0 || low[0].n < 2 || 4*low[0].n > 3*f.Observed || !(low[1].value > low[edge-1].value-low[1].value) {
+	if low[0].value != 0 || low[0].n < 2 || 4*low[0].n > 3*f.Observed ||
+		!(low[1].value > low[edge-1].value-low[1].value) {
 		return 0
 	}
 	return low[0].n
@@ -323,16 +329,17 @@ func (f *FeatureSummary) bareZeros() int64 {
 // mean, so that a few large values decide what a mean or a product says. No symmetric
 // distribution of such values has it.
 func (f *FeatureSummary) skewed() bool {
-	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && f.Moments.Min >= 0 && f.Moments.SD > f.Moments.Mean
+	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && f.Moments.Min >= 0 && f.Moments.SD >
+		f.Moments.Mean
 }
 
 // heaped is the share of values at one end from which on it is a floor or a ceiling (Terwee et
 // al., Journal of Clinical Epidemiology 60, 2007).
 const heaped = 0.15
 
-// atAnEnd counts the values that are the lowest of all, or the highest, if these are more than
-// heaped of the values and there are eight different ones or more: a limit of detection or of a scale. Of fewer, which are
-// the points of a rating, the first and the last are as usual as any.
+// atAnEnd counts the values that are the lowest of all, or the highest, if these are more than heaped of the values and
+// there are eight different ones or more: a limit of detection or of a scale. Of fewer, which are the points of a
+// rating, the first and the last are as usual as any.
 func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
 		return 0, ""
@@ -350,20 +357,22 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	return n, end
 }
 
-// repeated counts, perhaps a few too low, a value between others that is more than heaped of the values and four times as
-// many as are of any other but one, as where missing values were filled in with a mean, or with one
-// for each of two groups. Forty hours of work a week are as frequent: so the others hardly repeat,
-// or are written with fewer digits.
+// repeated counts, perhaps a few too low, a value between others that is more than heaped of the values and four times
+// as many as are of any other but one, as where missing values were filled in with a mean, or with one for each of two
+// groups. Forty hours of work a week are as frequent: so the others hardly repeat, or are written with fewer digits.
 func (f *FeatureSummary) repeated() int64 {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
 		return 0
 	}
 	top := f.often.top()
 	first, third := top[0], top[2]
-	if first.value == f.Moments.Min || first.value == f.Moments.Max || float64(first.n) <= heaped*float64(f.Observed) || first.n <= 4*third.n {
+	if first.value == f.Moments.Min || first.value == f.Moments.Max || float64(first.n) <= heaped*float64(f.Observed) ||
+		first.n <= 4*third.n {
 		return 0
 	}
-	if 50*third.n <= f.Observed || !slices.ContainsFunc(top[2:], func(e extreme) bool { return decimals(e.value) >= decimals(first.value) }) {
+	if 50*third.n <= f.Observed || !slices.ContainsFunc(top[2:], func(e extreme) bool {
+		return decimals(e.value) >= decimals(first.value)
+	}) {
 		return first.n
 	}
 	return 0
@@ -371,7 +380,8 @@ func (f *FeatureSummary) repeated() int64 {
 
 // cramped says whether all values lie within a tenth of the column's range.
 func (f *FeatureSummary) cramped() bool {
-	return f.limit != nil && f.Observed >= 30 && f.Moments.Max > f.Moments.Min && 10*(f.Moments.Max-f.Moments.Min) < f.limit[1]-f.limit[0]
+	return f.limit != nil && f.Observed >= 30 && f.Moments.Max > f.Moments.Min && 10*(f.Moments.Max-f.Moments.Min) <
+		f.limit[1]-f.limit[0]
 }
 
 // decimals is how many digits after the point say a number.

@@ -42,16 +42,19 @@ func NewTable(schema Schema, rows []Row) (*Table, error) {
 // fits checks a row against the schema.
 func (s *Schema) fits(r *Row) error {
 	if len(r.Views) != len(s.Views) || len(r.Subject) != len(s.Subject) {
-		return fmt.Errorf("subject %s: %d views and %d subject columns, want %d and %d", r.ID, len(r.Views), len(r.Subject), len(s.Views), len(s.Subject))
+		return fmt.Errorf("subject %s: %d views and %d subject columns, want %d and %d", r.ID, len(r.Views),
+			len(r.Subject), len(s.Views), len(s.Subject))
 	}
 	for k, values := range r.Views {
 		columns := s.Views[k].Columns
 		if values != nil && len(values) != len(columns) {
-			return fmt.Errorf("subject %s: view %s has %d values, want %d", r.ID, s.Views[k].Name, len(values), len(columns))
+			return fmt.Errorf("subject %s: view %s has %d values, want %d", r.ID, s.Views[k].Name, len(values),
+				len(columns))
 		}
 		for j, v := range values {
 			c := &columns[j]
-			if math.IsInf(v, 0) || c.Kind == Category && !math.IsNaN(v) && (v != math.Trunc(v) || v < 0 || v >= float64(len(c.Levels))) {
+			if math.IsInf(v, 0) || c.Kind == Category && !math.IsNaN(v) &&
+				(v != math.Trunc(v) || v < 0 || v >= float64(len(c.Levels))) {
 				return fmt.Errorf("subject %s: %s cannot be %v", r.ID, c.Name, v)
 			}
 		}
@@ -75,7 +78,8 @@ func Collect(ctx context.Context, src Source) (*Table, error) {
 		}
 		headers = room(headers, len(row.Views))
 		labels = room(labels, len(row.Subject))
-		kept := Row{ID: row.ID, Person: row.Person, Views: take(&headers, len(row.Views)), Subject: take(&labels, len(row.Subject))}
+		kept := Row{ID: row.ID, Person: row.Person, Views: take(&headers, len(row.Views)),
+			Subject: take(&labels, len(row.Subject))}
 		for k, v := range row.Views {
 			if v == nil {
 				continue
@@ -198,7 +202,8 @@ func Labels(ctx context.Context, src Source, column string) (ids, labels []strin
 		for _, c := range columns {
 			names = append(names, c.Name)
 		}
-		return nil, nil, problem.Problem{Where: column, What: "is not a column of the subjects", Hint: "columns: " + problem.Names(names)}
+		return nil, nil, problem.Problem{Where: column, What: "is not a column of the subjects", Hint: "columns: " +
+			problem.Names(names)}
 	}
 	for row, err := range src.Rows(ctx) {
 		if err != nil {
@@ -252,7 +257,9 @@ func (d *Dir) sameRows(c *Census) error {
 	if d.rows.CompareAndSwap(nil, &c.Fingerprint) || *d.rows.Load() == c.Fingerprint {
 		return nil
 	}
-	return problem.Problem{File: d.path, What: "the rows that the database gives have changed since they were looked at", Hint: "approve the study again; if it has begun, let the query give what it gave: new rows are for a new study"}
+	return problem.Problem{File: d.path, What: "the rows that the database gives have changed since they were " +
+		"looked at", Hint: "approve the study again; if it has begun, let the query give what it gave: new rows are " +
+		"for a new study"}
 }
 
 // errStopped says that the caller wants no more rows.
@@ -303,7 +310,8 @@ func (d *Dir) join(ctx context.Context) (*join, error) {
 			return j, err
 		}
 		n := len(d.schema.Views[v.index].Columns)
-		views = append(views, &viewCursor{walker: w, view: v.index, columns: v.bound, values: make([]float64, n), echo: newEcho(n)})
+		views = append(views, &viewCursor{walker: w, view: v.index, columns: v.bound, values: make([]float64, n),
+			echo: newEcho(n)})
 	}
 	if j.master == nil {
 		j.master, views = views[0], views[1:]
@@ -386,7 +394,8 @@ func (j *join) run(ctx context.Context, d *Dir, yield func(*Row, error) bool) (e
 		}
 		f.finish()
 		if f.joined == 0 && f.strays > 0 {
-			f.fault(problem.Problem{What: "no id of this file is in subjects.csv", Hint: "write ids the same way in all files; if the features are in rows, turn the table"})
+			f.fault(problem.Problem{What: "no id of this file is in subjects.csv",
+				Hint: "write ids the same way in all files; if the features are in rows, turn the table"})
 		}
 	}
 	j.master.finish()
@@ -419,10 +428,13 @@ func (d *Dir) LeftOut() (list problem.List) {
 				names = append(names, c.Name)
 			}
 		}
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(names, " or "), n)})
+		list.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(names, " or "), n)})
 	}
 	if n := d.passed.Load(); n > 0 {
-		list.Add(problem.Problem{Where: "rows", What: fmt.Sprintf("cells or records that cannot be read, and count as nothing: %d", n), Hint: "parley data describe names what is wrong with them; a cell that holds a line break is wrong, too, where all that leaves is noised"})
+		list.Add(problem.Problem{Where: "rows", What: fmt.Sprintf("cells or records that cannot be read, and count as "+
+			"nothing: %d", n), Hint: "parley data describe names what is wrong with them; a cell that holds a line " +
+			"break is wrong, too, where all that leaves is noised"})
 	}
 	return list
 }
@@ -445,7 +457,8 @@ func (f *follower) catchUp(id []byte, row *Row, complete bool) (err error) {
 		}
 		if complete {
 			f.strays++
-			f.fault(problem.Problem{Line: line, Column: 1, Where: fmt.Sprintf("subject %s", own), What: "is not in subjects.csv",
+			f.fault(problem.Problem{Line: line, Column: 1, Where: fmt.Sprintf("subject %s", own),
+				What: "is not in subjects.csv",
 				Hint: "add the subject there, or remove it here"})
 		}
 		if f.more, err = f.next(); err != nil {

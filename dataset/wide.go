@@ -77,7 +77,8 @@ func (c *column) parse(cell []byte) (float64, bool) {
 	if code, ok := c.code[string(cell)]; ok {
 		return code, true
 	}
-	if code, ok := c.code[c.Other]; ok && c.Other != "" && !isMissing(cell) && c.spelt[problem.Key(string(cell))] == "" {
+	if code, ok := c.code[c.Other]; ok && c.Other != "" && !isMissing(cell) && c.spelt[problem.Key(string(cell))] ==
+		"" {
 		return code, true
 	}
 	return math.NaN(), isMissing(cell)
@@ -88,12 +89,14 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 	if c.Kind == Category {
 		if level := c.spelt[problem.Key(string(cell))]; level != "" {
 			here, there := problem.Spelt(string(cell), level)
-			return fmt.Sprintf("%s is written differently than the level %s", here, there), "write it as the plan does, or let 'mapping.yaml' do so"
+			return fmt.Sprintf("%s is written differently than the level %s", here, there),
+				"write it as the plan does, or let 'mapping.yaml' do so"
 		}
 		return fmt.Sprintf("%q is not a level", cell), "levels: " + problem.Names(c.Levels)
 	}
 	what = fmt.Sprintf("%q is not a number", cell)
-	hint = "write missing cells empty or as NA, or list their code in the plan, such as missing: [-9, unknown]; a column of words has to be a category in the plan"
+	hint = "write missing cells empty or as NA, or list their code in the plan, such as missing: [-9, unknown]; a " +
+		"column of words has to be a category in the plan"
 	v, err := strconv.ParseFloat(string(cell), 64)
 	switch {
 	case math.IsInf(v, 0) && err != nil:
@@ -101,7 +104,8 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 	case math.IsInf(v, 0):
 		what = fmt.Sprintf("%q is not finite", cell)
 	case eitherNumber.Match(cell):
-		hint = "no other number of this row says whether points part thousands: separate cells by commas, and write decimal points"
+		hint = "no other number of this row says whether points part thousands: separate cells by commas, and write " +
+			"decimal points"
 	case bytes.Equal(cell, id):
 		hint = "the column repeats the id: remove it"
 	default:

@@ -152,7 +152,8 @@ func (w *writer) add(row *Row) error {
 		}
 		columns := w.schema.Views[k].Columns
 		if w.views[k] == nil {
-			if w.views[k], err = newCSVFile(filepath.Join(w.dir, "view_"+w.schema.Views[k].Name+".csv.gz"), columns); err != nil {
+			if w.views[k], err = newCSVFile(filepath.Join(w.dir, "view_"+w.schema.Views[k].Name+".csv.gz"),
+				columns); err != nil {
 				return err
 			}
 		}

@@ -53,10 +53,12 @@ var elsewhere = []string{
 
 // notHere says why a command is not run: it measures for long, is a test itself, changes
 // the machine, or waits for other terminals.
-var notHere = regexp.MustCompile(`^(go run (\./tools/|-C papers )|go test|go vet|gofmt|sudo |(parley|go run \./cmd/parley) (demo|coordinator|site (join|serve)) )`)
+var notHere = regexp.MustCompile(`^(go run (\./tools/|-C papers )|go test|go vet|gofmt|sudo |(parley|go run ` +
+	`\./cmd/parley) (demo|coordinator|site (join|serve)) )`)
 
 // slow are commands of minutes. The page's next ones do not need them.
-var slow = regexp.MustCompile(`(^| )(select|attack|privacy curve) |evaluate (results/open|examples/alzheimer/private)|examples/icu/|examples/baselines/multi-channel`)
+var slow = regexp.MustCompile(`(^| )(select|attack|privacy curve) |evaluate ` +
+	`(results/open|examples/alzheimer/private)|examples/icu/|examples/baselines/multi-channel`)
 
 // TestConsole runs the commands of every page in order and compares what they print with
 // the block of text that follows.
@@ -208,7 +210,8 @@ func shows(printed, want string) error {
 func clone(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
-	list := exec.Command("git", "ls-files", "-z", "examples", ":(glob)methods/**/testdata/**", ":(glob)privacy/**/testdata/**")
+	list := exec.Command("git", "ls-files", "-z", "examples", ":(glob)methods/**/testdata/**",
+		":(glob)privacy/**/testdata/**")
 	list.Dir = root
 	names := testkit.Get(list.Output())(t)
 	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {

@@ -93,7 +93,8 @@ func headings(t *testing.T) map[string]*regexp.Regexp {
 	}
 	// The page itself has some: those of its own sections and notes.
 	page := testkit.Get(os.ReadFile("../report/page.html"))(t)
-	for _, m := range regexp.MustCompile(`(?:<aside[^>]*>|<section[^>]*>)\s*<h2[^>]*>([^<{]+)</h2>`).FindAllSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile(`(?:<aside[^>]*>|<section[^>]*>)\s*<h2[^>]*>([^<{]+)</h2>`).FindAllSubmatch(
+		page, -1) {
 		found[regexp.QuoteMeta(string(m[1]))] = regexp.MustCompile("^" + regexp.QuoteMeta(string(m[1])) + "$")
 	}
 	return found
@@ -132,7 +133,9 @@ func TestEverySectionOfTheReportIsDescribed(t *testing.T) {
 		t.Fatalf("%d headings found in the program", len(all))
 	}
 	for text, heading := range all {
-		if !slices.ContainsFunc(words, func(w string) bool { return heading.MatchString(w) || strings.HasPrefix(text, regexp.QuoteMeta(w)) }) {
+		if !slices.ContainsFunc(words, func(w string) bool {
+			return heading.MatchString(w) || strings.HasPrefix(text, regexp.QuoteMeta(w))
+		}) {
 			t.Errorf("no description of the section %q", text)
 		}
 	}

@@ -129,7 +129,8 @@ func (r *run) resume(ctx context.Context) error {
 		return err
 	}
 	for i, record := range r.history.records[:min(len(r.history.records), len(r.Follow))] {
-		if !bytes.Equal(record, r.Follow[i]) { // what all sites have kept is the study, and not a branch that no site follows
+		// what all sites have kept is the study, and not a branch that no site follows
+		if !bytes.Equal(record, r.Follow[i]) {
 			return r.begin()
 		}
 	}
@@ -153,20 +154,23 @@ func (r *run) resume(ctx context.Context) error {
 
 // begin starts from nothing.
 func (r *run) begin() (err error) {
-	r.cp = checkpoint{Version: checkpointVersion, Study: r.Study, Revision: r.Revision, Marks: make([]Mark, len(r.Sites)), Log: logStart(r.Study)}
+	r.cp = checkpoint{Version: checkpointVersion, Study: r.Study, Revision: r.Revision,
+		Marks: make([]Mark, len(r.Sites)), Log: logStart(r.Study)}
 	r.history, r.rounds, r.logged.rounds, r.logged.records = newManifest(len(r.Sites)), nil, 0, 0
 	r.state, err = r.Method.Init()
 	return err
 }
 
 // startAnew is what may be done about a checkpoint or log that cannot be used.
-const startAnew = "put the files checkpoint and checkpoint.log of the results back as they were, or remove both and go on: the run then begins anew, and each site sends once more what it has stored, without a new charge"
+const startAnew = "put the files checkpoint and checkpoint.log of the results back as they were, or remove both and " +
+	"go on: the run then begins anew, and each site sends once more what it has stored, without a new charge"
 
 // load decodes a checkpoint and what it refers to of its log.
 func (r *run) load(data, log []byte) error {
 	body, whole := checked(data)
 	if version, ok := versionOf(body); ok && version != checkpointVersion {
-		return fmt.Errorf("the checkpoint has version %d, this program knows %d: go on with the parley that wrote it; or begin the study anew elsewhere", version, checkpointVersion)
+		return fmt.Errorf("the checkpoint has version %d, this program knows %d: go on with the parley that wrote it; "+
+			"or begin the study anew elsewhere", version, checkpointVersion)
 	}
 	if !whole {
 		return fmt.Errorf("the checkpoint is damaged: its bytes are not those that were written; %s", startAnew)
@@ -178,10 +182,12 @@ func (r *run) load(data, log []byte) error {
 		return fmt.Errorf("the checkpoint belongs to study %.12s, not to %.12s", r.cp.Study, r.Study)
 	}
 	if r.cp.Revision != r.Revision {
-		return fmt.Errorf("the checkpoint was made with revision %d of the method, and this program has %d: go on with the parley that wrote it; or begin the study anew elsewhere", r.cp.Revision, r.Revision)
+		return fmt.Errorf("the checkpoint was made with revision %d of the method, and this program has %d: go on "+
+			"with the parley that wrote it; or begin the study anew elsewhere", r.cp.Revision, r.Revision)
 	}
 	if len(r.cp.Marks) != len(r.Sites) {
-		return fmt.Errorf("the checkpoint is damaged: it has %d marks for %d sites; %s", len(r.cp.Marks), len(r.Sites), startAnew)
+		return fmt.Errorf("the checkpoint is damaged: it has %d marks for %d sites; %s", len(r.cp.Marks),
+			len(r.Sites), startAnew)
 	}
 	h, err := readLog(log, r.Study, r.cp.Log)
 	for i := range h.History {
@@ -195,7 +201,8 @@ func (r *run) load(data, log []byte) error {
 	for i := range r.cp.Outstanding {
 		o := &r.cp.Outstanding[i]
 		if o.Body < 0 || o.Body >= len(r.cp.Bodies) || o.Records < 0 || o.Records > len(r.history.records) {
-			return fmt.Errorf("the checkpoint is damaged: the task of site %s has no body, or no place in the history; %s", o.Site, startAnew)
+			return fmt.Errorf("the checkpoint is damaged: the task of site %s has no body, or no place in the "+
+				"history; %s", o.Site, startAnew)
 		}
 		o.body = r.cp.Bodies[o.Body]
 	}
@@ -266,7 +273,8 @@ func (f FileCheckpoints) Append(size int64, data []byte) (err error) {
 		return err
 	}
 	if info.Size() < size {
-		return fmt.Errorf("%s has %d bytes, and had %d: something else has changed it", filepath.Base(path), info.Size(), size)
+		return fmt.Errorf("%s has %d bytes, and had %d: something else has changed it", filepath.Base(path),
+			info.Size(), size)
 	}
 	if info.Size() > size {
 		if err := log.Truncate(size); err != nil {

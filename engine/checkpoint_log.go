@@ -106,7 +106,8 @@ func readLog(log []byte, study string, end logEnd) (all logRecord, err error) {
 		if err != nil {
 			return all, fmt.Errorf("record %d, from byte %d: %w", n, at.Size, err)
 		}
-		all.Rounds, all.History, all.Releases = append(all.Rounds, r.Rounds...), append(all.History, r.History...), append(all.Releases, r.Releases...)
+		all.Rounds, all.History, all.Releases = append(all.Rounds, r.Rounds...), append(all.History, r.History...),
+			append(all.Releases, r.Releases...)
 		at = next
 	}
 	if !bytes.Equal(at.Chain, end.Chain) {

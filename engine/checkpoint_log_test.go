@@ -29,7 +29,8 @@ func drawRecords(t *rapid.T) (records []logRecord) {
 		r := logRecord{Rounds: []Round{}, History: [][]byte{}, Releases: [][]loggedClaim{}}
 		for range rapid.IntRange(0, 3).Draw(t, "rounds") {
 			r.Rounds = append(r.Rounds, Round{
-				Round: rapid.IntRange(1, 10_000).Draw(t, "round"), Info: map[string]float64{"x": rapid.Float64Range(-1, 1).Draw(t, "x")},
+				Round: rapid.IntRange(1, 10_000).Draw(t, "round"),
+				Info:  map[string]float64{"x": rapid.Float64Range(-1, 1).Draw(t, "x")},
 				Sites: []Exchange{{Site: rapid.String().Draw(t, "site"), Up: rapid.IntRange(0, 1<<30).Draw(t, "up")}},
 			})
 		}
@@ -49,13 +50,16 @@ func TestLogIsReadUpToEveryCheckpoint(t *testing.T) {
 		log, ends := logOf(t, "study", records)
 		var want logRecord
 		for i, end := range ends {
-			want.Rounds, want.History = append(want.Rounds, records[i].Rounds...), append(want.History, records[i].History...)
+			want.Rounds, want.History = append(want.Rounds, records[i].Rounds...),
+				append(want.History, records[i].History...)
 			got := testkit.Get(readLog(log, "study", end))(t)
 			if len(got.Rounds) != len(want.Rounds) || len(got.History) != len(want.History) {
-				t.Fatalf("checkpoint %d: %d rounds and %d entries, want %d and %d", i, len(got.Rounds), len(got.History), len(want.Rounds), len(want.History))
+				t.Fatalf("checkpoint %d: %d rounds and %d entries, want %d and %d", i, len(got.Rounds),
+					len(got.History), len(want.Rounds), len(want.History))
 			}
 			for j, r := range got.Rounds {
-				if w := want.Rounds[j]; r.Round != w.Round || r.Sites[0].Site != w.Sites[0].Site || r.Sites[0].Up != w.Sites[0].Up || !reflect.DeepEqual(r.Info, w.Info) {
+				if w := want.Rounds[j]; r.Round != w.Round || r.Sites[0].Site != w.Sites[0].Site || r.Sites[0].Up !=
+					w.Sites[0].Up || !reflect.DeepEqual(r.Info, w.Info) {
 					t.Fatalf("checkpoint %d, round %d: %+v, want %+v", i, j, r, w)
 				}
 			}
@@ -72,7 +76,8 @@ func TestLogIsReadUpToEveryCheckpoint(t *testing.T) {
 }
 
 func TestLogEndsThatFitNothing(t *testing.T) {
-	log, ends := logOf(t, "study", []logRecord{{History: [][]byte{{1}}, Releases: [][]loggedClaim{{}}}, {History: [][]byte{{2}}, Releases: [][]loggedClaim{{}}}})
+	log, ends := logOf(t, "study", []logRecord{{History: [][]byte{{1}}, Releases: [][]loggedClaim{{}}},
+		{History: [][]byte{{2}}, Releases: [][]loggedClaim{{}}}})
 	for name, end := range map[string]logEnd{
 		"negative":                 {Size: -1, Chain: ends[0].Chain},
 		"beyond the log":           {Size: int64(len(log)) + 1, Chain: ends[1].Chain},
@@ -92,7 +97,8 @@ func TestLogEndsThatFitNothing(t *testing.T) {
 // write again; it never panics and allocates nothing on the word of a length.
 func FuzzReadLog(f *testing.F) {
 	log, ends := logOf(f, "study", []logRecord{
-		{Rounds: []Round{{Round: 1, Info: map[string]float64{"x": 1}, Sites: []Exchange{{Site: "north", Up: 3}}}}, History: [][]byte{{1}}, Releases: [][]loggedClaim{{}}},
+		{Rounds: []Round{{Round: 1, Info: map[string]float64{"x": 1}, Sites: []Exchange{{Site: "north", Up: 3}}}},
+			History: [][]byte{{1}}, Releases: [][]loggedClaim{{}}},
 		{History: [][]byte{{2}}, Releases: [][]loggedClaim{{}}},
 	})
 	f.Add(log, ends[1].Size, ends[1].Chain)

@@ -30,7 +30,8 @@ func refused(t *testing.T, w *enginetest.World, m toy, want string) {
 	t.Helper()
 	saved, log := w.Checkpoint, w.Log
 	_, err := process(w, m, "", 3, nil).Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "each site sends once more what it has stored") {
+	if err == nil || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "each site sends once more what it has stored") {
 		t.Fatalf("want %q, got %v", want, err)
 	}
 	if !bytes.Equal(saved, w.Checkpoint) || !bytes.Equal(log, w.Log) {
@@ -90,9 +91,12 @@ func TestUselessCheckpointsAreRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 1}
 	w, _ := finished(t, m)
 	whole := w.Checkpoint
-	before := testkit.Get(wire.Marshal(map[string]any{"version": 1, "study": toyStudy, "rounds": []int{}, "manifest": []int{}}))(t)
+	before := testkit.Get(wire.Marshal(map[string]any{"version": 1, "study": toyStudy, "rounds": []int{},
+		"manifest": []int{}}))(t)
 	w.Checkpoint = before
-	if _, err := process(w, m, "", 3, nil).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "the checkpoint has version 1, this program knows 4: go on with the parley that wrote it") {
+	if _, err := process(w, m, "", 3, nil).Run(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "the checkpoint has version 1, this program knows 4: go on with the parley "+
+			"that wrote it") {
 		t.Errorf("got %v", err)
 	}
 	for _, bytes := range [][]byte{whole[:len(whole)-1], {}, append(slices.Clone(whole), 0)} {
@@ -161,7 +165,8 @@ func TestFileCheckpoints(t *testing.T) {
 	do(f.Append(6, []byte("second")))
 	do(f.Replace([]byte("3")))
 	holds("3", "first second")
-	if err := f.Append(13, []byte("beyond")); err == nil || !strings.Contains(err.Error(), "checkpoint.log has 12 bytes, and had 13") {
+	if err := f.Append(13, []byte("beyond")); err == nil ||
+		!strings.Contains(err.Error(), "checkpoint.log has 12 bytes, and had 13") {
 		t.Fatalf("got %v", err)
 	}
 	do(os.Remove(path + engine.LogSuffix))

@@ -36,7 +36,9 @@ func (r *run) collect(ctx context.Context) error {
 		case err == nil:
 			contributions = append(contributions, c)
 		case leaves(err) && following:
-			return fmt.Errorf("site %s: %w; the history of the study counts what it has released for round %d, and nobody else has that\n  hint: serve the site, and submit the plan again; or bring back a copy of the coordinator's folder; or abort the study", p.Site, err, p.Round)
+			return fmt.Errorf("site %s: %w; the history of the study counts what it has released for round %d, and "+
+				"nobody else has that\n  hint: serve the site, and submit the plan again; or bring back a copy of the "+
+				"coordinator's folder; or abort the study", p.Site, err, p.Round)
 		case leaves(err):
 			lost[p] = err
 		case context.Cause(ctx) != nil:
@@ -60,7 +62,9 @@ func (r *run) collect(ctx context.Context) error {
 		at := slices.Index(r.Sites, p.Site)
 		if err := lost[p]; err != nil {
 			left = append(left, at)
-			round.Sites = append(round.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.task), Left: publicReason(err), Request: privacy.Request{Contents: []privacy.Content{}}}) // as a checkpoint has it
+			// as a checkpoint has it
+			round.Sites = append(round.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.task),
+				Left: publicReason(err), Request: privacy.Request{Contents: []privacy.Content{}}})
 			continue
 		}
 		c := contributions[slices.IndexFunc(contributions, func(c *contribution) bool { return c.p == p })]
@@ -161,9 +165,12 @@ func (r *run) repeat(data []byte) (now []*pending, err error) {
 		return nil, err
 	}
 	take := func(at int) error {
-		i := slices.IndexFunc(r.pending, func(p *pending) bool { return at >= 0 && at < len(r.Sites) && p.Site == r.Sites[at] })
+		i := slices.IndexFunc(r.pending, func(p *pending) bool {
+			return at >= 0 && at < len(r.Sites) && p.Site == r.Sites[at]
+		})
 		if i < 0 {
-			return fmt.Errorf("record %d of the history that is followed names site %d of the plan, which has no task to answer: it is not the history of this study", len(r.history.records), at+1)
+			return fmt.Errorf("record %d of the history that is followed names site %d of the plan, which has no task "+
+				"to answer: it is not the history of this study", len(r.history.records), at+1)
 		}
 		now = append(now, r.pending[i])
 		r.pending = slices.Delete(slices.Clone(r.pending), i, i+1)
@@ -181,7 +188,8 @@ func (r *run) repeat(data []byte) (now []*pending, err error) {
 		now[len(now)-1].left = true
 	}
 	if r.cp.Wait == method.All && len(r.pending) > 0 {
-		return nil, fmt.Errorf("record %d of the history that is followed leaves out sites that had a task to answer: it is not the history of this study", len(r.history.records))
+		return nil, fmt.Errorf("record %d of the history that is followed leaves out sites that had a task to answer: "+
+			"it is not the history of this study", len(r.history.records))
 	}
 	return now, nil
 }
@@ -196,7 +204,8 @@ type contribution struct {
 
 func (c *contribution) exchange() Exchange {
 	return Exchange{
-		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release), Release: fmt.Sprintf("%x", c.digest), Key: c.reply.Key,
+		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release),
+		Release: fmt.Sprintf("%x", c.digest), Key: c.reply.Key,
 		Request: c.opened.Request, Seeded: c.opened.Seeded,
 	}
 }
@@ -265,7 +274,8 @@ func (r *run) fold(all []*contribution, lost map[*pending]error) (taken []*contr
 
 func (r *run) take(c *contribution) error {
 	return guarded(func() error {
-		s, err := r.Method.Fold(r.state, method.Contribution{Site: c.p.Site, Kind: c.p.Kind, Body: c.opened.Body, Sums: c.opened.Sums, Masked: c.opened.Masked})
+		s, err := r.Method.Fold(r.state, method.Contribution{Site: c.p.Site, Kind: c.p.Kind, Body: c.opened.Body,
+			Sums: c.opened.Sums, Masked: c.opened.Masked})
 		if err == nil {
 			r.state = s
 		}
@@ -289,15 +299,19 @@ func (r *run) leave(now []*pending, lost map[*pending]error) error {
 	}
 	staying := len(r.history.census.staying) - len(lost)
 	if round := now[len(now)-1].Round; needed && staying < r.Quorum {
-		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w\n  hint: once enough of them can answer, submit the plan again, and the study goes on where it was; or abort it", round, staying, len(r.Sites), r.Quorum, errors.Join(reasons...))
+		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w\n  hint: once "+
+			"enough of them can answer, submit the plan again, and the study goes on where it was; or abort it", round,
+			staying, len(r.Sites), r.Quorum, errors.Join(reasons...))
 	}
 	for _, p := range now {
 		reason := lost[p]
 		if reason == nil {
 			continue
 		}
-		if err := guarded(func() (err error) { r.state, err = r.Method.Leave(r.state, p.Site); return err }); err != nil {
-			return fmt.Errorf("round %d, going on without site %s: %w (it left because: %w)", p.Round, p.Site, err, reason)
+		if err := guarded(func() (err error) { r.state, err = r.Method.Leave(r.state, p.Site); return err }); err !=
+			nil {
+			return fmt.Errorf("round %d, going on without site %s: %w (it left because: %w)", p.Round,
+				p.Site, err, reason)
 		}
 		r.observe(Event{Left: &Left{Site: p.Site, Reason: reason}})
 	}
@@ -311,7 +325,8 @@ func (r *run) record(round int, releases []folded, left []int) error {
 		return err
 	}
 	if n := len(r.history.records); n < len(r.Follow) && string(r.Follow[n]) != string(data) {
-		return fmt.Errorf("record %d of the history that is followed counts other releases than the sites have sent now: it is not the history of this study, or a site has lost its store", n)
+		return fmt.Errorf("record %d of the history that is followed counts other releases than the sites have sent "+
+			"now: it is not the history of this study, or a site has lost its store", n)
 	}
 	if err := r.history.append(data, releases); err != nil {
 		return err

@@ -137,13 +137,14 @@ type Round struct {
 
 // Exchange is what passed between the coordinator and one site in a round.
 type Exchange struct {
-	Site    string          `cbor:"site" json:"site"`
-	Kind    string          `cbor:"kind" json:"kind"`
-	Down    int             `cbor:"down" json:"bytes_down"` // size of the task
-	Up      int             `cbor:"up" json:"bytes_up"`     // size of the release; 0 if the site left
-	Release string          `cbor:"release" json:"release_sha256,omitempty"`
-	Key     string          `cbor:"key,omitempty" json:"key,omitempty"` // name of the site's public key
-	Request privacy.Request `cbor:"request" json:"request"`             // what was granted and charged: of noised sums, mechanism, noise and count
+	Site    string `cbor:"site" json:"site"`
+	Kind    string `cbor:"kind" json:"kind"`
+	Down    int    `cbor:"down" json:"bytes_down"` // size of the task
+	Up      int    `cbor:"up" json:"bytes_up"`     // size of the release; 0 if the site left
+	Release string `cbor:"release" json:"release_sha256,omitempty"`
+	Key     string `cbor:"key,omitempty" json:"key,omitempty"` // name of the site's public key
+	// what was granted and charged: of noised sums, mechanism, noise and count
+	Request privacy.Request `cbor:"request" json:"request"`
 	Seeded  bool            `cbor:"seeded,omitempty" json:"seeded,omitempty"`
 	// Left says why the site answered no more; empty if it answered. It says no
 	// more than others may know.
@@ -295,17 +296,22 @@ func (r *run) address(tasks []method.Task) ([]outstanding, error) {
 		at := slices.Index(r.Sites, t.Site)
 		switch {
 		case at < 0 || !slices.Contains(r.history.census.staying, at):
-			return nil, fmt.Errorf("round %d: the method addressed %q, which is not a site of this study any more", r.cp.Round, t.Site)
+			return nil, fmt.Errorf("round %d: the method addressed %q, which is not a site of this study any more",
+				r.cp.Round, t.Site)
 		case slices.ContainsFunc(r.cp.Outstanding, func(o outstanding) bool { return o.Site == t.Site }):
-			return nil, fmt.Errorf("round %d: the method gave site %q a second task before it answered the first", r.cp.Round, t.Site)
+			return nil, fmt.Errorf("round %d: the method gave site %q a second task before it answered the first",
+				r.cp.Round, t.Site)
 		case !(t.Takes >= 0) || math.IsInf(t.Takes, 1):
-			return nil, fmt.Errorf("round %d: the method gave site %q a task that takes %v: want a finite time that is not negative", r.cp.Round, t.Site, t.Takes)
+			return nil, fmt.Errorf("round %d: the method gave site %q a task that takes %v: want a finite time that "+
+				"is not negative", r.cp.Round, t.Site, t.Takes)
 		}
 		if _, ok := r.listed(t.Site, t.Kind); !ok {
-			return nil, fmt.Errorf("round %d: the method gave site %q a task %q, which the plan does not list", r.cp.Round, t.Site, t.Kind)
+			return nil, fmt.Errorf("round %d: the method gave site %q a task %q, which the plan does not list",
+				r.cp.Round, t.Site, t.Kind)
 		}
 		fresh = append(fresh, outstanding{
-			Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Records: len(r.history.records), Ends: r.cp.Now + t.Takes, Optional: t.Optional, body: t.Body,
+			Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Records: len(r.history.records), Ends: r.cp.Now + t.Takes,
+			Optional: t.Optional, body: t.Body,
 		})
 	}
 	return fresh, nil
@@ -323,7 +329,8 @@ func (r *run) listed(site, kind string) (privacy.Request, bool) {
 // send gives a task to its site.
 func (r *run) send(ctx context.Context, o outstanding) error {
 	message, err := wire.Marshal(task{
-		Version: taskVersion, Study: r.Study, Revision: r.Revision, Site: o.Site, Round: o.Round, Kind: o.Kind, Body: o.body, Head: r.history.head(o.Records),
+		Version: taskVersion, Study: r.Study, Revision: r.Revision, Site: o.Site, Round: o.Round, Kind: o.Kind,
+		Body: o.body, Head: r.history.head(o.Records),
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the task for site %q: %w", o.Site, err)
@@ -353,7 +360,8 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 			err = cause
 		}
 		if alone && err == nil && reply.Records > o.Records {
-			err = &ForkedError{fmt.Errorf("it has seen %d records of the history, and its task was given out after %d", reply.Records, o.Records)}
+			err = &ForkedError{fmt.Errorf("it has seen %d records of the history, and its task was given out after %d",
+				reply.Records, o.Records)}
 		}
 		if forked := (*ForkedError)(nil); errors.As(err, &forked) { // before anything else is folded
 			r.stop(fmt.Errorf("site %s: %w", o.Site, err))
@@ -418,9 +426,11 @@ func (r *run) outcome(err error) (*Outcome, error) {
 		return nil, err
 	}
 	if n := len(r.history.records); n < len(r.Follow) {
-		return nil, fmt.Errorf("the study is done after %d of the %d records of the history that is followed: it is not the history of this study", n, len(r.Follow))
+		return nil, fmt.Errorf("the study is done after %d of the %d records of the history that is followed: it is "+
+			"not the history of this study", n, len(r.Follow))
 	}
-	o := &Outcome{Rounds: r.rounds, Shares: map[string][]byte{}, History: r.history.records, Pasts: map[string]History{}}
+	o := &Outcome{Rounds: r.rounds, Shares: map[string][]byte{}, History: r.history.records,
+		Pasts: map[string]History{}}
 	if err := guarded(func() (err error) { o.Result, err = r.Method.Result(r.state); return err }); err != nil {
 		return nil, fmt.Errorf("forming the result: %w", err)
 	}
@@ -429,7 +439,10 @@ func (r *run) outcome(err error) (*Outcome, error) {
 			o.Left = append(o.Left, site)
 			continue
 		}
-		if err := guarded(func() (err error) { o.Shares[site], err = r.Method.Share(r.state, site); return err }); err != nil {
+		if err := guarded(func() (err error) {
+			o.Shares[site], err = r.Method.Share(r.state, site)
+			return err
+		}); err != nil {
 			return nil, fmt.Errorf("forming what site %s gets back: %w", site, err)
 		}
 		o.Pasts[site] = r.history.until(i, len(r.history.records), r.cp.Marks[i])

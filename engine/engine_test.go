@@ -44,12 +44,15 @@ func process(w *enginetest.World, m toy, refuser string, quorum int, observe fun
 
 // toySiteOf is a site of the toy study, whose gate grants so much.
 func toySiteOf(w *enginetest.World, m toy, name string, granted []privacy.Listed, half method.Site) *engine.Site {
-	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: name, Requests: granted}, privacy.SimulationPolicy(), w.Store(name), rows(10+slices.Index(m.sites, name)))
-	return engine.NewSite(engine.Site{Name: name, Study: toyStudy, Sites: m.sites, Half: half, Gate: gate, Store: w.Store(name)})
+	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: name, Requests: granted}, privacy.SimulationPolicy(),
+		w.Store(name), rows(10+slices.Index(m.sites, name)))
+	return engine.NewSite(engine.Site{Name: name, Study: toyStudy, Sites: m.sites, Half: half, Gate: gate,
+		Store: w.Store(name)})
 }
 
 // replaced runs with another half and list at one site.
-func replaced(w *enginetest.World, c *engine.Coordinator, m toy, name string, granted []privacy.Listed, half method.Site) *engine.Site {
+func replaced(w *enginetest.World, c *engine.Coordinator, m toy, name string, granted []privacy.Listed,
+	half method.Site) *engine.Site {
 	site := toySiteOf(w, m, name, granted, half)
 	c.Links[name] = w.Link(site)
 	return site
@@ -68,7 +71,8 @@ func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 			t.Errorf("round %d: %+v", i+1, r)
 		}
 		for j, x := range r.Sites {
-			if x.Site != sites[j] || x.Up == 0 || x.Down == 0 || x.Release == "" || x.Request.Protection != privacy.Unprotected {
+			if x.Site != sites[j] || x.Up == 0 || x.Down == 0 || x.Release == "" || x.Request.Protection !=
+				privacy.Unprotected {
 				t.Errorf("round %d, site %d: %+v", i+1, j, x)
 			}
 		}
@@ -77,7 +81,8 @@ func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 		t.Errorf("shares: %q", out.Shares)
 	}
 	for _, s := range sites {
-		if kept, _, err := w.Stores[s].Head(toyStudy); err != nil || kept != 3 { // all but the last round, which no task followed
+		// all but the last round, which no task followed
+		if kept, _, err := w.Stores[s].Head(toyStudy); err != nil || kept != 3 {
 			t.Errorf("site %s kept %d records of the history, %v", s, kept, err)
 		}
 	}
@@ -143,7 +148,8 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 				t.Fatalf("%s, crash at %d: a finished study changed its checkpoint", name, crash)
 			}
 			again, whole := replay(t, w, m)
-			if !bytes.Equal(final.Result.Files[0].Data, whole.Result.Files[0].Data) || !reflect.DeepEqual(final.Rounds, whole.Rounds) {
+			if !bytes.Equal(final.Result.Files[0].Data, whole.Result.Files[0].Data) ||
+				!reflect.DeepEqual(final.Rounds, whole.Rounds) {
 				t.Fatalf("%s, crash at %d: the result is not the fold of the releases sent", name, crash)
 			}
 			if !bytes.Equal(saved, again.Checkpoint) || !bytes.Equal(log, again.Log) {
@@ -174,7 +180,8 @@ func replay(t *testing.T, w *enginetest.World, m toy) (*enginetest.World, *engin
 func TestSiteThatRefusesLeavesOrEndsTheStudy(t *testing.T) {
 	m := toy{sites: sites, rounds: 2}
 	_, err := process(enginetest.New(sites...), m, "centre", 3, nil).Run(t.Context())
-	if err == nil || !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "site centre") || !strings.Contains(err.Error(), "quorum is 3") {
+	if err == nil || !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "site centre") ||
+		!strings.Contains(err.Error(), "quorum is 3") {
 		t.Fatalf("got %v", err)
 	}
 	var left []string
@@ -256,7 +263,8 @@ func TestForkedManifestIsRefused(t *testing.T) {
 		testkit.Get(process(w, m, "", 3, nil).Run(t.Context()))(t)
 	}
 	mixed := enginetest.New(sites...)
-	mixed.Stores = map[string]*sitestore.Memory{"north": one.Stores["north"], "centre": two.Stores["centre"], "south": two.Stores["south"]}
+	mixed.Stores = map[string]*sitestore.Memory{"north": one.Stores["north"], "centre": two.Stores["centre"],
+		"south": two.Stores["south"]}
 	// All stores have answered round 2, but to different pasts.
 	if _, err := process(mixed, m, "", 3, nil).Run(t.Context()); !errors.Is(err, privacy.ErrConflict) {
 		t.Fatalf("got %v", err)
@@ -299,7 +307,8 @@ func TestAnswersAreCountedAsTheyCome(t *testing.T) {
 		replaced(w, c, m, name, listing(1000, counted), held{toySite{}, gates[name]})
 	}
 	testkit.Get(c.Run(t.Context()))(t)
-	if want := []string{"0/3 after 0", "1/3 after 0", "2/3 after 0", "3/3 after 0"}; !slices.Equal(seen[:4], want) || seen[len(seen)-1] != "3/3 after 3" {
+	if want := []string{"0/3 after 0", "1/3 after 0", "2/3 after 0", "3/3 after 0"}; !slices.Equal(seen[:4], want) ||
+		seen[len(seen)-1] != "3/3 after 3" {
 		t.Errorf("seen %q", seen)
 	}
 }

@@ -38,17 +38,19 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 		}
 	}
 	for name, attack := range map[string]hostile{
-		"random bytes":             func(_, _ []byte) []byte { return []byte{0xff, 1, 2} },
-		"nothing":                  func(_, _ []byte) []byte { return nil },
-		"a body that panics":       seal(func(e map[string]any) { e["body"] = []byte("panic") }),
-		"a body that is refused":   seal(func(e map[string]any) { e["body"] = []byte("bomb") }),
-		"another site's name":      seal(func(e map[string]any) { e["site"] = "north" }),
-		"another study":            seal(func(e map[string]any) { e["study"] = strings.Repeat("0", 64) }),
-		"another round":            seal(func(e map[string]any) { e["round"] = 9 }),
-		"another task":             seal(func(e map[string]any) { e["task"] = bytes.Repeat([]byte{1}, 32) }),
-		"an old version":           seal(func(e map[string]any) { e["version"] = 1 }),
-		"another request":          seal(func(e map[string]any) { e["request"] = noisedSum }),
-		"sums that nobody asked":   seal(func(e map[string]any) { e["sums"] = []any{map[string]any{"sum": 0, "blocks": [][]int{{1}}}} }),
+		"random bytes":           func(_, _ []byte) []byte { return []byte{0xff, 1, 2} },
+		"nothing":                func(_, _ []byte) []byte { return nil },
+		"a body that panics":     seal(func(e map[string]any) { e["body"] = []byte("panic") }),
+		"a body that is refused": seal(func(e map[string]any) { e["body"] = []byte("bomb") }),
+		"another site's name":    seal(func(e map[string]any) { e["site"] = "north" }),
+		"another study":          seal(func(e map[string]any) { e["study"] = strings.Repeat("0", 64) }),
+		"another round":          seal(func(e map[string]any) { e["round"] = 9 }),
+		"another task":           seal(func(e map[string]any) { e["task"] = bytes.Repeat([]byte{1}, 32) }),
+		"an old version":         seal(func(e map[string]any) { e["version"] = 1 }),
+		"another request":        seal(func(e map[string]any) { e["request"] = noisedSum }),
+		"sums that nobody asked": seal(func(e map[string]any) {
+			e["sums"] = []any{map[string]any{"sum": 0, "blocks": [][]int{{1}}}}
+		}),
 		"more than was declared":   seal(func(e map[string]any) { e["body"] = make([]byte, 1<<20) }),
 		"noise that is seeded":     nil,
 		"the release of a stopped": func(_, honest []byte) []byte { return honest[:len(honest)/2] },
@@ -70,14 +72,16 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 				}
 			}
 			if attack == nil {
-				h := host.Host{Site: "south", Methods: method.Registry{enginetest.Toy{}}, Data: data["south"], Store: w.Stores["south"],
+				h := host.Host{Site: "south", Methods: method.Registry{enginetest.Toy{}}, Data: data["south"],
+					Store:  w.Stores["south"],
 					Policy: privacy.SimulationPolicy(), Options: []privacy.Option{privacytest.Seeded(1)}}
 				site := testkit.Get(h.Open(t.Context(), p))(t)
 				c.Links["south"] = w.Link(site)
 				return c.Run(t.Context())
 			}
 			honest, n := c.Links["south"], 0
-			c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+			c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply,
+				error) {
 				r, err := honest.Exchange(ctx, task, past)
 				if n++; n == 2 && err == nil {
 					r.Release = attack(task, r.Release)
@@ -94,10 +98,12 @@ func TestInvalidReleaseMakesItsSiteLeave(t *testing.T) {
 		if !slices.Equal(out.Left, []string{"south"}) || why == nil || !strings.Contains(why.Error(), "not valid") {
 			t.Errorf("%s: left %v, because %v", name, out.Left, why)
 		}
-		if trace := string(out.Result.Files[0].Data); strings.Contains(trace, "bomb") || strings.Contains(trace, "panic") {
+		if trace := string(out.Result.Files[0].Data); strings.Contains(trace, "bomb") ||
+			strings.Contains(trace, "panic") {
 			t.Errorf("%s: the state holds what was refused", name)
 		}
-		if got := out.Rounds[1].Sites; name != "noise that is seeded" && (len(got) != 3 || got[2].Left != "its release was not valid") {
+		if got := out.Rounds[1].Sites; name != "noise that is seeded" &&
+			(len(got) != 3 || got[2].Left != "its release was not valid") {
 			t.Errorf("%s: the second round says %+v", name, got)
 		}
 	}
@@ -133,7 +139,8 @@ func TestBombsAllocateLittle(t *testing.T) {
 func toyStudyOf(t testing.TB, w *enginetest.World, plan *study.Plan) *engine.Coordinator {
 	t.Helper()
 	w.Start(-1)
-	c := testkit.Get(w.Coordinator(enginetest.Toy{}, plan, map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}))(t)
+	c := testkit.Get(w.Coordinator(enginetest.Toy{}, plan,
+		map[string]dataset.Source{"north": rows(3), "centre": rows(4), "south": rows(5)}))(t)
 	c.Simulation = false
 	return c
 }
@@ -167,7 +174,8 @@ func TestRebuildFollowsTheHistory(t *testing.T) {
 		again := toyStudyOf(t, w, plan)
 		again.Follow = out.History
 		link, asked := again.Links["centre"], 0
-		again.Links["centre"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+		again.Links["centre"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply,
+			error) {
 			asked++
 			return link.Exchange(ctx, task, past)
 		})
@@ -176,7 +184,9 @@ func TestRebuildFollowsTheHistory(t *testing.T) {
 			t.Fatalf("rebuilding: %v", err)
 		}
 		who := func(r engine.Round, to engine.Round) bool {
-			return slices.EqualFunc(r.Sites, to.Sites, func(a, b engine.Exchange) bool { return a.Site == b.Site && a.Release == b.Release })
+			return slices.EqualFunc(r.Sites, to.Sites, func(a, b engine.Exchange) bool {
+				return a.Site == b.Site && a.Release == b.Release
+			})
 		}
 		if asked != 2 {
 			t.Errorf("asynchronous %v: the site that left is asked %d times, and has answered 2", async, asked)
@@ -185,13 +195,15 @@ func TestRebuildFollowsTheHistory(t *testing.T) {
 			t.Errorf("asynchronous %v: rebuilding recorded %+v, want %+v", async, same.Rounds, out.Rounds)
 		}
 		kept := testkit.Get(toyStudyOf(t, w, plan).Run(t.Context()))(t) // from its checkpoint
-		if got, want := string(testkit.Get(json.Marshal(kept.Rounds))(t)), string(testkit.Get(json.Marshal(same.Rounds))(t)); got != want {
+		if got, want := string(testkit.Get(json.Marshal(kept.Rounds))(t)),
+			string(testkit.Get(json.Marshal(same.Rounds))(t)); got != want {
 			t.Errorf("asynchronous %v: the checkpoint records %s, want %s", async, got, want)
 		}
 		if !bytes.Equal(same.Result.Files[0].Data, out.Result.Files[0].Data) || !slices.Equal(same.Left, out.Left) {
 			t.Errorf("asynchronous %v: rebuilding gave another model", async)
 		}
-		stray, astray := enginetest.New(sites...), w.WithoutCheckpoint() // a checkpoint of a branch that no site follows
+		// a checkpoint of a branch that no site follows
+		stray, astray := enginetest.New(sites...), w.WithoutCheckpoint()
 		branch := toyStudyOf(t, stray, plan)
 		branch.Links["south"] = linkFunc(func(context.Context, []byte, engine.History) (engine.Reply, error) {
 			return engine.Reply{}, &engine.Refusal{Public: "never"}
@@ -200,12 +212,15 @@ func TestRebuildFollowsTheHistory(t *testing.T) {
 		astray.Checkpoint, astray.Log = stray.Checkpoint, stray.Log
 		back := toyStudyOf(t, astray, plan)
 		back.Follow = out.History
-		if same, err := back.Run(t.Context()); err != nil || !bytes.Equal(same.Result.Files[0].Data, out.Result.Files[0].Data) {
+		if same, err := back.Run(t.Context()); err != nil ||
+			!bytes.Equal(same.Result.Files[0].Data, out.Result.Files[0].Data) {
 			t.Errorf("asynchronous %v: with the checkpoint of another branch: %v", async, err)
 		}
-		other := toyStudyOf(t, enginetest.New(sites...), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: !async}, 2, sites...))
+		other := toyStudyOf(t, enginetest.New(sites...),
+			enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: !async}, 2, sites...))
 		other.Follow = out.History
-		if _, err := other.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "the history that is followed") {
+		if _, err := other.Run(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "the history that is followed") {
 			t.Errorf("another study followed it: %v", err)
 		}
 	}
@@ -279,7 +294,8 @@ func TestLinksAndDropMakeSitesLeave(t *testing.T) {
 			c := process(w, m, "", 2, nil)
 			late := &engine.Refusal{Public: "it is late"}
 			real, n := c.Links["south"], 0
-			c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+			c.Links["south"] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply,
+				error) {
 				if n++; n == 2 {
 					if drop {
 						c.Drop("south")

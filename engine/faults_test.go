@@ -66,7 +66,8 @@ func ledgerOf(t testing.TB, s ledger.Reader) int {
 }
 
 func siteOn(j engine.Store, half method.Site, g *privacy.Guarantee, list []privacy.Listed) *engine.Site {
-	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: list, Guarantee: g}, privacy.SimulationPolicy(), j, rows(100))
+	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: list, Guarantee: g},
+		privacy.SimulationPolicy(), j, rows(100))
 	return engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Half: half, Gate: gate, Store: j})
 }
 
@@ -134,7 +135,8 @@ func exactly(t testing.TB, sums int) *privacy.Guarantee {
 	m := noisedSum.Sums[0].Mechanism
 	m.Count = sums
 	epsilon := testkit.Get(account.Epsilon([]account.Mechanism{m}, account.AddRemove, 1e-5))(t)
-	return &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: epsilon * 1.0001, Delta: 1e-5}}
+	return &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+		Budget: account.Budget{Epsilon: epsilon * 1.0001, Delta: 1e-5}}
 }
 
 // A crash between charge and release forfeits nothing, under a total that is used
@@ -145,7 +147,8 @@ func TestCrashBetweenTheCommitsForfeitsNothing(t *testing.T) {
 	dying := crashing{Memory: memory, commit: func() error { return errors.New("kill -9") }}
 	task, past := forge(t, 1, "sum", "0")
 	for range 3 {
-		if _, err := siteOn(spy{dying, &first}, slow{}, exactly(t, 1), listing(1, noisedSum)).Handle(t.Context(), task, past); err == nil {
+		if _, err := siteOn(spy{dying, &first}, slow{}, exactly(t, 1), listing(1, noisedSum)).Handle(t.Context(), task,
+			past); err == nil {
 			t.Fatal("a release was stored in spite of the crash")
 		}
 	}
@@ -180,8 +183,11 @@ func TestFullDiskIsNotChargedAgainAndAgain(t *testing.T) {
 		store   crashing
 		charges int
 	}{
-		"before the charge": {crashing{Memory: sitestore.NewMemory(), room: func() error { return sitestore.ErrFull }}, 0},
-		"after the charge":  {crashing{Memory: sitestore.NewMemory(), commit: func() error { return sitestore.ErrFull }}, 1},
+		"before the charge": {crashing{Memory: sitestore.NewMemory(), room: func() error { return sitestore.ErrFull }},
+			0},
+		"after the charge": {crashing{Memory: sitestore.NewMemory(), commit: func() error {
+			return sitestore.ErrFull
+		}}, 1},
 	} {
 		site := siteOn(c.store, slow{}, nil, listing(10, noisedSum))
 		task, past := forge(t, 1, "sum", "0")
@@ -213,7 +219,8 @@ func TestSiteGrantsWhatThePlanLists(t *testing.T) {
 		}
 		if _, err := site.Handle(t.Context(), task, past); err == nil {
 			granted++
-		} else if refusal, forked := (*engine.Refusal)(nil), (*engine.ForkedError)(nil); !errors.As(err, &refusal) && !errors.As(err, &forked) {
+		} else if refusal, forked := (*engine.Refusal)(nil), (*engine.ForkedError)(nil); !errors.As(err, &refusal) &&
+			!errors.As(err, &forked) {
 			t.Errorf("round %d: %v is no refusal", round, err)
 		}
 	}
@@ -238,17 +245,28 @@ func TestForgedHistoriesHaveNoEffect(t *testing.T) {
 		change  func(*engine.Past)
 		want    string
 	}{
-		"a release of this site that it never made":  {[]engine.Record{all}, func(p *engine.Past) { p.Own = []engine.Claim{{Round: 1, Digest: digest}} }, "older or other copy"},
-		"a release that is not named":                {[]engine.Record{all}, nil, "counts 1 releases"},
-		"a site that is not in the plan":             {[]engine.Record{{Round: 1, Sites: []int{7}, Releases: digest}}, nil, "makes no sense"},
-		"a site that contributes twice":              {[]engine.Record{{Round: 1, Sites: []int{1, 1}, Releases: digest}}, nil, "makes no sense"},
-		"a site that contributes after it left":      {[]engine.Record{{Round: 1, Left: []int{1}}, {Round: 2, Sites: []int{1}, Releases: digest}}, nil, "makes no sense"},
-		"an empty record":                            {[]engine.Record{{Round: 1}}, nil, "makes no sense"},
-		"20 000 departures of sites not in the plan": {[]engine.Record{{Round: 1, Left: make([]int, 20000)}}, nil, "makes no sense"},
-		"this site left":                             {[]engine.Record{{Round: 1, Left: []int{0}}}, nil, "has left"},
-		"records that do not lead to the head":       {[]engine.Record{others}, func(p *engine.Past) { p.Records = nil }, "does not lead"},
-		"a ledger that was longer":                   {nil, func(p *engine.Past) { p.Ledger = engine.Mark{Lines: 3, Hash: digest} }, "older or other copy"},
-		"bytes that are no record":                   {nil, func(p *engine.Past) { p.Records = [][]byte{{0xff}} }, "makes no sense"},
+		"a release of this site that it never made": {[]engine.Record{all}, func(p *engine.Past) {
+			p.Own = []engine.Claim{{Round: 1, Digest: digest}}
+		}, "older or other copy"},
+		"a release that is not named": {[]engine.Record{all}, nil, "counts 1 releases"},
+		"a site that is not in the plan": {[]engine.Record{{Round: 1, Sites: []int{7}, Releases: digest}},
+			nil, "makes no sense"},
+		"a site that contributes twice": {
+			[]engine.Record{{Round: 1, Sites: []int{1, 1}, Releases: digest}}, nil, "makes no sense"},
+		"a site that contributes after it left": {[]engine.Record{{Round: 1, Left: []int{1}},
+			{Round: 2, Sites: []int{1}, Releases: digest}}, nil, "makes no sense"},
+		"an empty record": {[]engine.Record{{Round: 1}}, nil, "makes no sense"},
+		"20 000 departures of sites not in the plan": {[]engine.Record{{Round: 1, Left: make([]int, 20000)}}, nil,
+			"makes no sense"},
+		"this site left": {[]engine.Record{{Round: 1, Left: []int{0}}}, nil, "has left"},
+		"records that do not lead to the head": {[]engine.Record{others}, func(p *engine.Past) {
+			p.Records = nil
+		}, "does not lead"},
+		"a ledger that was longer": {nil, func(p *engine.Past) {
+			p.Ledger = engine.Mark{Lines: 3, Hash: digest}
+		}, "older or other copy"},
+		"bytes that are no record": {nil, func(p *engine.Past) { p.Records = [][]byte{{0xff}} },
+			"makes no sense"},
 	} {
 		w := enginetest.New(sites...)
 		m := toy{sites: sites, rounds: 3}
@@ -263,7 +281,8 @@ func TestForgedHistoriesHaveNoEffect(t *testing.T) {
 			t.Errorf("%s: answered", name)
 			continue
 		}
-		if refusal := (*engine.Refusal)(nil); !strings.Contains(err.Error(), c.want) && (!errors.As(err, &refusal) || !strings.Contains(refusal.Public, c.want)) {
+		if refusal := (*engine.Refusal)(nil); !strings.Contains(err.Error(), c.want) &&
+			(!errors.As(err, &refusal) || !strings.Contains(refusal.Public, c.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if n, _, _ := w.Stores["north"].Head(toyStudy); n != 0 || ledgerOf(t, w.Stores["north"]) != 0 {
@@ -281,17 +300,23 @@ func TestMinimumOfSitesCountsTheHistory(t *testing.T) {
 	for round := range 2 {
 		alone = append(alone, engine.Record{Round: round + 1, Sites: []int{0}, Releases: make([]byte, 32)})
 	}
-	lonely := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Minimum: 3, Half: toySite{}, Store: sitestore.NewMemory(),
-		Gate: privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, counted)}, privacy.SimulationPolicy(), sitestore.NewMemory(), rows(3))})
+	lonely := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Minimum: 3, Half: toySite{},
+		Store: sitestore.NewMemory(),
+		Gate: privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, counted)},
+			privacy.SimulationPolicy(), sitestore.NewMemory(), rows(3))})
 	third, past := forge(t, 3, "sum", "2", alone...)
-	if _, err := lonely.Handle(t.Context(), third, past); err == nil || !strings.Contains(err.Error(), "only 1 sites have contributed") {
+	if _, err := lonely.Handle(t.Context(), third, past); err == nil ||
+		!strings.Contains(err.Error(), "only 1 sites have contributed") {
 		t.Errorf("nobody else contributes: %v", err)
 	}
 	store := sitestore.NewMemory()
-	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, counted)}, privacy.SimulationPolicy(), store, rows(3))
-	site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Minimum: 3, Half: toySite{}, Gate: gate, Store: store})
+	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, counted)},
+		privacy.SimulationPolicy(), store, rows(3))
+	site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Minimum: 3, Half: toySite{},
+		Gate: gate, Store: store})
 	task, past := forge(t, 2, "sum", "1", engine.Record{Round: 1, Left: []int{2}})
-	if _, err := site.Handle(t.Context(), task, past); err == nil || !strings.Contains(err.Error(), "only 2 sites are left") {
+	if _, err := site.Handle(t.Context(), task, past); err == nil ||
+		!strings.Contains(err.Error(), "only 2 sites are left") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -300,8 +325,10 @@ func TestMinimumOfSitesCountsTheHistory(t *testing.T) {
 func TestAnswersLeaveOnASchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := sitestore.NewMemory()
-		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, noisedSum)}, privacy.SimulationPolicy(), store, rows(3))
-		site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, AnswerAfter: time.Minute, Half: slow{}, Gate: gate, Store: store})
+		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, noisedSum)},
+			privacy.SimulationPolicy(), store, rows(3))
+		site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, AnswerAfter: time.Minute,
+			Half: slow{}, Gate: gate, Store: store})
 		task, past := forge(t, 1, "sum", "0")
 		for range 2 {
 			began := time.Now()
@@ -320,7 +347,8 @@ func TestAsynchronousAnswersFoldAsTheyArrive(t *testing.T) {
 		c := toyStudyOf(t, w, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2, Async: true}, 3, sites...))
 		for name, link := range c.Links {
 			if name == "north" { // it is asked first, and is slow
-				c.Links[name] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+				c.Links[name] = linkFunc(func(ctx context.Context, task []byte, past engine.History) (engine.Reply,
+					error) {
 					time.Sleep(time.Hour)
 					return link.Exchange(ctx, task, past)
 				})
@@ -339,7 +367,8 @@ func TestAnotherRevisionIsRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 1}
 	c := process(w, m, "", 3, nil)
 	c.Revision = 9
-	if _, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "revision 9") || !strings.Contains(err.Error(), "both need the same") {
+	if _, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "revision 9") ||
+		!strings.Contains(err.Error(), "both need the same") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -433,7 +462,8 @@ func TestClonedStoreIsNotTheSiteOfTheHistory(t *testing.T) {
 	clones[1].Marks = &marks{engine.Mark{Lines: 3, Hash: make([]byte, 32)}}
 	past.Ledger = engine.Mark{Lines: 2, Hash: make([]byte, 32)}
 	e := (*engine.RolledBackError)(nil)
-	if _, err := clones[1].Handle(t.Context(), next, past); !errors.As(err, &e) || e.Round != 1 || e.Shown.Lines != 3 || e.Told.Lines != 2 {
+	if _, err := clones[1].Handle(t.Context(), next, past); !errors.As(err, &e) || e.Round != 1 || e.Shown.Lines != 3 ||
+		e.Told.Lines != 2 {
 		t.Fatalf("its clone: %v", err)
 	}
 	testkit.Do(t, clones[1].Store.(*sitestore.Memory).Decide(time.Now(), clones[1].Study, e.Decision()))

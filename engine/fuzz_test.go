@@ -36,7 +36,8 @@ func FuzzTask(f *testing.F) {
 		switch {
 		case err == nil && len(a.Release.Bytes()) == 0:
 			t.Error("an answer without a release")
-		case err != nil && !errors.As(err, &refusal) && !errors.As(err, &behind) && !errors.As(err, &rolledBack) && !errors.As(err, &forked):
+		case err != nil && !errors.As(err, &refusal) && !errors.As(err, &behind) && !errors.As(err, &rolledBack) &&
+			!errors.As(err, &forked):
 			t.Errorf("%v is neither a refusal nor says what is wanted", err)
 		case err != nil:
 			if n, _, _ := store.Head(toyStudy); n > 0 || ledgerOf(t, store) > 0 {

@@ -198,9 +198,11 @@ func (m *manifest) append(data []byte, releases []folded) error {
 	}
 	for _, f := range releases {
 		if f.site < 0 || f.site >= len(m.claims) {
-			return fmt.Errorf("record %d of the history counts a release of site %d of the plan", len(m.records), f.site+1)
+			return fmt.Errorf("record %d of the history counts a release of site %d of the plan",
+				len(m.records), f.site+1)
 		}
-		m.claims[f.site] = append(m.claims[f.site], placedClaim{len(m.records), Claim{Round: f.round, Digest: f.digest[:]}})
+		m.claims[f.site] = append(m.claims[f.site],
+			placedClaim{len(m.records), Claim{Round: f.round, Digest: f.digest[:]}})
 	}
 	m.counted = append(m.counted, releases)
 	m.heads = append(m.heads, sitestore.Next(m.heads[len(m.heads)-1], data))

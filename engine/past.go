@@ -28,7 +28,8 @@ func (s *Site) verify(t task, past Past) (v verified, err error) {
 	// By its third contribution a site wants to see that others have contributed,
 	// too; earlier, those who are slower may not have come to it.
 	if n := v.census.contributing(); n < s.Minimum && v.census.times[slices.Index(s.Sites, s.Name)] >= 2 {
-		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d", n, s.Minimum)
+		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d",
+			n, s.Minimum)
 	}
 	if err := s.own(past); err != nil {
 		return v, err
@@ -36,7 +37,8 @@ func (s *Site) verify(t task, past Past) (v verified, err error) {
 	// The coordinator counts a round when it gives out tasks, and then folds before it counts the
 	// next: a higher one would leave no room for those that follow.
 	if most := v.first + len(v.records) + 1; t.Round > most {
-		return v, refuse("round %d comes after %d records of the history: it can be at most round %d", t.Round, most-1, most)
+		return v, refuse("round %d comes after %d records of the history: it can be at most round %d", t.Round,
+			most-1, most)
 	}
 	return v, nil
 }
@@ -71,7 +73,8 @@ func (s *Site) continues(past Past, to []byte) (v verified, err error) {
 		return v, &BehindError{kept}
 	}
 	if past.First+len(past.Records) < kept {
-		return v, &ForkedError{fmt.Errorf("%w: the task was given out before the last one that this site has seen", sitestore.ErrForked)}
+		return v, &ForkedError{fmt.Errorf("%w: the task was given out before the last one that this site has seen",
+			sitestore.ErrForked)}
 	}
 	overlap, err := s.Store.Records(s.Study, past.First)
 	if err != nil {
@@ -97,7 +100,8 @@ func (s *Site) continues(past Past, to []byte) (v verified, err error) {
 		}
 	}
 	if !bytes.Equal(to, head[:]) {
-		return v, &ForkedError{fmt.Errorf("%w: the task's past does not lead to where the task says that it does", sitestore.ErrForked)}
+		return v, &ForkedError{fmt.Errorf("%w: the task's past does not lead to where the task says that it does",
+			sitestore.ErrForked)}
 	}
 	return v, nil
 }
@@ -124,14 +128,16 @@ func (s *Site) own(past Past) error {
 	missing, before := 0, 0
 	for _, c := range past.Own {
 		if c.Round <= before { // the rounds of a site's tasks rise
-			return refuse("the coordinator's history counts a release of this site for round %d after one for round %d", c.Round, before)
+			return refuse("the coordinator's history counts a release of this site for round %d after one for round %d",
+				c.Round, before)
 		}
 		before = c.Round
 		digest, ok, err := s.Gate.Digest(c.Round)
 		switch {
 		case err != nil:
 			return err
-		case !ok || !bytes.Equal(c.Digest, digest[:]): // of two copies of a store, this is not the one that has answered
+		// of two copies of a store, this is not the one that has answered
+		case !ok || !bytes.Equal(c.Digest, digest[:]):
 			missing = max(missing, c.Round)
 		}
 	}

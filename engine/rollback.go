@@ -27,13 +27,16 @@ func (e *RolledBackError) Error() string {
 	if e.Round > 0 {
 		what += fmt.Sprintf("; releases up to round %d are missing, or are others than have been sent", e.Round)
 	}
-	return what + "\n  hint: bring the right store back; if another machine has served as this site meanwhile, this folder is a stale copy: remove it, and serve the other; or, if the right store is lost, a person must decide to go on without it"
+	return what + "\n  hint: bring the right store back; if another machine has served as this site meanwhile, this " +
+		"folder is a stale copy: remove it, and serve the other; or, if the right store is lost, a person must " +
+		"decide to go on without it"
 }
 
 // Decision is what a person decides who lets a site go on after a loss. It goes
 // into the site's store.
 func (e *RolledBackError) Decision() string {
-	data, err := json.Marshal(loss{e.Shown.Lines, hex.EncodeToString(e.Shown.Hash), e.Round, e.Told.Lines, hex.EncodeToString(e.Told.Hash)})
+	data, err := json.Marshal(loss{e.Shown.Lines, hex.EncodeToString(e.Shown.Hash), e.Round, e.Told.Lines,
+		hex.EncodeToString(e.Told.Hash)})
 	if err != nil {
 		panic(err) // numbers and a string
 	}
@@ -54,7 +57,8 @@ type loss struct {
 // covers says whether a decision lets a loss pass, in part or whole.
 func (l loss) covers(e *RolledBackError) (ledger, releases bool) {
 	hash := hex.EncodeToString(e.Shown.Hash)
-	return l.Lines == e.Shown.Lines && l.Hash == hash || l.ToldLines == e.Shown.Lines && l.ToldHash == hash, l.Round >= e.Round
+	return l.Lines == e.Shown.Lines && l.Hash == hash || l.ToldLines == e.Shown.Lines && l.ToldHash == hash,
+		l.Round >= e.Round
 }
 
 // whole adds to a loss that the marks have shown what a past shows of it, so that a person

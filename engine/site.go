@@ -109,7 +109,8 @@ func (e *BehindError) Error() string {
 type ForkedError struct{ Err error }
 
 func (e *ForkedError) Error() string {
-	return e.Err.Error() + "\n  hint: the coordinator has lost what this site has seen; let it follow the longest history that a site has kept"
+	return e.Err.Error() + "\n  hint: the coordinator has lost what this site has seen; let it follow the longest " +
+		"history that a site has kept"
 }
 
 // Unwrap returns the cause.
@@ -146,9 +147,11 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	}
 	switch {
 	case t.Study != s.Study || t.Site != s.Name:
-		return Answer{}, refuse("task for site %q of study %.12s reached site %q of study %.12s", t.Site, t.Study, s.Name, s.Study)
+		return Answer{}, refuse("task for site %q of study %.12s reached site %q of study %.12s", t.Site, t.Study,
+			s.Name, s.Study)
 	case t.Revision != s.Revision:
-		return Answer{}, refuse("the coordinator's program has revision %d of the method, and this site's has %d: both need the same one", t.Revision, s.Revision)
+		return Answer{}, refuse("the coordinator's program has revision %d of the method, and this site's has %d: "+
+			"both need the same one", t.Revision, s.Revision)
 	}
 	if err := s.remember(nil); err != nil {
 		return Answer{}, s.whole(err, past, t.Head)
@@ -176,7 +179,8 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	}
 	if ask.Opens > 0 {
 		if lost, err := s.lost(); err != nil || lost {
-			return Answer{}, cmp.Or(err, error(refuse("this site has lost part of its ledger, and with it what it has opened: it opens no more sums of this study")))
+			return Answer{}, cmp.Or(err, error(refuse("this site has lost part of its ledger, and with it what it has "+
+				"opened: it opens no more sums of this study")))
 		}
 	}
 	if err := s.Gate.Check(ask); err != nil {

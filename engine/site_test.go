@@ -118,13 +118,15 @@ func TestSiteThatLeavesInALaterRoundSaysWhy(t *testing.T) {
 			replaced(w, run, m, "centre", listing(2, counted), toySite{})
 		}
 		out := testkit.Get(run.Run(t.Context()))(t)
-		if heard == nil || errors.Is(heard, privacy.ErrRefused) == c.fails || len(out.Left) != 1 || len(out.Rounds) != 4 {
+		if heard == nil || errors.Is(heard, privacy.ErrRefused) == c.fails || len(out.Left) != 1 ||
+			len(out.Rounds) != 4 {
 			t.Fatalf("heard %v; left %v in %d rounds", heard, out.Left, len(out.Rounds))
 		}
 		for i, r := range out.Rounds {
 			for _, x := range r.Sites {
 				gone := x.Site == "centre" && i == 2
-				if (x.Left != "") != gone || gone && (!strings.Contains(x.Left, c.want) || strings.Contains(x.Left, "Smith") || x.Up != 0) {
+				if (x.Left != "") != gone || gone && (!strings.Contains(x.Left, c.want) ||
+					strings.Contains(x.Left, "Smith") || x.Up != 0) {
 					t.Errorf("round %d: %+v", r.Round, x)
 				}
 			}
@@ -142,7 +144,8 @@ func TestRoundsNameTheChargeOfEveryRelease(t *testing.T) {
 	replaced(w, run, m, "north", run.Requests["north"], interrupted{stop: func() {}})
 	out := testkit.Get(run.Run(t.Context()))(t)
 	x := out.Rounds[0].Sites[0]
-	if len(x.Request.Sums) != 1 || x.Request.Sums[0].Mechanism != noisedSum.Sums[0].Mechanism || x.Request.Sums[0].Bound != 1 || x.Up == 0 || x.Left != "" {
+	if len(x.Request.Sums) != 1 || x.Request.Sums[0].Mechanism != noisedSum.Sums[0].Mechanism ||
+		x.Request.Sums[0].Bound != 1 || x.Up == 0 || x.Left != "" {
 		t.Errorf("got %+v", x)
 	}
 }
@@ -158,8 +161,8 @@ func (opener) Run(_ context.Context, t method.Task, s *privacy.Session) (a metho
 	return a, s.Total("n", []float64{1})
 }
 
-// An opener that goes on after a loss answers again, with other masks, what it had answered. It opens nothing more: what it
-// had opened with the lost masks would be opened for two sets.
+// An opener that goes on after a loss answers again, with other masks, what it had answered. It opens nothing more:
+// what it had opened with the lost masks would be opened for two sets.
 func TestAnOpenerThatHasLostItsLedgerOpensNothing(t *testing.T) {
 	group := masks.Group{Openers: []int{0}, Quorum: 2}
 	var keys []masks.Keys
@@ -167,25 +170,32 @@ func TestAnOpenerThatHasLostItsLedgerOpensNothing(t *testing.T) {
 		k := testkit.Get(masks.Simulated(toyStudy, name))(t)
 		keys, group.Members = append(keys, k), append(group.Members, k.Member(name))
 	}
-	sum := privacy.Request{Protection: privacy.Unprotected, Masked: true, Totals: []privacy.Total{{Name: "n", Numbers: 1, Grid: masks.Raw}}}
-	list := []privacy.Listed{{Kind: "sum", Times: 1, Request: sum}, {Kind: "open", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Opens: 3}}}
+	sum := privacy.Request{Protection: privacy.Unprotected, Masked: true,
+		Totals: []privacy.Total{{Name: "n", Numbers: 1, Grid: masks.Raw}}}
+	list := []privacy.Listed{{Kind: "sum", Times: 1, Request: sum},
+		{Kind: "open", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Opens: 3}}}
 	for _, lost := range []bool{false, true} {
 		store := sitestore.NewMemory()
-		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: list, Collusion: -1, Party: &masks.Party{Group: group, Keys: keys[0]}}, privacy.SimulationPolicy(), store, rows(1))
-		site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites[:2], Half: opener{}, Gate: gate, Store: store})
+		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: list, Collusion: -1,
+			Party: &masks.Party{Group: group, Keys: keys[0]}}, privacy.SimulationPolicy(), store, rows(1))
+		site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites[:2], Half: opener{}, Gate: gate,
+			Store: store})
 		task, past := forge(t, 1, "sum", "")
 		sealed := testkit.Get(site.Handle(t.Context(), task, past))(t).Release.Bytes()
 		own := testkit.Get(privacy.Open(sealed, sum))(t).Masked
 		other := masks.Party{Group: group, Self: 1, Keys: keys[1]}
 		set := []masks.Signed{own.Signed, testkit.Get(other.Mask(own.Sum, [32]byte{1}, make(masks.Vector, 3)))(t)}
 		digest := sha256.Sum256(sealed)
-		open, past := forge(t, 2, "open", string(testkit.Get(wire.Marshal(privacy.Opening{Sum: own.Sum, Set: set}))(t)), engine.Record{Round: 1, All: true, Releases: digest[:]})
+		open, past := forge(t, 2, "open", string(testkit.Get(wire.Marshal(privacy.Opening{Sum: own.Sum, Set: set}))(t)),
+			engine.Record{Round: 1, All: true, Releases: digest[:]})
 		past.Own = []engine.Claim{{Round: 1, Digest: digest[:]}}
 		if lost {
 			testkit.Do(t, store.Decide(time.Now(), toyStudy, (&engine.RolledBackError{Round: 1}).Decision()))
 		}
 		_, err := site.Handle(t.Context(), open, past)
-		if refusal := (*engine.Refusal)(nil); lost != (errors.As(err, &refusal) && strings.Contains(refusal.Public, "lost part of its ledger")) || !lost && err != nil {
+		if refusal := (*engine.Refusal)(nil); lost !=
+			(errors.As(err, &refusal) && strings.Contains(refusal.Public, "lost part of its ledger")) ||
+			!lost && err != nil {
 			t.Errorf("lost %v: %v", lost, err)
 		}
 	}

@@ -45,7 +45,8 @@ func (m toy) Restore(b []byte) (method.State, error) {
 
 func (m toy) Next(state method.State) (method.Step, error) {
 	s := state.(*toyState)
-	step := method.Step{State: s, Progress: len(s.Trace), Of: m.rounds * len(m.sites), Info: method.Info{"folded": float64(len(s.Trace))}}
+	step := method.Step{State: s, Progress: len(s.Trace), Of: m.rounds * len(m.sites),
+		Info: method.Info{"folded": float64(len(s.Trace))}}
 	switch {
 	case !s.Alone:
 		s.Alone = true
@@ -68,7 +69,8 @@ func (m toy) Next(state method.State) (method.Step, error) {
 	case s.Round < m.rounds:
 		for _, site := range m.sites {
 			if !slices.Contains(s.Left, site) {
-				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "sum", Body: []byte(fmt.Sprint(s.Round)), Optional: m.spares})
+				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "sum", Body: []byte(fmt.Sprint(s.Round)),
+					Optional: m.spares})
 			}
 		}
 		s.Round++
@@ -98,7 +100,8 @@ func (m toy) Result(state method.State) (*method.Result, error) {
 func (m toy) Share(_ method.State, site string) ([]byte, error) { return []byte("for " + site), nil }
 
 // counted is what the toy's tasks release.
-var counted = privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a count", Values: 1}}}
+var counted = privacy.Request{Protection: privacy.Unprotected,
+	Contents: []privacy.Content{{What: "a count", Values: 1}}}
 
 // listing is the toy's list, by which a site answers so many tasks of each kind.
 func listing(times int, r privacy.Request) []privacy.Listed {

@@ -23,13 +23,14 @@ import (
 
 // LogEntry is one line of a log.
 type LogEntry struct {
-	Seq      int       `json:"seq"`             // from 1
-	At       time.Time `json:"at"`              // UTC, whole seconds, by the clock of whoever wrote the line
-	What     string    `json:"what"`            // kind, in a word such as "approved"
-	Study    string    `json:"study,omitempty"` // digest
-	Site     string    `json:"site,omitempty"`  // name
-	Text     string    `json:"text"`            // one plain line for people, without any subject's data
-	Previous string    `json:"previous"`        // hexadecimal SHA-256 of the line before, without its newline; empty in the first
+	Seq   int       `json:"seq"`             // from 1
+	At    time.Time `json:"at"`              // UTC, whole seconds, by the clock of whoever wrote the line
+	What  string    `json:"what"`            // kind, in a word such as "approved"
+	Study string    `json:"study,omitempty"` // digest
+	Site  string    `json:"site,omitempty"`  // name
+	Text  string    `json:"text"`            // one plain line for people, without any subject's data
+	// hexadecimal SHA-256 of the line before, without its newline; empty in the first
+	Previous string `json:"previous"`
 }
 
 // Limits of a line. What an entry may hold is below that of the whole line,
@@ -73,7 +74,8 @@ func OpenLog(path string) (*Log, error) {
 // Add appends an entry, which is durable when Add returns. Each text is reduced
 // to one printable line. After an error the entry may or may not be in the log.
 func (l *Log) Add(what, study, site, text string) error {
-	return l.change(&LogEntry{What: printable(what, maxName), Study: printable(study, maxName), Site: printable(site, maxName), Text: printable(text, maxLogText)})
+	return l.change(&LogEntry{What: printable(what, maxName), Study: printable(study, maxName),
+		Site: printable(site, maxName), Text: printable(text, maxLogText)})
 }
 
 // change reads what others have appended, and appends e. Without one it makes the
@@ -135,7 +137,9 @@ func (l *Log) catchUp(f *os.File) (torn []byte, err error) {
 		return nil, err
 	}
 	if info.Size() < l.end.size {
-		return nil, problem.Problem{File: l.path, What: fmt.Sprintf("the log is shorter than it was: it had %d lines in %d bytes, and has %d bytes", l.end.seq, l.end.size, info.Size()), Hint: damagedHint}
+		return nil, problem.Problem{File: l.path,
+			What: fmt.Sprintf("the log is shorter than it was: it had %d lines in %d bytes, and has %d bytes",
+				l.end.seq, l.end.size, info.Size()), Hint: damagedHint}
 	}
 	if _, err := f.Seek(l.end.size, io.SeekStart); err != nil {
 		return nil, err
@@ -159,7 +163,9 @@ func (l *Log) mend(f *os.File, torn []byte) error {
 	}
 	// The entry takes the place of what is cut, so that no crash in between hides it.
 	size := l.end.size + int64(len(torn))
-	if err := l.append(f, LogEntry{What: "repaired", Text: fmt.Sprintf("A last line of %d bytes, which a crash had left unfinished, was cut.", len(torn))}); err != nil {
+	if err := l.append(f, LogEntry{What: "repaired",
+		Text: fmt.Sprintf("A last line of %d bytes, which a crash had left unfinished, was cut.", len(torn))}); err !=
+		nil {
 		return err
 	}
 	if l.end.size >= size {
@@ -225,7 +231,8 @@ func hash(line []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-const damagedHint = "keep the file as it is for whoever looks into this; a backup that agrees with the head that was kept elsewhere can take its place"
+const damagedHint = "keep the file as it is for whoever looks into this; a backup that agrees with the head that was " +
+	"kept elsewhere can take its place"
 
 // chain is how far a log has been verified.
 type chain struct {
@@ -303,7 +310,8 @@ func (c *chain) next(path string, line []byte) (e LogEntry, err error) {
 		return e, c.damaged(path, "this line is not as this program writes it")
 	}
 	if e.Seq != c.seq+1 || e.Previous != c.head {
-		return e, c.damaged(path, "this line does not follow the one before: one of them was changed, or lines were removed, added or moved")
+		return e, c.damaged(path, "this line does not follow the one before: one of them was changed, or lines were "+
+			"removed, added or moved")
 	}
 	*c = chain{seq: e.Seq, head: hash(line), size: c.size + int64(len(line)) + 1}
 	return e, nil

@@ -31,7 +31,8 @@ func open(t interface{ Fatal(...any) }, path string) *federation.Log {
 }
 
 func entries(t interface{ Fatal(...any) }, path string) (list []federation.LogEntry) {
-	if err := federation.ReadLog(path, func(e federation.LogEntry) error { list = append(list, e); return nil }); err != nil {
+	if err := federation.ReadLog(path, func(e federation.LogEntry) error { list = append(list, e); return nil }); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return list
@@ -57,7 +58,8 @@ func TestEntriesAreReadAsWritten(t *testing.T) {
 	data := written(t, path, 2)
 	testkit.Do(t, open(t, path).Add("approved", "", "", "a\nb\x00\u202e  c\xff"))
 	list := entries(t, path)
-	if len(list) != 3 || list[0].Previous != "" || list[1].Text != "entry <1> & more" || list[1].Study != "ab12" || list[2].Text != "a b c" || list[2].Seq != 3 {
+	if len(list) != 3 || list[0].Previous != "" || list[1].Text != "entry <1> & more" || list[1].Study != "ab12" ||
+		list[2].Text != "a b c" || list[2].Seq != 3 {
 		t.Errorf("got %+v", list)
 	}
 	n, head, err := federation.VerifyLog(path)
@@ -84,12 +86,14 @@ func TestTextIsOneLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	l := open(t, path)
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3000), func(b []byte) string { return string(b) }),
+		text := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3000),
+			func(b []byte) string { return string(b) }),
 			rapid.Just(strings.Repeat("\U0001f9ea", 3000))).Draw(t, "text")
 		testkit.Do(t, l.Add(text, text, text, text))
 	})
 	for _, e := range entries(t, path) {
-		if utf8.RuneCountInString(e.Text) > 1000 || strings.ContainsFunc(e.Text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if utf8.RuneCountInString(e.Text) > 1000 ||
+			strings.ContainsFunc(e.Text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q", e.Text)
 		}
 	}
@@ -149,7 +153,8 @@ func TestShorterLogIsRefused(t *testing.T) {
 	data := written(t, path, 3)
 	l := open(t, path)
 	testkit.Do(t, os.WriteFile(path, data[:len(data)/2], 0o600))
-	if err := l.Add("did", "", "", "more"); err == nil || !strings.Contains(err.Error(), "shorter than it was: it had 3 lines") {
+	if err := l.Add("did", "", "", "more"); err == nil ||
+		!strings.Contains(err.Error(), "shorter than it was: it had 3 lines") {
 		t.Errorf("got %v", err)
 	}
 	testkit.Do(t, os.Remove(path))
@@ -184,7 +189,8 @@ func TestAnothersCrashIsMended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	data := written(t, path, 1)
 	l := open(t, path)
-	for i, torn := range []string{`{"seq":2,`, strings.Repeat("\x00", 20<<10)} { // shorter than what is said of it, and longer
+	// shorter than what is said of it, and longer
+	for i, torn := range []string{`{"seq":2,`, strings.Repeat("\x00", 20<<10)} {
 		testkit.Do(t, os.WriteFile(path, append(data, torn...), 0o600))
 		testkit.Do(t, l.Add("did", "", "", "more"))
 		if list := entries(t, path); len(list) != 3+2*i || list[1+2*i].What != "repaired" {

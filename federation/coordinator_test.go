@@ -25,7 +25,8 @@ func (w *world) broker() *enats.Conn {
 	f := w.folder(sites[0])
 	seed, public, err := enats.NewUser()
 	check(w.t, err)
-	o := enats.Options{URLs: f.Config.URLs, Roots: pool(f.Config.Roots), JWT: must(w.co.Secrets.Authority.Coordinator(public)), Seed: seed, Name: "coordinator", Replicas: 1}
+	o := enats.Options{URLs: f.Config.URLs, Roots: pool(f.Config.Roots),
+		JWT: must(w.co.Secrets.Authority.Coordinator(public)), Seed: seed, Name: "coordinator", Replicas: 1}
 	c, err := enats.Connect(o)
 	check(w.t, err)
 	w.t.Cleanup(c.Close)
@@ -65,7 +66,8 @@ func TestHostileCoordinator(t *testing.T) {
 	other := must(wire.NewKey())
 	long := plan("long", 3, 1, "north")
 	for i := range 20000 {
-		long.Views[0].Features = append(long.Views[0].Features, study.Feature{Name: fmt.Sprintf("feature-%020d", i), Kind: study.Number})
+		long.Views[0].Features = append(long.Views[0].Features, study.Feature{Name: fmt.Sprintf("feature-%020d", i),
+			Kind: study.Number})
 	}
 	noted := func() int { return len(audit(t, w.path("north"), "what stood for the coordinator's board")) }
 	n := byte(0)
@@ -73,7 +75,8 @@ func TestHostileCoordinator(t *testing.T) {
 		t.Helper()
 		n++
 		nonce, lines := bytes.Repeat([]byte{n}, 16), noted()
-		board := must(federation.Post(k, peer, "north", federation.Board{Program: federation.LocalProgram(methods), Nonce: nonce, Studies: studies}))
+		board := must(federation.Post(k, peer, "north", federation.Board{Program: federation.LocalProgram(methods),
+			Nonce: nonce, Studies: studies}))
 		stands := func() { // the honest coordinator, whose own board may still change, puts that over it
 			if held, _, err := conn.Get(within(t), key); err != nil || !bytes.Equal(held, board) {
 				put(t, conn, key, board)
@@ -98,17 +101,24 @@ func TestHostileCoordinator(t *testing.T) {
 	for i := range 150 {
 		q := *p
 		q.Seed = uint64(i)
-		many = append(many, federation.Posted{Study: must(q.Digest()).String(), Plan: federation.Compress(must(q.Encode()))})
+		many = append(many, federation.Posted{Study: must(q.Digest()).String(),
+			Plan: federation.Compress(must(q.Encode()))})
 	}
-	post(other, false, federation.Posted{Study: digest, Plan: federation.Compress(encoded)})                            // the right address, another key
-	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64), Plan: federation.Compress(encoded)}) // another digest
-	post(w.co.Secrets.Key, true, federation.Posted{Study: digest})                                                      // without its plan
+	// the right address, another key
+	post(other, false, federation.Posted{Study: digest, Plan: federation.Compress(encoded)})
+	// another digest
+	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64), Plan: federation.Compress(encoded)})
+	// without its plan
+	post(w.co.Secrets.Key, true, federation.Posted{Study: digest})
 	post(w.co.Secrets.Key, false, federation.Posted{Study: "../../outside", Plan: federation.Compress(encoded)})
-	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64), Needs: strings.Repeat("install this\n", 100000)})
+	post(w.co.Secrets.Key, true, federation.Posted{Study: strings.Repeat("0", 64),
+		Needs: strings.Repeat("install this\n", 100000)})
 	if data, err := long.Encode(); err == nil {
-		post(w.co.Secrets.Key, true, federation.Posted{Study: must(long.Digest()).String(), Plan: federation.Compress(data)})
+		post(w.co.Secrets.Key, true, federation.Posted{Study: must(long.Digest()).String(),
+			Plan: federation.Compress(data)})
 	}
-	for _, value := range [][]byte{[]byte("nonsense"), must(w.co.Secrets.Key.Seal(peer, key, []byte("nonsense"))), must(w.co.Secrets.Key.Seal(peer, federation.BoardKey("south"), []byte{1}))} {
+	for _, value := range [][]byte{[]byte("nonsense"), must(w.co.Secrets.Key.Seal(peer, key, []byte("nonsense"))),
+		must(w.co.Secrets.Key.Seal(peer, federation.BoardKey("south"), []byte{1}))} {
 		put(t, conn, key, value)
 	}
 	post(w.co.Secrets.Key, true, many...)
@@ -228,7 +238,8 @@ func TestBrokerWhoseFilesAreDeletedBeginsAnew(t *testing.T) {
 	broker := filepath.Join(w.co.Path, "broker")
 	os.RemoveAll(broker) // as far as it can: files may come meanwhile
 	w.eventually("the broker has begun anew", func() bool {
-		return strings.Contains(w.log.String(), "its files are gone") && strings.Contains(w.log.String(), "takes writes again")
+		return strings.Contains(w.log.String(), "its files are gone") &&
+			strings.Contains(w.log.String(), "takes writes again")
 	})
 	w.approve(d, "north")
 	w.ended(d, "north")

@@ -91,7 +91,8 @@ const serveLock = "serve.lock"
 func (f *Folder) Hold(command string) (*files.Lock, error) {
 	lock, err := acquire(f.File(serveLock), time.Second) // Served may hold it for a moment
 	if errors.Is(err, files.ErrHeld) {
-		return nil, problem.Problem{File: f.Path, What: "another process serves this folder", Hint: "see what it does with: " + command + " " + f.Path}
+		return nil, problem.Problem{File: f.Path, What: "another process serves this folder",
+			Hint: "see what it does with: " + command + " " + f.Path}
 	}
 	return lock, err
 }
@@ -187,7 +188,8 @@ func find(name string, digests []string, plan func(digest string) (*study.Plan, 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fmt.Errorf("several studies are called %s\n  hint: name one by the first digits of its digest: %s", name, problem.Names(meant))
+		return "", fmt.Errorf("several studies are called %s\n  hint: name one by the first digits of its digest: %s",
+			name, problem.Names(meant))
 	case len(names) == 0:
 		return "", fmt.Errorf("there is no study %s, and no other", name)
 	}
@@ -211,7 +213,8 @@ type Program struct {
 
 // LocalProgram is this program.
 func LocalProgram(methods method.Registry) Program {
-	p := Program{Version: version.String(), Protocol: protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH, Methods: map[string]int{}}
+	p := Program{Version: version.String(), Protocol: protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Methods: map[string]int{}}
 	for _, m := range methods {
 		p.Methods[m.Name()] = m.Revision()
 	}

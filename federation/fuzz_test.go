@@ -29,7 +29,8 @@ func bytesOf(t testing.TB, marshal func() ([]byte, error)) []byte {
 }
 
 func invitation(t testing.TB, coordinator, secret *wire.Key) *Invitation {
-	return &Invitation{ID: NewID(), Site: "north", URLs: []string{"tls://127.0.0.1:4222"}, Coordinator: bytesOf(t, coordinator.Peer().MarshalBinary), JWT: "x", Seed: []byte("x"),
+	return &Invitation{ID: NewID(), Site: "north", URLs: []string{"tls://127.0.0.1:4222"},
+		Coordinator: bytesOf(t, coordinator.Peer().MarshalBinary), JWT: "x", Seed: []byte("x"),
 		Secret: bytesOf(t, secret.MarshalBinary), Expires: time.Now().Unix()}
 }
 
@@ -52,7 +53,8 @@ func FuzzParseInvitation(f *testing.F) {
 }
 
 func FuzzUnarmour(f *testing.F) {
-	f.Add(Armour("# What follows is secret.\n", invitationMark, []byte("some bytes that are more than one line"), 20), 20)
+	f.Add(Armour("# What follows is secret.\n", invitationMark, []byte("some bytes that are more than one line"), 20),
+		20)
 	f.Add([]byte("x"+invitationMark+invitationMark), 0)
 	f.Fuzz(func(t *testing.T, text []byte, width int) {
 		data, err := Unarmour(invitationMark, text)
@@ -63,7 +65,8 @@ func FuzzUnarmour(f *testing.F) {
 			data = text // any bytes may be written
 		}
 		width = max(0, width%100)
-		if again, err := Unarmour(invitationMark, Armour("# comment\n", invitationMark, data, width)); err != nil || !bytes.Equal(again, data) {
+		if again, err := Unarmour(invitationMark, Armour("# comment\n", invitationMark, data, width)); err != nil ||
+			!bytes.Equal(again, data) {
 			t.Errorf("%q reads back as %q, %v", data, again, err)
 		}
 	})
@@ -91,7 +94,8 @@ func FuzzOpenHello(f *testing.F) {
 	testkit.Do(f, c.Issue(co))
 	certificate := bytesOf(f, c.Encode)
 	f.Add(bytesOf(f, func() ([]byte, error) {
-		return encoding.Marshal(Hello{Nonce: []byte("x"), Studies: []Standing{{Study: strings.Repeat("0", 64), Word: Approved, Text: "a\nb"}}})
+		return encoding.Marshal(Hello{Nonce: []byte("x"),
+			Studies: []Standing{{Study: strings.Repeat("0", 64), Word: Approved, Text: "a\nb"}}})
 	}), true)
 	f.Add([]byte("x"), false)
 	f.Fuzz(func(t *testing.T, data []byte, whole bool) {
@@ -123,7 +127,8 @@ func FuzzOpenHello(f *testing.F) {
 func FuzzOpenBoard(f *testing.F) {
 	co, k := key(f), key(f)
 	f.Add(bytesOf(f, func() ([]byte, error) {
-		return encoding.Marshal(Board{Nonce: []byte("x"), Studies: []Posted{{Study: strings.Repeat("0", 64), Plan: []byte("x"), Needs: "a\nb"}}})
+		return encoding.Marshal(Board{Nonce: []byte("x"),
+			Studies: []Posted{{Study: strings.Repeat("0", 64), Plan: []byte("x"), Needs: "a\nb"}}})
 	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		message := testkit.Get(co.Seal(k.Peer(), BoardKey("north"), data))(t)
@@ -132,7 +137,8 @@ func FuzzOpenBoard(f *testing.F) {
 			return
 		}
 		for _, p := range b.Studies {
-			if filepath.Base(p.Study) != p.Study || len(p.Study) != 64 || strings.ContainsAny(p.Needs+p.Stopped, "\n\x1b") {
+			if filepath.Base(p.Study) != p.Study || len(p.Study) != 64 ||
+				strings.ContainsAny(p.Needs+p.Stopped, "\n\x1b") {
 				t.Errorf("it posts %+v", p)
 			}
 		}
@@ -160,7 +166,8 @@ func FuzzJoining(f *testing.F) {
 
 func FuzzParseEnding(f *testing.F) {
 	f.Add(bytesOf(f, Ending{Share: []byte("x"), Files: []File{PackFile("model/a", []byte("x"))}}.Encode), false)
-	for _, name := range []string{"../x", "/model/x", "model/../../x", `model\..\x`, "model/x:y", "site.db", "", "model/"} {
+	for _, name := range []string{"../x", "/model/x", "model/../../x", `model\..\x`, "model/x:y", "site.db",
+		"", "model/"} {
 		f.Add(bytesOf(f, func() ([]byte, error) { return encoding.Marshal([]File{{Name: name}}) }), true)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, files bool) {
@@ -185,11 +192,13 @@ func FuzzParseEnding(f *testing.F) {
 
 func TestEndingsAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := Ending{Share: rapid.SliceOf(rapid.Byte()).Draw(t, "share"), Words: rapid.StringMatching(`[a-z][a-z ]{0,20}[a-z]`).Draw(t, "words")}
+		e := Ending{Share: rapid.SliceOf(rapid.Byte()).Draw(t, "share"),
+			Words: rapid.StringMatching(`[a-z][a-z ]{0,20}[a-z]`).Draw(t, "words")}
 		var contents [][]byte
 		for range rapid.IntRange(0, 5).Draw(t, "files") {
 			contents = append(contents, rapid.SliceOf(rapid.Byte()).Draw(t, "data"))
-			e.Files = append(e.Files, PackFile("model/"+rapid.StringMatching(`[a-z]{1,9}(/[a-z]{1,9})?`).Draw(t, "name"), contents[len(contents)-1]))
+			e.Files = append(e.Files, PackFile("model/"+rapid.StringMatching(`[a-z]{1,9}(/[a-z]{1,9})?`).Draw(t,
+				"name"), contents[len(contents)-1]))
 		}
 		got, err := ParseEnding(testkit.Get(e.Encode())(t))
 		if err != nil || !bytes.Equal(got.Share, e.Share) || got.Words != e.Words || len(got.Files) != len(e.Files) {
@@ -226,7 +235,8 @@ func TestLargeResultsAreNotSentAlong(t *testing.T) {
 func TestFilesThatAreNotWhatTheySay(t *testing.T) {
 	bomb := PackFile("model/a", make([]byte, 64<<20))
 	bomb.Size = 300 << 20
-	if _, err := ParseEnding(bytesOf(t, Ending{Files: []File{bomb}}.Encode)); err == nil || !strings.Contains(err.Error(), "limit") {
+	if _, err := ParseEnding(bytesOf(t, Ending{Files: []File{bomb}}.Encode)); err == nil ||
+		!strings.Contains(err.Error(), "limit") {
 		t.Error(err)
 	}
 	bomb.Size = 1000

@@ -27,7 +27,8 @@ func TestSiteThatFloods(t *testing.T) {
 	rand.Read(whole)
 	for range 3 {
 		closed := make(chan error, 1)
-		r := w.raw(evil, nats.SetCustomDialer(greedy{pool, address}), nats.ClosedHandler(func(c *nats.Conn) { closed <- c.LastError() }))
+		r := w.raw(evil, nats.SetCustomDialer(greedy{pool, address}),
+			nats.ClosedHandler(func(c *nats.Conn) { closed <- c.LastError() }))
 		r.Publish("$KV.control.answer.west", long) // an error if it is closed meanwhile
 		select {
 		case <-closed:
@@ -43,7 +44,8 @@ func TestSiteThatFloods(t *testing.T) {
 	flood := func(i int) {
 		for _, b := range []string{"control", bucket(digest)} {
 			subject := fmt.Sprintf("$KV.%s.answer.west.%d", b, i%16)
-			if _, err := r.Request(subject, whole, 5*time.Second); err != nil { // the study's is there when it has begun
+			// the study's is there when it has begun
+			if _, err := r.Request(subject, whole, 5*time.Second); err != nil {
 				r.FlushTimeout(5 * time.Second)
 			}
 			sent += len(whole)
@@ -56,7 +58,8 @@ func TestSiteThatFloods(t *testing.T) {
 		flood(i)
 	}
 	t.Logf("%d MiB were sent, and %d MiB kept", sent>>20, most>>20)
-	if bound := int64(2 * 3 * 16 * len(whole)); most > bound { // 16 values of two buckets, and what is replaced is not yet cleared away
+	// 16 values of two buckets, and what is replaced is not yet cleared away
+	if bound := int64(2 * 3 * 16 * len(whole)); most > bound {
 		t.Errorf("the broker's folder grew by %d MiB, above %d", most>>20, bound>>20)
 	}
 }

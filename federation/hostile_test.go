@@ -103,7 +103,8 @@ func TestSiteReachesNothingOfOthers(t *testing.T) {
 	next := must(plan("disturbed", 4, 3, sites...).Digest()).String()
 	r := w.raw(evil)
 	heard := make(chan *nats.Msg, 1000)
-	for _, subject := range []string{">", "*", "$KV.>", "w.>", "w.*.task.*", "_I_*.>", "_I_coordinator.>", "_I_north.>", "$SYS.>", "$JS.>", "_INBOX.>"} {
+	for _, subject := range []string{">", "*", "$KV.>", "w.>", "w.*.task.*", "_I_*.>", "_I_coordinator.>", "_I_north.>",
+		"$SYS.>", "$JS.>", "_INBOX.>"} {
 		sub, err := r.ChanSubscribe(subject, heard)
 		check(t, err)
 		check(t, r.FlushTimeout(10*time.Second))
@@ -115,15 +116,18 @@ func TestSiteReachesNothingOfOthers(t *testing.T) {
 	for _, b := range []string{"control", bucket(next)} {
 		for _, name := range sites {
 			for _, value := range []string{"task", "answer"} {
-				subjects = append(subjects, "$KV."+b+"."+value+"."+name, "w."+b+"."+value+"."+name, "$JS.API.DIRECT.GET.KV_"+b+".$KV."+b+"."+value+"."+name)
+				subjects = append(subjects, "$KV."+b+"."+value+"."+name, "w."+b+"."+value+"."+name,
+					"$JS.API.DIRECT.GET.KV_"+b+".$KV."+b+"."+value+"."+name)
 			}
 		}
 		subjects = append(subjects, "$KV."+b+".coordinator", "$KV."+b+".health", "$KV."+b+".task.west")
-		for _, order := range []string{"STREAM.DELETE", "STREAM.PURGE", "STREAM.UPDATE", "STREAM.CREATE", "STREAM.INFO", "STREAM.MSG.GET", "STREAM.MSG.DELETE", "STREAM.SNAPSHOT", "CONSUMER.CREATE"} {
+		for _, order := range []string{"STREAM.DELETE", "STREAM.PURGE", "STREAM.UPDATE", "STREAM.CREATE", "STREAM.INFO",
+			"STREAM.MSG.GET", "STREAM.MSG.DELETE", "STREAM.SNAPSHOT", "CONSUMER.CREATE"} {
 			subjects = append(subjects, "$JS.API."+order+".KV_"+b)
 		}
 	}
-	subjects = append(subjects, "$JS.API.STREAM.CREATE.EVIL", "$JS.API.STREAM.NAMES", "$JS.API.INFO", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "_I_coordinator.x", "_I_north.x")
+	subjects = append(subjects, "$JS.API.STREAM.CREATE.EVIL", "$JS.API.STREAM.NAMES", "$JS.API.INFO",
+		"$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "_I_coordinator.x", "_I_north.x")
 	own, dead := "$KV.control.answer.west", false
 	w.goesWell(4, want, func(ctx context.Context, i int) {
 		s := subjects[i%len(subjects)]
@@ -178,15 +182,19 @@ func TestSiteThatSaysNonsense(t *testing.T) {
 	w, evil, want := disturbed(t, 10)
 	conn := w.connect(evil)
 	stranger := must(wire.NewKey())
-	made := federation.Certificate{Site: "west", Serial: 1 << 62, Peer: must(stranger.Peer().MarshalBinary()), User: "x"}
+	made := federation.Certificate{Site: "west", Serial: 1 << 62, Peer: must(stranger.Peer().MarshalBinary()),
+		User: "x"}
 	check(t, made.Issue(stranger))
 	copied := w.folder("north").Config.Certificate
 	key := federation.HelloKey("west")
 	hello := func(k *wire.Key, certificate []byte, studies ...federation.Standing) []byte {
-		return must(federation.Greet(k, evil.Coordinator, certificate, "west", federation.Hello{Program: federation.LocalProgram(methods), Life: []byte("x"), Count: uint64(time.Now().UnixNano()), Studies: studies}))
+		return must(federation.Greet(k, evil.Coordinator, certificate, "west",
+			federation.Hello{Program: federation.LocalProgram(methods), Life: []byte("x"),
+				Count: uint64(time.Now().UnixNano()), Studies: studies}))
 	}
 	seal := func(v any) []byte { // whatever it says, as a hello
-		return must(encoding.Marshal([]any{evil.Config.Certificate, must(evil.Secrets.Key.Seal(evil.Coordinator, key, must(encoding.Marshal(v))))}))
+		return must(encoding.Marshal([]any{evil.Config.Certificate,
+			must(evil.Secrets.Key.Seal(evil.Coordinator, key, must(encoding.Marshal(v))))}))
 	}
 	many := make([]federation.Standing, 100000)
 	for i := range many {
@@ -208,7 +216,8 @@ func TestSiteThatSaysNonsense(t *testing.T) {
 		func(i int) []byte { return seal(map[string]any{"studies": [][]any{{huge, huge, i}}}) },
 		func(i int) []byte { return seal(map[string]any{fmt.Sprint("unknown ", i): huge}) },
 		func(i int) []byte {
-			return hello(evil.Secrets.Key, evil.Config.Certificate, federation.Standing{Study: fmt.Sprintf("%064d", i), Word: "refused", Text: fmt.Sprint(i, huge)})
+			return hello(evil.Secrets.Key, evil.Config.Certificate, federation.Standing{Study: fmt.Sprintf("%064d", i),
+				Word: "refused", Text: fmt.Sprint(i, huge)})
 		},
 		func(i int) []byte { return must(evil.Secrets.Key.Seal(evil.Coordinator, key, nil)) },
 	}
@@ -230,7 +239,9 @@ func TestSiteThatSaysNonsense(t *testing.T) {
 	if now := inUse(); now > heap+(256<<20) {
 		t.Errorf("%d MB are in use, and %d before", now>>20, heap>>20)
 	}
-	if i := slices.IndexFunc(must(w.co.ReadStatus()).Sites, func(s coordinator.SiteStatus) bool { return s.Site == "north" && s.State == "joined" }); i < 0 {
+	if i := slices.IndexFunc(must(w.co.ReadStatus()).Sites, func(s coordinator.SiteStatus) bool {
+		return s.Site == "north" && s.State == "joined"
+	}); i < 0 {
 		t.Error("north has not joined any more")
 	}
 }
@@ -298,8 +309,10 @@ type up struct {
 
 // answer answers the tasks of a study as a site that made its own program: attack
 // makes its first release another.
-func (w *world) answer(ctx context.Context, f *site.Folder, conn *enats.Conn, p *study.Plan, digest string, attack func(honest []byte) []byte) {
-	h := host.Host{Site: f.Config.Site, Methods: methods, Data: enginetest.ToyRows(3), Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}
+func (w *world) answer(ctx context.Context, f *site.Folder, conn *enats.Conn, p *study.Plan, digest string,
+	attack func(honest []byte) []byte) {
+	h := host.Host{Site: f.Config.Site, Methods: methods, Data: enginetest.ToyRows(3), Store: sitestore.NewMemory(),
+		Policy: privacy.SimulationPolicy()}
 	loop := must(h.Open(ctx, p))
 	task, answer := wire.TaskKey(digest, f.Config.Site), wire.AnswerKey(digest, f.Config.Site)
 	for seen := uint64(0); ctx.Err() == nil; {
@@ -400,14 +413,17 @@ func TestSiteThatAnswersNonsense(t *testing.T) {
 	check(t, err)
 	board, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, "west", value)
 	check(t, err)
-	put(t, conn, federation.HelloKey("west"), must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, "west",
-		federation.Hello{Program: federation.LocalProgram(methods), Nonce: board.Nonce, Life: []byte("x"), Count: 1, Studies: standings})))
+	put(t, conn, federation.HelloKey("west"),
+		must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, "west",
+			federation.Hello{Program: federation.LocalProgram(methods), Nonce: board.Nonce, Life: []byte("x"), Count: 1,
+				Studies: standings})))
 	for _, d := range digests {
 		w.approve(d, sites...)
 	}
 	for i, d := range digests {
 		w.ended(d, sites...)
-		if strings.Contains(w.trace(plans[i]), "bomb") || strings.Contains(w.trace(plans[i]), "panic") || strings.Contains(w.trace(plans[i]), "west:") {
+		if strings.Contains(w.trace(plans[i]), "bomb") || strings.Contains(w.trace(plans[i]), "panic") ||
+			strings.Contains(w.trace(plans[i]), "west:") {
 			t.Errorf("%s: the model holds what was refused: %q", attacks[i].name, w.trace(plans[i]))
 		}
 	}

@@ -19,16 +19,17 @@ import (
 // Whoever holds it may join in the site's place, so it travels as a password
 // does.
 type Invitation struct {
-	Version     int      `cbor:"version"`
-	ID          string   `cbor:"id"`
-	Site        string   `cbor:"site"`
-	URLs        []string `cbor:"urls"`
-	Roots       []byte   `cbor:"roots"`       // the certificates that the broker's is held against, as PEM; empty: the system's
-	Coordinator []byte   `cbor:"coordinator"` // its public key, a wire.Peer
-	JWT         string   `cbor:"jwt"`         // of a guest, and
-	Seed        []byte   `cbor:"seed"`        // what it connects with
-	Secret      []byte   `cbor:"secret"`      // a wire.Key, which signs the request to join
-	Expires     int64    `cbor:"expires"`     // seconds since 1970, by the coordinator's clock
+	Version int      `cbor:"version"`
+	ID      string   `cbor:"id"`
+	Site    string   `cbor:"site"`
+	URLs    []string `cbor:"urls"`
+	// the certificates that the broker's is held against, as PEM; empty: the system's
+	Roots       []byte `cbor:"roots"`
+	Coordinator []byte `cbor:"coordinator"` // its public key, a wire.Peer
+	JWT         string `cbor:"jwt"`         // of a guest, and
+	Seed        []byte `cbor:"seed"`        // what it connects with
+	Secret      []byte `cbor:"secret"`      // a wire.Key, which signs the request to join
+	Expires     int64  `cbor:"expires"`     // seconds since 1970, by the coordinator's clock
 }
 
 const invitationVersion = 1
@@ -50,7 +51,8 @@ func (i *Invitation) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	comments := fmt.Sprintf("# An invitation for site %s to join a coordinator of Parley. It works once, until %s.\n", i.Site, time.Unix(i.Expires, 0).UTC().Format("2 January 2006 15:04 UTC")) +
+	comments := fmt.Sprintf("# An invitation for site %s to join a coordinator of Parley. It works once, until %s.\n",
+		i.Site, time.Unix(i.Expires, 0).UTC().Format("2 January 2006 15:04 UTC")) +
 		"# Whoever has it can join in the site's place: send it as you would send a password.\n" +
 		"# To use it: parley site join FILE\n"
 	return Armour(comments, invitationMark, data, 76), nil
@@ -69,7 +71,8 @@ func ParseInvitation(text []byte) (*Invitation, error) {
 	case errors.Is(err, ErrUnmarked):
 		return nil, errors.New("this is not an invitation\n  hint: an invitation has a line " + invitationMark + "2")
 	case err != nil:
-		return nil, fmt.Errorf("the invitation is not whole: %w\n  hint: ask for it again, or copy all of its lines", err)
+		return nil, fmt.Errorf("the invitation is not whole: %w\n  hint: ask for it again, or copy all of its lines",
+			err)
 	}
 	var i Invitation
 	if err := encoding.Unmarshal(data, &i); err != nil {

@@ -85,7 +85,8 @@ func TestInvitationsThatAreNoGood(t *testing.T) {
 	if err := join("narrow", &altered); err == nil || !strings.Contains(err.Error(), "altered") {
 		t.Errorf("an altered invitation: %v", err)
 	}
-	if _, err := w.co.Invite("north", time.Now().Add(time.Hour), false); err == nil || !strings.Contains(err.Error(), "joined already") {
+	if _, err := w.co.Invite("north", time.Now().Add(time.Hour), false); err == nil ||
+		!strings.Contains(err.Error(), "joined already") {
 		t.Errorf("a second invitation for one that has joined: %v", err)
 	}
 }
@@ -112,7 +113,9 @@ func TestOneWrongLetter(t *testing.T) {
 	invitation := filepath.Join(w.dir, "north.invitation")
 	check(t, os.WriteFile(invitation, text, 0o600))
 	for _, c := range []file{
-		{invitation, armoured, "-1\n$1", func() (any, error) { return federation.ParseInvitation(must(os.ReadFile(invitation))) }, `letter \d+ is wrong|does not hold|not an invitation|not whole`},
+		{invitation, armoured, "-1\n$1", func() (any, error) {
+			return federation.ParseInvitation(must(os.ReadFile(invitation)))
+		}, `letter \d+ is wrong|does not hold|not an invitation|not whole`},
 		{filepath.Join(w.co.Path, "coordinator.key"), armoured, "-1\n$1", func() (any, error) {
 			f, err := coordinator.Open(w.co.Path, methods)
 			if err != nil {
@@ -149,16 +152,19 @@ func TestOneWrongLetter(t *testing.T) {
 				bad[i] = letter
 				check(t, os.WriteFile(c.path, bad, 0o600))
 				got, err := c.read()
-				if err == nil && !reflect.DeepEqual(got, want) || err != nil && !regexp.MustCompile(c.said).MatchString(err.Error()) {
+				if err == nil && !reflect.DeepEqual(got, want) || err != nil &&
+					!regexp.MustCompile(c.said).MatchString(err.Error()) {
 					t.Errorf("%s: %q for %q at %d: %v, %v", c.path, letter, was, i, got, err)
 				}
-				if err == nil && letter != was && c.old == armoured && bytes.Contains(good[:i], []byte("-2\n")) && was != '\n' && letter != '\n' {
+				if err == nil && letter != was && c.old == armoured && bytes.Contains(good[:i], []byte("-2\n")) &&
+					was != '\n' && letter != '\n' {
 					t.Errorf("%s: %q for %q at %d is not noticed", c.path, letter, was, i)
 				}
 			}
 		}
 		check(t, os.WriteFile(c.path, c.old.ReplaceAll(good, []byte(c.older)), 0o600))
-		if got, err := c.read(); err != nil || !reflect.DeepEqual(got, want) || bytes.Equal(good, must(os.ReadFile(c.path))) {
+		if got, err := c.read(); err != nil || !reflect.DeepEqual(got, want) ||
+			bytes.Equal(good, must(os.ReadFile(c.path))) {
 			t.Errorf("%s of an older program: %v, %v", c.path, got, err)
 		}
 		check(t, os.WriteFile(c.path, good, 0o600))
@@ -246,17 +252,22 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 	check(t, err)
 	w.serve()
 	for _, f := range []*site.Folder{old, south} {
-		if _, err := dial(t, f.Config.URLs[0], f.Config.Roots, f.Config.JWT, f.Secrets.User, f.Config.Site); err == nil {
+		if _, err := dial(t, f.Config.URLs[0], f.Config.Roots, f.Config.JWT, f.Secrets.User, f.Config.Site); err ==
+			nil {
 			t.Errorf("site %s: keys that are good no more connect", f.Config.Site)
 		}
 		seed, public, err := enats.NewUser()
 		check(t, err)
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM([]byte(f.Config.Roots))
-		conn, err := enats.Connect(enats.Options{URLs: f.Config.URLs, Roots: pool, JWT: must(w.co.Secrets.Authority.Site(f.Config.Site, public, time.Time{})), Seed: seed, Name: f.Config.Site})
+		conn, err := enats.Connect(enats.Options{URLs: f.Config.URLs, Roots: pool,
+			JWT: must(w.co.Secrets.Authority.Site(f.Config.Site, public, time.Time{})), Seed: seed,
+			Name: f.Config.Site})
 		check(t, err)
 		t.Cleanup(conn.Close)
-		put(t, conn, federation.HelloKey(f.Config.Site), must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, federation.Hello{Program: federation.LocalProgram(methods)})))
+		put(t, conn, federation.HelloKey(f.Config.Site),
+			must(federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site,
+				federation.Hello{Program: federation.LocalProgram(methods)})))
 	}
 	w.begin("north", "centre")
 	known := func(name string) bool {
@@ -269,7 +280,9 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 		}
 		return false
 	}
-	w.eventually("sites are known again by their certificates", func() bool { return known("north") && known("centre") })
+	w.eventually("sites are known again by their certificates", func() bool {
+		return known("north") && known("centre")
+	})
 	d = w.submit(p)
 	w.approve(d, "north", "centre")
 	w.ended(d, "north", "centre")
@@ -296,14 +309,17 @@ func TestGuestThatNamesKeysOfOthers(t *testing.T) {
 	i := w.invite("south", false)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(i.Roots)
-	conn, err := enats.Connect(enats.Options{URLs: i.URLs, Roots: pool, JWT: i.JWT, Seed: i.Seed, Name: "guest_" + i.ID})
+	conn, err := enats.Connect(enats.Options{URLs: i.URLs, Roots: pool, JWT: i.JWT, Seed: i.Seed,
+		Name: "guest_" + i.ID})
 	check(t, err)
 	t.Cleanup(conn.Close)
 	key := must(wire.NewKey())
 	var seen uint64
 	for n := range 100 {
 		name := []string{"x", user, "", strings.Repeat("U", 1<<16)}[n%4]
-		put(t, conn, federation.RequestKey(i.ID), must(i.Ask(federation.Request{Peer: must(key.Peer().MarshalBinary()), User: name, Program: federation.LocalProgram(methods)})))
+		put(t, conn, federation.RequestKey(i.ID),
+			must(i.Ask(federation.Request{Peer: must(key.Peer().MarshalBinary()), User: name,
+				Program: federation.LocalProgram(methods)})))
 		if n > 3 {
 			continue
 		}

@@ -39,11 +39,14 @@ var privateStudies = map[string]struct {
 	method.Method
 	options, privacy string
 }{
-	"factors":              {factors.Method{}, "  name: mvppca\n  latent: 1\n", ""},
-	"published factors":    {fedmvppca.Method{}, "  name: fed-mv-ppca\n  latent: 1\n  rounds: 2\n", ""},
-	"regression":           {regression.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ", diagnostics: 0.1"},
-	"published regression": {dppvi.Method{}, "  name: dp-pvi\n  schedule: synchronous\n  rounds: 1\n  update: {noise: 20, steps: 2}\n  rows: [{site: north, rows: 200}, {site: south, rows: 200}, {site: west, rows: 200}]\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
-	"mixture":              {mixture.Method{}, "  name: graffl\n  components: 2\n", ""},
+	"factors":           {factors.Method{}, "  name: mvppca\n  latent: 1\n", ""},
+	"published factors": {fedmvppca.Method{}, "  name: fed-mv-ppca\n  latent: 1\n  rounds: 2\n", ""},
+	"regression": {regression.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n",
+		", diagnostics: 0.1"},
+	"published regression": {dppvi.Method{}, "  name: dp-pvi\n  schedule: synchronous\n  rounds: 1\n  update: " +
+		"{noise: 20, steps: 2}\n  rows: [{site: north, rows: 200}, {site: south, rows: 200}, {site: west, rows: " +
+		"200}]\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
+	"mixture": {mixture.Method{}, "  name: graffl\n  components: 2\n", ""},
 }
 
 // neighbour makes of the files of 200 people those of a site with other people, and with
@@ -79,7 +82,8 @@ func TestNeighboursSayTheSame(t *testing.T) {
 			got := life(t, name, neighbour)
 			for i := range max(len(got), len(want)) {
 				if i >= len(got) || i >= len(want) || got[i] != want[i] {
-					t.Fatalf("from value %d on:\n%.2000q\nand with all people\n%.2000q", i, got[min(i, len(got)):], want[min(i, len(want)):])
+					t.Fatalf("from value %d on:\n%.2000q\nand with all people\n%.2000q", i, got[min(i, len(got)):],
+						want[min(i, len(want)):])
 				}
 			}
 		})
@@ -126,11 +130,13 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 			})
 			b.Studies = nil
 			for _, p := range plans {
-				b.Studies = append(b.Studies, federation.Posted{Study: must(p.Digest()).String(), Plan: federation.Compress(must(p.Encode()))})
+				b.Studies = append(b.Studies, federation.Posted{Study: must(p.Digest()).String(),
+					Plan: federation.Compress(must(p.Encode()))})
 			}
 			board := must(federation.Post(w.co.Secrets.Key, f.Secrets.Key.Peer(), site, b))
 			w.eventually("site "+site+" approves by its rule", func() bool {
-				if held, _, err := conn.Get(within(t), federation.BoardKey(site)); err != nil || !bytes.Equal(held, board) {
+				if held, _, err := conn.Get(within(t), federation.BoardKey(site)); err != nil ||
+					!bytes.Equal(held, board) {
 					put(t, conn, federation.BoardKey(site), board)
 				}
 				value, _, err := conn.Get(within(t), federation.HelloKey(site))
@@ -139,7 +145,10 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 				}
 				h, _, err := federation.OpenHello(w.co.Secrets.Key, site, value)
 				lives[site] = h.Life
-				return err == nil && len(h.Studies) == len(plans) && !slices.ContainsFunc(h.Studies, func(s federation.Standing) bool { return s.Word == federation.Pending })
+				return err == nil && len(h.Studies) == len(plans) &&
+					!slices.ContainsFunc(h.Studies, func(s federation.Standing) bool {
+						return s.Word == federation.Pending
+					})
 			})
 		}
 	}
@@ -150,12 +159,14 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 			term = must(wire.Claim(within(t), conn, w.co.Secrets.Key, digest, 0))
 			terms[digest] = term
 		}
-		return &wire.Link{Wire: conn, Key: w.co.Secrets.Key, Peer: w.folder(site).Secrets.Key.Peer(), Study: digest, Site: site, Term: term, Life: lives[site], Again: again}
+		return &wire.Link{Wire: conn, Key: w.co.Secrets.Key, Peer: w.folder(site).Secrets.Key.Peer(), Study: digest,
+			Site: site, Term: term, Life: lives[site], Again: again}
 	}
 	post(honest)
 	digest := must(honest.Digest()).String()
 	c := &engine.Coordinator{
-		Study: digest, Revision: x.Revision(), Sites: honest.Sites, Quorum: honest.Quorum, Method: must(x.Coordinator(honest)), Simulation: true,
+		Study: digest, Revision: x.Revision(), Sites: honest.Sites, Quorum: honest.Quorum,
+		Method: must(x.Coordinator(honest)), Simulation: true,
 		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{},
 	}
 	links := map[string]*wire.Link{}
@@ -176,7 +187,9 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 	attack := link(must(hostile.Digest()).String(), "north")
 	for _, share := range [][]byte{out.Shares["north"], bytes.Repeat([]byte{0xff}, 100), nil} {
 		check(t, attack.End(within(t), must(federation.Ending{Share: share}.Encode()), engine.History{}))
-		w.eventually("north has made its report, or tried", func() bool { return must(north.Ended(must(hostile.Digest()).String())) != nil })
+		w.eventually("north has made its report, or tried", func() bool {
+			return must(north.Ended(must(hostile.Digest()).String())) != nil
+		})
 	}
 	for _, task := range [][]byte{nil, []byte("no task"), bytes.Repeat([]byte{0x81}, 1000)} {
 		var refused *engine.Refusal
@@ -210,8 +223,10 @@ func people(t *testing.T, w *world, site string, seed uint64, method string, cha
 	for name, lines := range f {
 		check(t, os.WriteFile(filepath.Join(w.path(site), "data", name), []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	}
-	check(t, os.WriteFile(filepath.Join(w.path(site), "policy.yaml"), []byte("policy: 1\nsize: 250\nstudy: {epsilon: 3, delta: 1e-5}\nlifetime: {epsilon: 100, delta: 1e-5}\n"+
-		"minimum: {subjects: 200, sites: 3}\npre_approval:\n  methods: ["+method+"]\n  study: {epsilon: 1, delta: 1e-5}\n"), 0o600))
+	check(t, os.WriteFile(filepath.Join(w.path(site), "policy.yaml"),
+		[]byte("policy: 1\nsize: 250\nstudy: {epsilon: 3, delta: 1e-5}\nlifetime: {epsilon: 100, delta: 1e-5}\n"+
+			"minimum: {subjects: 200, sites: 3}\npre_approval:\n  methods: ["+method+
+			"]\n  study: {epsilon: 1, delta: 1e-5}\n"), 0o600))
 }
 
 func privatePlan(t *testing.T, options, more string, seed int) *study.Plan {
@@ -221,8 +236,10 @@ func privatePlan(t *testing.T, options, more string, seed int) *study.Plan {
 		}
 		return s
 	}
-	p, err := study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: x\nseed: %d\nsites: [north, south, west]\nviews:\n  - name: v\n    features:\n%s  - name: w\n    features:\n%ssubjects: [y]\nmethod:\n%s"+
-		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 1, delta: 1e-5}%s}\n", seed, features(0), features(3), options, more), methods)
+	p, err := study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: x\nseed: %d\nsites: [north, south, "+
+		"west]\nviews:\n  - name: v\n    features:\n%s  - name: w\n    features:\n%ssubjects: "+
+		"[y]\nmethod:\n%sprivacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: "+
+		"1, delta: 1e-5}%s}\n", seed, features(0), features(3), options, more), methods)
 	check(t, err)
 	return p
 }
@@ -253,11 +270,13 @@ func (w *world) tap(t *testing.T, north wire.Peer, plans ...*study.Plan) func() 
 	f := w.folder("north")
 	seed, public, err := enats.NewUser()
 	check(t, err)
-	r, err := dial(t, f.Config.URLs[0], f.Config.Roots, must(w.co.Secrets.Authority.Coordinator(public)), seed, "coordinator")
+	r, err := dial(t, f.Config.URLs[0], f.Config.Roots, must(w.co.Secrets.Authority.Coordinator(public)), seed,
+		"coordinator")
 	check(t, err)
 	said := &tap{said: map[string][]string{}}
 	_, err = r.Subscribe("$KV.*.answer.north", func(m *nats.Msg) {
-		bucket, value := strings.Split(m.Subject, ".")[1], m.Data[1:] // after the form of the value, which is in one part
+		// after the form of the value, which is in one part
+		bucket, value := strings.Split(m.Subject, ".")[1], m.Data[1:]
 		line := ""
 		if h, _, err := federation.OpenHello(w.co.Secrets.Key, "north", value); err == nil {
 			line = fmt.Sprintf("hello: %v %v", h.Program, h.Studies)

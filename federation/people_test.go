@@ -69,10 +69,13 @@ func TestClosedStudyIsReported(t *testing.T) {
 	d := w.submit(plan("closed", 1, 1, "north"))
 	w.approve(d, "north")
 	w.ended(d, "north")
-	w.eventually("the coordinator knows that north has it", func() bool { return w.seen(d)["north"] == coordinator.HasAll })
+	w.eventually("the coordinator knows that north has it", func() bool {
+		return w.seen(d)["north"] == coordinator.HasAll
+	})
 	f := w.folder("north")
 	check(t, os.Remove(f.File("studies", d, "ended.json")))
-	check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"), map[string]any{"body": must(federation.Ending{}.Encode())}))
+	check(t, f.WriteJSON(filepath.Join("studies", d, "ending.json"),
+		map[string]any{"body": must(federation.Ending{}.Encode())}))
 	w.ended(d, "north")
 }
 
@@ -97,7 +100,8 @@ func TestManySitesAskForResults(t *testing.T) {
 	at := func(f *federation.Folder, name string) string { return filepath.Join(must(f.ResultsPath(p)), name) }
 	report := must(os.ReadFile(at(&w.co.Folder, "report.html")))
 	north, south := w.folder("north"), w.folder("south")
-	if missing := must(north.Ask(d)); !strings.Contains(missing, "report.html") || strings.Contains(missing, "metrics.json") {
+	if missing := must(north.Ask(d)); !strings.Contains(missing, "report.html") ||
+		strings.Contains(missing, "metrics.json") {
 		t.Errorf("missing are %s", missing)
 	}
 	w.eventually("north has the report", func() bool {
@@ -106,7 +110,9 @@ func TestManySitesAskForResults(t *testing.T) {
 	})
 	check(t, os.WriteFile(at(&w.co.Folder, "report.html"), []byte("another"), 0o600))
 	must(south.Ask(d))
-	w.eventually("south is told that the report is another", func() bool { return len(audit(t, w.path("south"), "report.html: the coordinator has others now")) == 1 })
+	w.eventually("south is told that the report is another", func() bool {
+		return len(audit(t, w.path("south"), "report.html: the coordinator has others now")) == 1
+	})
 	if _, err := os.Stat(at(&south.Folder, "shared/report.html")); !os.IsNotExist(err) {
 		t.Errorf("south has another report than was listed: %v", err)
 	}
@@ -135,13 +141,15 @@ func TestAbortBeforeTheDecision(t *testing.T) {
 	d := w.submit(plan("aborted", 2, 2, "north", "south"))
 	w.approve(d, "south")
 	w.eventually("north is asked, and south has approved", func() bool {
-		return w.standing("north", d).State == federation.Pending && w.seen(d)["south"] != coordinator.Unheard && w.standing("south", d).State == federation.Approved
+		return w.standing("north", d).State == federation.Pending && w.seen(d)["south"] != coordinator.Unheard &&
+			w.standing("south", d).State == federation.Approved
 	})
 	check(t, w.co.Give(d, coordinator.Order{Abort: true}))
 	w.eventually("both know", func() bool {
 		return w.standing("north", d).State == federation.Closed && w.standing("south", d).State == federation.Done
 	})
-	if err := w.folder("north").Approve(t.Context(), d, host.ByPerson); err == nil || !strings.Contains(err.Error(), "posts study aborted no more") {
+	if err := w.folder("north").Approve(t.Context(), d, host.ByPerson); err == nil ||
+		!strings.Contains(err.Error(), "posts study aborted no more") {
 		t.Errorf("approving it: %v", err)
 	}
 }
@@ -243,7 +251,8 @@ func TestJoinTwice(t *testing.T) {
 	i := w.invite("north", false)
 	first, err := site.Join(within(t), w.path("north"), i, methods, nil)
 	check(t, err)
-	if _, err := site.Join(within(t), w.path("copy"), i, methods, nil); err == nil || !strings.Contains(err.Error(), "works once") {
+	if _, err := site.Join(within(t), w.path("copy"), i, methods, nil); err == nil ||
+		!strings.Contains(err.Error(), "works once") {
 		t.Errorf("a copy of the invitation: %v", err)
 	}
 	if left, err := os.ReadDir(w.path("copy")); err != nil || len(left) > 0 {
@@ -283,7 +292,8 @@ func TestOthersSeeAPersonMustDecide(t *testing.T) {
 	is := func(word, local string) {
 		t.Helper()
 		w.eventually("north is "+word, func() bool {
-			return heard() == word && w.standing("north", d).State == word && strings.Contains(w.standing("north", d).Text, local)
+			return heard() == word && w.standing("north", d).State == word &&
+				strings.Contains(w.standing("north", d).Text, local)
 		})
 	}
 	is(federation.Pending, "a person must decide")
@@ -332,7 +342,9 @@ func TestReportsFailAtHome(t *testing.T) {
 		d := w.submit(p)
 		w.approve(d, "north")
 		w.ended(d, "north")
-		w.eventually("the coordinator knows that north has it", func() bool { return w.seen(d)["north"] == coordinator.HasAll })
+		w.eventually("the coordinator knows that north has it", func() bool {
+			return w.seen(d)["north"] == coordinator.HasAll
+		})
 		f := w.folder("north")
 		e := must(f.Ended(d))
 		shared := filepath.Join(must(f.ResultsPath(p)), "shared", "plan.yaml")
@@ -340,7 +352,8 @@ func TestReportsFailAtHome(t *testing.T) {
 			t.Errorf("%s ended with %+v, %v", name, e, err)
 		}
 	}
-	if heard := w.logs["north"].String(); strings.Contains(w.log.String(), "panicked") || !strings.Contains(heard, "panicked") {
+	if heard := w.logs["north"].String(); strings.Contains(w.log.String(), "panicked") ||
+		!strings.Contains(heard, "panicked") {
 		t.Errorf("the coordinator's log: %s", w.log)
 	}
 }
@@ -376,7 +389,8 @@ func TestTwoMachinesServeAsOneSite(t *testing.T) {
 					said++
 				}
 			}
-			for name, what := range map[string]string{"copy": "this one answers nothing", "south": "the other one answers nothing"} {
+			for name, what := range map[string]string{"copy": "this one answers nothing",
+				"south": "the other one answers nothing"} {
 				s, err := w.folder(name).ReadStatus()
 				check(t, err)
 				if strings.Contains(s.Trouble, words) && strings.Contains(s.Trouble, what) {
@@ -397,7 +411,9 @@ func TestTwoMachinesServeAsOneSite(t *testing.T) {
 		t.Errorf("the copy was charged %d times", n)
 	}
 	w.end("south")
-	w.eventually("the copy takes over, and waits for a person", func() bool { return w.standing("copy", d).State == federation.Unable })
+	w.eventually("the copy takes over, and waits for a person", func() bool {
+		return w.standing("copy", d).State == federation.Unable
+	})
 	if n := w.charges("copy"); n != before {
 		t.Errorf("the copy was charged %d times", n)
 	}

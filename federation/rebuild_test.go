@@ -51,10 +51,13 @@ func TestRebuildWithoutASite(t *testing.T) {
 		drop     bool   // after the loss
 		words    string // with which the study stops until the site is back
 	}{
-		"never there":         {drop: true},
-		"answered, dropped":   {approves: true, drop: true, words: "it was dropped by a person; the history of the study counts what it has released for round 1"},
-		"answered, too late":  {approves: true, deadline: "2s", words: "it did not answer within the plan's deadline; the history of the study counts"},
-		"quorum needs others": {approves: true, deadline: "2s", words: "1 of 3 would be left, and the plan's quorum is 2"},
+		"never there": {drop: true},
+		"answered, dropped": {approves: true, drop: true, words: "it was dropped by a person; the history of the " +
+			"study counts what it has released for round 1"},
+		"answered, too late": {approves: true, deadline: "2s",
+			words: "it did not answer within the plan's deadline; the history of the study counts"},
+		"quorum needs others": {approves: true, deadline: "2s",
+			words: "1 of 3 would be left, and the plan's quorum is 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,13 +84,16 @@ func TestRebuildWithoutASite(t *testing.T) {
 			w.lose(p)
 			w.serve()
 			if c.drop {
-				w.eventually("it says for whom it waits", func() bool { return strings.Contains(w.study(d).Text, "south") })
+				w.eventually("it says for whom it waits", func() bool {
+					return strings.Contains(w.study(d).Text, "south")
+				})
 				check(t, w.co.Give(d, coordinator.Order{Drop: "south"}))
 			}
 			if c.words != "" {
 				w.eventually("the study stops with words", func() bool {
 					st := w.study(d)
-					return st.State == coordinator.Stopped && strings.Contains(st.Text, c.words) && strings.Contains(st.Text, "south")
+					return st.State == coordinator.Stopped && strings.Contains(st.Text, c.words) &&
+						strings.Contains(st.Text, "south")
 				})
 				w.begin("south")
 				if w.ends["centre"] == nil {
@@ -96,7 +102,9 @@ func TestRebuildWithoutASite(t *testing.T) {
 				check(t, w.co.Give(d, coordinator.Order{Again: true, At: time.Now()}))
 			}
 			w.ended(d, "north")
-			w.eventually("its state says who was in it", func() bool { return (w.seen(d)["south"] == coordinator.Left) == c.drop })
+			w.eventually("its state says who was in it", func() bool {
+				return (w.seen(d)["south"] == coordinator.Left) == c.drop
+			})
 			for _, name := range sites {
 				if n := w.charges(name); n > 300 {
 					t.Errorf("site %s was charged %d times", name, n)
@@ -120,7 +128,8 @@ func TestLimitsOfPeopleAndOfMachines(t *testing.T) {
 	w.approve(a, sites[:2]...)
 	w.eventually("who does not decide leaves", func() bool { return w.seen(a)["south"] == coordinator.Left })
 	w.ended(a, sites[:2]...)
-	if lines := audit(t, w.co.Path, "left south: "); len(lines) != 1 || !strings.Contains(lines[0], "approval_deadline") {
+	if lines := audit(t, w.co.Path, "left south: "); len(lines) != 1 ||
+		!strings.Contains(lines[0], "approval_deadline") {
 		t.Errorf("%q", lines)
 	}
 	w.approve(b, sites...)

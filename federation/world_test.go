@@ -60,7 +60,8 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), log: &logged{}, logs: map[string]*logged{}, ends: map[string]func(){}}
 	var err error
-	w.co, err = coordinator.Init(filepath.Join(w.dir, "coordinator"), methods, coordinator.Config{Listen: freeAddress(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	w.co, err = coordinator.Init(filepath.Join(w.dir, "coordinator"), methods,
+		coordinator.Config{Listen: freeAddress(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	check(t, err)
 	t.Cleanup(func() {
 		for site := range w.ends {
@@ -173,7 +174,8 @@ func (w *world) furnish(name string) {
 	check(w.t, os.MkdirAll(filepath.Join(w.path(name), "data"), 0o700))
 	check(w.t, os.WriteFile(filepath.Join(w.path(name), "data", "view_v.csv"), []byte("id,x\na,1\nb,2\nc,3\n"), 0o600))
 	check(w.t, os.WriteFile(filepath.Join(w.path(name), "data", "subjects.csv"), []byte("id\na\nb\nc\n"), 0o600))
-	check(w.t, os.WriteFile(filepath.Join(w.path(name), "policy.yaml"), []byte("policy: 1\nsite: "+name+"\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
+	check(w.t, os.WriteFile(filepath.Join(w.path(name), "policy.yaml"),
+		[]byte("policy: 1\nsite: "+name+"\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
 }
 
 // folder opens that of a site.
@@ -198,7 +200,8 @@ func (w *world) begin1(name string, o ...privacy.Option) {
 	if w.logs[name] == nil {
 		w.logs[name] = &logged{}
 	}
-	d := &site.Daemon{Folder: w.folder(name), Again: again, Log: slog.New(slog.NewTextHandler(w.logs[name], nil)), Privacy: o}
+	d := &site.Daemon{Folder: w.folder(name), Again: again, Log: slog.New(slog.NewTextHandler(w.logs[name], nil)),
+		Privacy: o}
 	w.ends[name] = background(w.t, d.Serve)
 }
 
@@ -330,7 +333,8 @@ func dial(t testing.TB, url, roots, jwt string, seed []byte, name string, more .
 	pool.AppendCertsFromPEM([]byte(roots))
 	r := raw{refused: make(chan string, 10000)}
 	r.Conn, err = nats.Connect(strings.Replace(url, "tls:", "nats:", 1), append([]nats.Option{
-		nats.UserJWT(func() (string, error) { return jwt, nil }, key.Sign), nats.CustomInboxPrefix("_I_" + name), nats.NoReconnect(),
+		nats.UserJWT(func() (string, error) { return jwt, nil }, key.Sign), nats.CustomInboxPrefix("_I_" + name),
+		nats.NoReconnect(),
 		nats.Secure(&tls.Config{RootCAs: pool}), nats.TLSHandshakeFirst(), nats.Timeout(10 * time.Second),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			select {
@@ -363,7 +367,8 @@ func (w *world) connect(f *site.Folder) *enats.Conn {
 	w.t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(f.Config.Roots))
-	c, err := enats.Connect(enats.Options{URLs: f.Config.URLs, Roots: pool, JWT: f.Config.JWT, Seed: f.Secrets.User, Name: f.Config.Site})
+	c, err := enats.Connect(enats.Options{URLs: f.Config.URLs, Roots: pool, JWT: f.Config.JWT, Seed: f.Secrets.User,
+		Name: f.Config.Site})
 	check(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c
@@ -388,7 +393,8 @@ func tryPut(ctx context.Context, c *enats.Conn, key string, value []byte) error 
 		if err != nil {
 			return err
 		}
-		if _, err = c.Put(ctx, key, value, revision); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		if _, err = c.Put(ctx, key, value, revision); err == nil ||
+			!strings.Contains(err.Error(), "changed meanwhile") {
 			return err
 		}
 	}

@@ -42,7 +42,8 @@ func (b Bars) Table() Table {
 	}
 	t.Columns = append(t.Columns, Column{Name: label(b.X, "value"), Numbers: numeric(b.Values)})
 	if len(b.Low)+len(b.High) > 0 {
-		t.Columns = append(t.Columns, Column{Name: "low", Numbers: numeric(b.Low)}, Column{Name: "high", Numbers: numeric(b.High)})
+		t.Columns = append(t.Columns, Column{Name: "low", Numbers: numeric(b.Low)},
+			Column{Name: "high", Numbers: numeric(b.High)})
 	}
 	if len(b.Marks) > 0 {
 		t.Columns = append(t.Columns, Column{Name: cmp.Or(b.Mark, "to compare with"), Numbers: b.Marks})
@@ -211,7 +212,8 @@ func (b Bars) row(c *canvas, p barPlan, rows []int, names []string, k int, area 
 		if p.stacked {
 			at, anchor = 6, "start"
 		}
-		c.text(at, top+15, fmt.Sprintf("%d more between", b.len()-len(rows)+1), smallSize, p.nameRoom, "text-anchor", anchor, "fill", muted)
+		c.text(at, top+15, fmt.Sprintf("%d more between", b.len()-len(rows)+1), smallSize, p.nameRoom, "text-anchor",
+			anchor, "fill", muted)
 		c.line(area.left, y, area.right, y, rule, "stroke-dasharray", "2 4")
 		return
 	}
@@ -261,12 +263,14 @@ func (c *canvas) bar(b Bars, i int, st style, x scale, y float64) {
 	}
 	if !b.forest() {
 		left := min(x.at(0), x.at(v))
-		c.el("rect", tip, "x", left, "y", y-half, "width", max(math.Abs(x.at(v)-x.at(0)), 0.5), "height", 2*half, "fill", st.colour, "rx", 1.0)
+		c.el("rect", tip, "x", left, "y", y-half, "width", max(math.Abs(x.at(v)-x.at(0)), 0.5), "height", 2*half,
+			"fill", st.colour, "rx", 1.0)
 		return
 	}
 	if available(low) && available(high) {
 		l, h := x.at(low), x.at(high)
-		c.el("path", tip, "d", fmt.Sprintf("M%s %sV%sM%s %sV%sM%s %sH%s", num(l), num(y-4), num(y+4), num(h), num(y-4), num(y+4), num(l), num(y), num(h)),
+		c.el("path", tip, "d", fmt.Sprintf("M%s %sV%sM%s %sV%sM%s %sH%s", num(l), num(y-4), num(y+4), num(h), num(y-4),
+			num(y+4), num(l), num(y), num(h)),
 			"stroke", st.colour, "stroke-width", 1.8, "fill", "none")
 	}
 	var d strings.Builder
@@ -422,7 +426,8 @@ func (b Bars) thin(c *canvas, i int, x scale, y float64, apart bool) {
 	tip := fmt.Sprintf("%s, %s: %s", text(b.Labels, i), text(b.Groups, i), General.Text(v))
 	if available(low) && available(high) {
 		tip = fmt.Sprintf("%s, %s: %s", text(b.Labels, i), text(b.Groups, i), around(v, low, high))
-		c.el("path", "", "d", "M"+pixel(x.at(low))+" "+pixel(y)+"H"+pixel(x.at(high)), "stroke", colour, "stroke-width", 1.6)
+		c.el("path", "", "d", "M"+pixel(x.at(low))+" "+pixel(y)+"H"+pixel(x.at(high)), "stroke", colour,
+			"stroke-width", 1.6)
 	}
 	if !apart {
 		colour = muted

@@ -41,7 +41,8 @@ func (Contours) perSubject() bool { return false }
 // Table has one row for every group, with its mean and covariance, then one for
 // every value.
 func (k Contours) Table() Table {
-	t := Table{Columns: []Column{{Name: "mark"}, {Name: "panel or group"}, numberColumn(label(k.X, "x")), numberColumn(label(k.Y, "y")),
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "panel or group"}, numberColumn(label(k.X, "x")),
+		numberColumn(label(k.Y, "y")),
 		numberColumn("value"), numberColumn("var x"), numberColumn("cov xy"), numberColumn("var y")}}
 	for _, g := range k.Groups {
 		t.Add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), math.NaN(), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
@@ -174,7 +175,8 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 			c.mean(g, styleOf(i), x, y, 1.4)
 		}
 	}
-	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", muted, "stroke-width", 0.8)
+	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none",
+		"stroke", muted, "stroke-width", 0.8)
 }
 
 // band returns the colour of a value in 0..1 of the scale: greys, where groups have
@@ -205,7 +207,8 @@ func (c *canvas) panelAxes(k Contours, x, y scale, b box, first bool) {
 			c.text(b.left-8, p+4, t.label, smallSize, b.left-10, "text-anchor", "end", "fill", muted)
 		}
 	}
-	c.text((b.left+b.right)/2, b.bottom+35, k.X.Label, fontSize, b.right-b.left, "text-anchor", "middle", "font-weight", "600")
+	c.text((b.left+b.right)/2, b.bottom+35, k.X.Label, fontSize, b.right-b.left, "text-anchor", "middle",
+		"font-weight", "600")
 }
 
 // legend draws the scale of colours below a panel, and what the values are.
@@ -219,7 +222,8 @@ func (k Contours) legend(c *canvas, p Panel, top float64, b box) {
 	c.text(x-4, y+10, ends[0], smallSize, 0, "text-anchor", "end", "fill", muted)
 	for n := range contourBands {
 		t := (float64(n) + 0.5) / contourBands
-		c.el("rect", "", "x", x+wide*float64(n)/contourBands, "y", y, "width", wide/contourBands, "height", 12.0, "fill", k.band(t), "shape-rendering", "crispEdges")
+		c.el("rect", "", "x", x+wide*float64(n)/contourBands, "y", y, "width", wide/contourBands, "height", 12.0,
+			"fill", k.band(t), "shape-rendering", "crispEdges")
 	}
 	x += wide + 4
 	c.text(x, y+10, ends[1], smallSize, 0, "fill", muted)
@@ -265,7 +269,8 @@ func (c *canvas) overlay(g Group, st style, x, y scale, b box) {
 			continue
 		}
 		c.el("path", "", "d", d, "fill", "none", "stroke", "#fff", "stroke-width", 3.6, "stroke-opacity", 0.85)
-		c.el("path", fmt.Sprintf("%s: holds %s of its subjects if they are normally distributed", g.Name, e.tip), "d", d,
+		c.el("path", fmt.Sprintf("%s: holds %s of its subjects if they are normally distributed", g.Name, e.tip), "d",
+			d,
 			"fill", "none", "stroke", st.colour, "stroke-width", 1.8, "stroke-dasharray", e.dash)
 	}
 }
@@ -277,7 +282,8 @@ func within(line []point, b box) string {
 	for i := range line[1:] {
 		p, q := line[i], line[i+1]
 		from, to := 0.0, 1.0
-		for _, side := range [][2]float64{{p.x - q.x, p.x - b.left}, {q.x - p.x, b.right - p.x}, {p.y - q.y, p.y - b.top}, {q.y - p.y, b.bottom - p.y}} {
+		for _, side := range [][2]float64{{p.x - q.x, p.x - b.left}, {q.x - p.x, b.right - p.x},
+			{p.y - q.y, p.y - b.top}, {q.y - p.y, b.bottom - p.y}} {
 			step, room := side[0], side[1]
 			switch {
 			case step == 0 && room < 0:

@@ -16,7 +16,8 @@ import (
 
 func hill() Contours {
 	k := Contours{X: Axis{Label: "age"}, Y: Axis{Label: "weight"}, XAt: steps(0, 10, 11), YAt: steps(0, 10, 11),
-		Panels: []Panel{{Title: "observed", Legend: "mean kernel value"}, {Title: "expected", Legend: "mean kernel value"}, {Title: "difference", Legend: "standard deviations"}},
+		Panels: []Panel{{Title: "observed", Legend: "mean kernel value"},
+			{Title: "expected", Legend: "mean kernel value"}, {Title: "difference", Legend: "standard deviations"}},
 		Groups: []Group{{Name: "component 1", Mean: Numbers{5, 5}, Cov: Numbers{4, 1, 2}}}}
 	for n := range k.Panels {
 		for _, y := range k.YAt {
@@ -40,7 +41,8 @@ func TestContoursOfOneLegendShareAScale(t *testing.T) {
 	if n := strings.Count(got, ">mean kernel value<"); n != 1 {
 		t.Errorf("%d legends of one scale", n)
 	}
-	for _, want := range []string{">3.00<", ">standard deviations<", "component 1: holds 90 %", "component 1: mean 5, 5"} {
+	for _, want := range []string{">3.00<", ">standard deviations<", "component 1: holds 90 %",
+		"component 1: mean 5, 5"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing", want)
 		}
@@ -63,7 +65,8 @@ func TestContoursTable(t *testing.T) {
 	if len(lines) != 1+1+3*121+1 {
 		t.Fatalf("%d lines", len(lines))
 	}
-	for i, want := range []string{"mark,panel or group,age,weight,value,var x,cov xy,var y", "mean,component 1,5,5,,4,1,2", "value,observed,0,0,"} {
+	for i, want := range []string{"mark,panel or group,age,weight,value,var x,cov xy,var y",
+		"mean,component 1,5,5,,4,1,2", "value,observed,0,0,"} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d: %q, want %q", i+1, lines[i], want)
 		}
@@ -170,7 +173,8 @@ func TestKernelDensityOfNothing(t *testing.T) {
 func TestBandsAndReferences(t *testing.T) {
 	l := Lines{X: Axis{Label: "epsilon", Log: true}, Y: Axis{Label: "error"}, Series: []Line{
 		{Name: "best", X: Numbers{1, 10}, Y: Numbers{0.1, 0.1}, Reference: true},
-		{Name: "private", X: Numbers{1, 3, 10}, Y: Numbers{0.4, 0.3, 0.2}, Low: Numbers{0.3, 0.2, 0.15}, High: Numbers{0.6, 0.4, 0.25}},
+		{Name: "private", X: Numbers{1, 3, 10}, Y: Numbers{0.4, 0.3, 0.2}, Low: Numbers{0.3, 0.2, 0.15},
+			High: Numbers{0.6, 0.4, 0.25}},
 		{Name: "worst", X: Numbers{1, 10}, Y: Numbers{0.5, 0.5}, Reference: true},
 	}}
 	styles := l.styles()
@@ -242,7 +246,8 @@ func TestPairsDrawsEveryPair(t *testing.T) {
 		t.Error("rows are subjects'")
 	}
 	if table := k.Table(); table.Len() != 2*(1+3)+2 || len(table.Columns) != 3+3 {
-		t.Errorf("%d rows and %d columns; want a mean and three rows of a covariance of each group, two subjects", table.Len(), len(table.Columns))
+		t.Errorf("%d rows and %d columns; want a mean and three rows of a covariance of each group, two subjects",
+			table.Len(), len(table.Columns))
 	}
 }
 
@@ -252,7 +257,8 @@ func TestPairsSaysWhatItLeavesOut(t *testing.T) {
 		k.Features = append(k.Features, fmt.Sprintf("f%d", i+1))
 	}
 	k.Groups = []Cloud{{Name: "g", Share: 1}}
-	if text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k})); !strings.Contains(text, fmt.Sprintf("The first %d of %d features.", maxPairs, maxPairs+2)) {
+	if text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k})); !strings.Contains(text,
+		fmt.Sprintf("The first %d of %d features.", maxPairs, maxPairs+2)) {
 		t.Error("features were left out without a word")
 	}
 }
@@ -348,7 +354,8 @@ func TestOutlineOfACone(t *testing.T) {
 
 func TestFinerPassesThroughWhatIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		nx, ny, n := rapid.IntRange(2, 6).Draw(t, "nx"), rapid.IntRange(2, 6).Draw(t, "ny"), rapid.IntRange(2, 5).Draw(t, "n")
+		nx, ny, n := rapid.IntRange(2, 6).Draw(t, "nx"), rapid.IntRange(2, 6).Draw(t, "ny"),
+			rapid.IntRange(2, 5).Draw(t, "n")
 		l := lattice{x: steps(0, 1, nx), y: steps(-3, 1, ny)}
 		plane := rapid.Bool().Draw(t, "plane")
 		for _, y := range l.y {

@@ -19,12 +19,14 @@ import (
 
 // labels are what a careless or hostile site could send.
 var labels = rapid.OneOf(
-	rapid.SampledFrom([]string{"", "MRI", "left hippocampus", `<script>alert("&")</script>`, `"/><a href='x'>`, "]]>", "&amp;", "\x00\x1b[2J\xff", "日本語のとても長い名前",
+	rapid.SampledFrom([]string{"", "MRI", "left hippocampus", `<script>alert("&")</script>`, `"/><a href='x'>`, "]]>",
+		"&amp;", "\x00\x1b[2J\xff", "日本語のとても長い名前",
 		strings.Repeat("very_long_feature_name_", 40), strings.Repeat("W", 3000), "e\u0301\u202e\u2028"}),
 	rapid.String())
 
 var values = rapid.OneOf(
-	rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, 1e-300, 5e-324, 1e300, -1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + 1, 0.1}),
+	rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, 1e-300, 5e-324, 1e300, -1e300, math.MaxFloat64,
+		math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + 1, 0.1}),
 	rapid.Float64Range(-3, 3), rapid.Float64())
 
 func numbers(most int) *rapid.Generator[Numbers] {
@@ -46,33 +48,41 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		for _, n := range names(30) {
 			o.Sites = append(o.Sites, SiteSubjects{n, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Pattern {
-				return Pattern{rapid.SliceOfN(rapid.Bool(), 0, 13).Draw(t, "present"), rapid.IntRange(-1, 1e5).Draw(t, "n")}
+				return Pattern{rapid.SliceOfN(rapid.Bool(), 0, 13).Draw(t, "present"),
+					rapid.IntRange(-1, 1e5).Draw(t, "n")}
 			}), 0, 4).Draw(t, "patterns"), rapid.SampledFrom([]float64{0, 0.3, 1e9}).Draw(t, "noise")})
 		}
 		return o
 	case 1:
-		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"), Format: rapid.SampledFrom([]Format{General, Count, Percent, Score}).Draw(t, "format"),
-			Rows: names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total"), Subjects: rapid.Bool().Draw(t, "subjects"), Reach: rapid.SampledFrom([]float64{0, 3, 1e-300}).Draw(t, "reach")}
+		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"),
+			Format: rapid.SampledFrom([]Format{General, Count, Percent, Score}).Draw(t, "format"),
+			Rows:   names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total"),
+			Subjects: rapid.Bool().Draw(t, "subjects"),
+			Reach:    rapid.SampledFrom([]float64{0, 3, 1e-300}).Draw(t, "reach")}
 		for _, n := range names(5) {
-			h.Facets = append(h.Facets, Facet{n, rapid.SliceOfN(numbers(13), 0, 21).Draw(t, "values"), numbers(13).Draw(t, "totals")})
+			h.Facets = append(h.Facets, Facet{n, rapid.SliceOfN(numbers(13), 0, 21).Draw(t, "values"),
+				numbers(13).Draw(t, "totals")})
 		}
 		return h
 	case 2:
 		s := Scatter{X: axes(t), Y: axes(t)}
 		for _, n := range names(30) {
-			s.Groups = append(s.Groups, Group{n, numbers(20).Draw(t, "x"), numbers(20).Draw(t, "y"), numbers(3).Draw(t, "mean"), numbers(4).Draw(t, "cov")})
+			s.Groups = append(s.Groups, Group{n, numbers(20).Draw(t, "x"), numbers(20).Draw(t, "y"),
+				numbers(3).Draw(t, "mean"), numbers(4).Draw(t, "cov")})
 		}
 		return s
 	case 3:
 		l := Lines{X: axes(t), Y: axes(t)}
 		for _, n := range names(30) {
 			l.Series = append(l.Series, Line{Name: n, X: numbers(50).Draw(t, "x"), Y: numbers(50).Draw(t, "y"),
-				Low: numbers(50).Draw(t, "low"), High: numbers(50).Draw(t, "high"), Reference: rapid.Bool().Draw(t, "reference"),
-				Points: rapid.Bool().Draw(t, "points"), Steps: rapid.Bool().Draw(t, "steps")})
+				Low: numbers(50).Draw(t, "low"), High: numbers(50).Draw(t, "high"),
+				Reference: rapid.Bool().Draw(t, "reference"),
+				Points:    rapid.Bool().Draw(t, "points"), Steps: rapid.Bool().Draw(t, "steps")})
 		}
 		return l
 	case 4:
-		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"), Outline: labels.Draw(t, "outline")}
+		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"),
+			Outline: labels.Draw(t, "outline")}
 		if rapid.Bool().Draw(t, "rising") {
 			for i := range rapid.IntRange(0, 20).Draw(t, "bins") {
 				h.Edges = append(h.Edges, float64(i))
@@ -87,32 +97,38 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 	case 5:
 		k := Contours{X: axes(t), Y: axes(t)}
 		if rapid.Bool().Draw(t, "rising") {
-			k.XAt, k.YAt = steps(-1, rapid.SampledFrom([]float64{1e-300, 1, 1e300}).Draw(t, "to"), rapid.IntRange(2, 9).Draw(t, "nx")), steps(0, 1, rapid.IntRange(2, 9).Draw(t, "ny"))
+			k.XAt, k.YAt = steps(-1, rapid.SampledFrom([]float64{1e-300, 1, 1e300}).Draw(t, "to"),
+				rapid.IntRange(2, 9).Draw(t, "nx")), steps(0, 1, rapid.IntRange(2, 9).Draw(t, "ny"))
 		} else {
 			k.XAt, k.YAt = numbers(3).Draw(t, "x at"), numbers(3).Draw(t, "y at")
 		}
 		for _, n := range names(8) {
-			k.Panels = append(k.Panels, Panel{n, rapid.SampledFrom([]string{"", "density", strings.Repeat("W", 300)}).Draw(t, "legend"),
+			k.Panels = append(k.Panels, Panel{n, rapid.SampledFrom([]string{"", "density",
+				strings.Repeat("W", 300)}).Draw(t, "legend"),
 				rapid.SliceOfN(numbers(9), 0, 9).Draw(t, "values")})
 		}
 		for _, n := range names(60) {
-			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})
+			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"),
+				Cov: numbers(4).Draw(t, "cov")})
 		}
 		return k
 	case 6:
 		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values")}
 		for _, n := range names(30) {
-			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t, "share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
+			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t,
+				"share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
 		}
 		return k
 	}
 	return Bars{X: axes(t), Labels: names(400), Values: numbers(400).Draw(t, "values"), Low: numbers(20).Draw(t, "low"),
-		High: numbers(20).Draw(t, "high"), Groups: names(20), Marks: numbers(20).Draw(t, "marks"), Mark: labels.Draw(t, "mark"),
-		Top: rapid.IntRange(-1, 30).Draw(t, "top"), Bottom: rapid.IntRange(-1, 30).Draw(t, "bottom")}
+		High: numbers(20).Draw(t, "high"), Groups: names(20), Marks: numbers(20).Draw(t, "marks"),
+		Mark: labels.Draw(t, "mark"),
+		Top:  rapid.IntRange(-1, 30).Draw(t, "top"), Bottom: rapid.IntRange(-1, 30).Draw(t, "bottom")}
 })
 
 var figures = rapid.Custom(func(t *rapid.T) Figure {
-	return Figure{"any", labels.Draw(t, "title"), labels.Draw(t, "caption"), labels.Draw(t, "alt"), charts.Draw(t, "chart"), "", rapid.Bool().Draw(t, "detail")}
+	return Figure{"any", labels.Draw(t, "title"), labels.Draw(t, "caption"), labels.Draw(t, "alt"),
+		charts.Draw(t, "chart"), "", rapid.Bool().Draw(t, "detail")}
 })
 
 func svg(t interface{ Fatalf(string, ...any) }, f Figure) []byte {
@@ -195,7 +211,8 @@ func TestAnyChartIsWellFormed(t *testing.T) {
 func TestCrowdedIntervalsWithOneEnd(t *testing.T) {
 	values := make(Numbers, crowdedBlock)
 	values[0] = 1
-	one := Bars{Values: values, High: Numbers{2}, Low: Numbers{0.5}, Labels: make([]string, crowdedBlock), Groups: []string{"MRI", ""}}
+	one := Bars{Values: values, High: Numbers{2}, Low: Numbers{0.5}, Labels: make([]string, crowdedBlock),
+		Groups: []string{"MRI", ""}}
 	for _, ends := range [][2]Numbers{{one.Low, one.High}, {one.Low, nil}, {nil, one.High}, {nil, {-1}}} {
 		one.Low, one.High = ends[0], ends[1]
 		if err := checkSVG(svg(t, Figure{ID: "any", Chart: one})); err != nil {
@@ -263,11 +280,13 @@ func TestLabelsAreEscapedAndWhole(t *testing.T) {
 
 // A number's effect has the feature's name for a label and for a group.
 func TestGroupNamedAsItsLabelIsWrittenOnce(t *testing.T) {
-	f := Figure{ID: "effects", Chart: Bars{Labels: []string{"age", "male"}, Groups: []string{"age", "sex"}, Values: Numbers{1, 2}}}
+	f := Figure{ID: "effects", Chart: Bars{Labels: []string{"age", "male"}, Groups: []string{"age", "sex"},
+		Values: Numbers{1, 2}}}
 	var slim bytes.Buffer
 	testkit.Do(t, f.SlimSVG(&slim))
 	for _, drawn := range []string{string(svg(t, f)), slim.String()} {
-		if n := strings.Count(drawn, ">age<") + strings.Count(drawn, ">age, age<"); n != 1 || !strings.Contains(drawn, "sex<") {
+		if n := strings.Count(drawn, ">age<") + strings.Count(drawn, ">age, age<"); n != 1 ||
+			!strings.Contains(drawn, "sex<") {
 			t.Errorf("age is written %d times, or sex is not", n)
 		}
 	}
@@ -320,11 +339,14 @@ func FuzzFigureJSON(f *testing.F) {
 		`{"id":"a","kind":"bars","chart":{"labels":["x"],"values":[1,null],"top":1}}`,
 		`{"id":"a","kind":"lines","chart":{"x":{"log":true},"series":[{"name":"s","x":[1,2],"y":[0,1e300]}]}}`,
 		`{"id":"a","kind":"scatter","chart":{"groups":[{"mean":[0,0],"cov":[1,2,1]}]}}`,
-		`{"id":"a","kind":"overview","chart":{"views":[{"name":"v"}],"sites":[{"name":"s","patterns":[{"present":[true],"subjects":3}]}]}}`,
+		`{"id":"a","kind":"overview","chart":{"views":[{"name":"v"}],"sites":[{"name":"s",` +
+			`"patterns":[{"present":[true],"subjects":3}]}]}}`,
 		`{"id":"a","kind":"heatmap","chart":{"rows":["r"],"columns":["c"],"facets":[{"values":[[null]]}]}}`,
-		`{"id":"a","kind":"histograms","chart":{"edges":[0,1,2],"rows":["r"],"columns":["c"],"cells":[{"filled":[1,3],"outline":[2,2]}]}}`,
+		`{"id":"a","kind":"histograms","chart":{"edges":[0,1,2],"rows":["r"],"columns":["c"],"cells":[{"filled":[1,` +
+			`3],"outline":[2,2]}]}}`,
 		`{"id":"a","kind":"strips","chart":{"groups":["g"],"panels":[{"name":"p","values":[[1,2,2,3]]}]}}`,
-		`{"id":"a","kind":"contours","chart":{"x_at":[0,1,2],"y_at":[0,1],"panels":[{"legend":"l","values":[[1,2,3],[0,null,1]]}],"groups":[{"mean":[0,0],"cov":[1,0,1]}]}}`,
+		`{"id":"a","kind":"contours","chart":{"x_at":[0,1,2],"y_at":[0,1],"panels":[{"legend":"l","values":[[1,2,3],` +
+			`[0,null,1]]}],"groups":[{"mean":[0,0],"cov":[1,0,1]}]}}`,
 		`{"kind":"pie"}`,
 	} {
 		f.Add([]byte(seed))

@@ -16,7 +16,8 @@ func Example() {
 		Caption: "Each line is a site. The fit has settled where the lines are level.",
 		Chart: figure.Lines{
 			X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"},
-			Series: []figure.Line{{Name: "Aachen", X: figure.Numbers{1, 2, 3}, Y: figure.Numbers{-41.5, -40.25, -40.125}}},
+			Series: []figure.Line{{Name: "Aachen", X: figure.Numbers{1, 2, 3},
+				Y: figure.Numbers{-41.5, -40.25, -40.125}}},
 		},
 	}
 	var svg strings.Builder
@@ -55,7 +56,8 @@ func ExampleTable_Text() {
 // People read an interval beside its number, programs in columns of their own.
 func ExampleColumn() {
 	t := figure.Table{Columns: []figure.Column{{Name: "component", Text: []string{"1", "2"}},
-		{Name: "mean", Numbers: figure.Numbers{-4.03, 2.2}, Low: figure.Numbers{-4.21, 2.03}, High: figure.Numbers{-3.85, 2.36}}}}
+		{Name: "mean", Numbers: figure.Numbers{-4.03, 2.2}, Low: figure.Numbers{-4.21, 2.03},
+			High: figure.Numbers{-3.85, 2.36}}}}
 	if err := t.Text(os.Stdout); err != nil {
 		log.Fatal(err)
 	}

@@ -174,7 +174,8 @@ type Warning struct{ Title, Section string }
 func Warnings(sections []Section) (all []Warning) {
 	for _, s := range sections {
 		for _, item := range s.Items {
-			if n := item.Note; n != nil && n.Warning && !slices.ContainsFunc(all, func(w Warning) bool { return w.Title == n.Title }) {
+			if n := item.Note; n != nil && n.Warning &&
+				!slices.ContainsFunc(all, func(w Warning) bool { return w.Title == n.Title }) {
 				all = append(all, Warning{n.Title, s.ID})
 			}
 		}

@@ -166,7 +166,8 @@ func (h Heatmap) draw(c *canvas) {
 		return
 	}
 	top := h.top()
-	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), min(c.page, h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6))
+	c.w = max(p.left+float64(p.across)*(p.width+facetSpace),
+		min(c.page, h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6))
 	for k, f := range h.Facets {
 		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
 		h.facet(c, p, f, x, y, top, k%p.across == 0)
@@ -234,9 +235,11 @@ func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool
 			weight = "600"
 		}
 		if first {
-			c.text(p.left-10, cy+p.high/2+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end", "font-weight", weight)
+			c.text(p.left-10, cy+p.high/2+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end",
+				"font-weight", weight)
 		}
-		c.open("g", "font-size", smallSize, "text-anchor", "middle", "font-weight", weight, "fill", "#000", "pointer-events", p.pointer())
+		c.open("g", "font-size", smallSize, "text-anchor", "middle", "font-weight", weight, "fill", "#000",
+			"pointer-events", p.pointer())
 		for j := range h.Columns {
 			if v := h.at(f, i, j); available(v) {
 				h.cell(c, p, f, i, j, box{left: x + p.cell*float64(j), top: cy}, top)
@@ -269,7 +272,8 @@ func (h Heatmap) strips(c *canvas, p plan, f Facet, x, y, top float64) {
 			from = j + 1
 		}
 	}
-	at := fmt.Sprintf("translate(%s %s) scale(%s %s)", num(x), num(y+p.high/2), strconv.FormatFloat(p.cell, 'f', 4, 64), num(p.high))
+	at := fmt.Sprintf("translate(%s %s) scale(%s %s)", num(x), num(y+p.high/2), strconv.FormatFloat(p.cell, 'f', 4, 64),
+		num(p.high))
 	for k, d := range paths {
 		if d.Len() > 0 {
 			share := float64(k) / (shades - 1)
@@ -281,7 +285,8 @@ func (h Heatmap) strips(c *canvas, p plan, f Facet, x, y, top float64) {
 		}
 	}
 	if missing.Len() > 0 {
-		c.el("path", f.Title+": not available", "d", missing.String(), "stroke", hatch, "stroke-width", 0.1, "transform", at)
+		c.el("path", f.Title+": not available", "d", missing.String(), "stroke", hatch, "stroke-width", 0.1,
+			"transform", at)
 	}
 }
 
@@ -317,7 +322,8 @@ func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, at box, top float64)
 		if tip != "" {
 			events = "auto"
 		}
-		c.el("path", tip, "d", "M"+pixel(at.left+1)+" "+pixel(at.top+p.high/2)+"h"+pixel(p.cell-2), "stroke", colour, "stroke-width", p.high-2, "pointer-events", events)
+		c.el("path", tip, "d", "M"+pixel(at.left+1)+" "+pixel(at.top+p.high/2)+"h"+pixel(p.cell-2), "stroke", colour,
+			"stroke-width", p.high-2, "pointer-events", events)
 	}
 	c.open("text", "x", at.left+p.cell/2, "y", at.top+p.high/2+4, "fill", fill)
 	c.buf.WriteString(escape(fit(h.Format.cell(v), smallSize, p.cell)))
@@ -338,7 +344,8 @@ func (h Heatmap) gaps(c *canvas, p plan, f Facet, x, y float64) {
 			}
 			for i++; i < len(h.Rows) && !available(h.at(f, i, j)); i++ {
 			}
-			c.gap(x+p.cell*float64(j)+1, top+1, p.cell-2, p.high*float64(i-first)-2, f.Title+", "+name+": not available")
+			c.gap(x+p.cell*float64(j)+1, top+1, p.cell-2, p.high*float64(i-first)-2, f.Title+", "+name+
+				": not available")
 		}
 	}
 }

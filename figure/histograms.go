@@ -123,7 +123,8 @@ const (
 )
 
 func (h Histograms) plan(page float64) histogramPlan {
-	p := histogramPlan{rows: min(len(h.Rows), maxGridRows), columns: min(len(h.Columns), maxGridColumns), top: 6, peak: h.peak}
+	p := histogramPlan{rows: min(len(h.Rows), maxGridRows), columns: min(len(h.Columns), maxGridColumns), top: 6,
+		peak: h.peak}
 	// A single column leaves room for names.
 	nameRoom, widestCell := 130.0, 260.0
 	if p.columns == 1 {
@@ -177,7 +178,8 @@ func (h Histograms) draw(c *canvas) {
 	}
 	c.text((p.left+c.w)/2, c.h-12, h.X.Label, fontSize, c.w-p.left, "text-anchor", "middle", "font-weight", "600")
 	if p.rows < len(h.Rows) || p.columns < len(h.Columns) {
-		c.text(6, c.h-12, fmt.Sprintf("%d × %d of %d × %d", p.rows, p.columns, len(h.Rows), len(h.Columns)), smallSize, p.left-10, "fill", muted)
+		c.text(6, c.h-12, fmt.Sprintf("%d × %d of %d × %d", p.rows, p.columns, len(h.Rows), len(h.Columns)), smallSize,
+			p.left-10, "fill", muted)
 	}
 }
 
@@ -187,7 +189,8 @@ func (h Histograms) column(c *canvas, p histogramPlan, j int, x scale, top float
 	for i := range p.rows {
 		y := top + float64(i)*(cellHigh+cellHead) + cellHead + cellHigh
 		if j%p.across == 0 {
-			c.text(p.left-12, y-cellHigh/2+4, h.Rows[i], fontSize, p.left-16, "text-anchor", "end", "font-weight", "600")
+			c.text(p.left-12, y-cellHigh/2+4, h.Rows[i], fontSize, p.left-16, "text-anchor", "end",
+				"font-weight", "600")
 		}
 		c.histogram(h, h.cell(i, j), h.Rows[i]+", "+h.Columns[j], j, x, y, cellHigh, p.peak)
 	}
@@ -201,7 +204,8 @@ func (h Histograms) column(c *canvas, p histogramPlan, j int, x scale, top float
 	}
 }
 
-// histogramKey says what is filled and what is drawn as an outline, below each other on a slim page. It returns the height of what is below the first line.
+// histogramKey says what is filled and what is drawn as an outline, below each other on a slim page. It returns the
+// height of what is below the first line.
 func (c *canvas) histogramKey(h Histograms, left float64) float64 {
 	x, y := left, 8.0
 	for _, part := range []struct{ words, look string }{{h.Filled, "filled"}, {h.Outline, "outline"}} {

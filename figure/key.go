@@ -18,7 +18,8 @@ const (
 func marker(d *strings.Builder, k int, x, y, r float64) {
 	switch k {
 	case 0: // disc
-		fmt.Fprintf(d, "M%s %sa%[3]s %[3]s 0 1 0 %[4]s 0a%[3]s %[3]s 0 1 0 -%[4]s 0z", num(x-r), num(y), num(r), num(2*r))
+		fmt.Fprintf(d, "M%s %sa%[3]s %[3]s 0 1 0 %[4]s 0a%[3]s %[3]s 0 1 0 -%[4]s 0z", num(x-r), num(y),
+			num(r), num(2*r))
 	case 1:
 		polygon(d, x, y, 0.9*r, -1, -1, 1, -1, 1, 1, -1, 1)
 	case 2:
@@ -28,7 +29,8 @@ func marker(d *strings.Builder, k int, x, y, r float64) {
 	case 4:
 		polygon(d, x, y, 1.2*r, 0, 1, 0.95, -0.75, -0.95, -0.75)
 	case 5: // plus
-		polygon(d, x, y, 1.15*r, -0.35, -1, 0.35, -1, 0.35, -0.35, 1, -0.35, 1, 0.35, 0.35, 0.35, 0.35, 1, -0.35, 1, -0.35, 0.35, -1, 0.35, -1, -0.35, -0.35, -0.35)
+		polygon(d, x, y, 1.15*r, -0.35, -1, 0.35, -1, 0.35, -0.35, 1, -0.35, 1, 0.35, 0.35, 0.35, 0.35, 1, -0.35, 1,
+			-0.35, 0.35, -1, 0.35, -1, -0.35, -0.35, -0.35)
 	case 6: // hourglass
 		polygon(d, x, y, r, -1, -1, 1, -1, 0.2, 0, 1, 1, -1, 1, -0.2, 0)
 	}
@@ -131,11 +133,13 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 	for i, e := range place {
 		x := b.right + 20
 		if e.edge && len(place) <= maxLeaders {
-			c.el("path", "", "d", fmt.Sprintf("M%s %sL%s %sL%s %s", num(b.right+2), num(e.from), num(b.right+6), num(e.from), num(x-6), num(y[i])),
+			c.el("path", "", "d", fmt.Sprintf("M%s %sL%s %sL%s %s", num(b.right+2), num(e.from), num(b.right+6),
+				num(e.from), num(x-6), num(y[i])),
 				"stroke", e.style.colour, "stroke-width", 0.7, "fill", "none")
 		}
 		if e.look == filled {
-			c.el("rect", "", "x", x-5, "y", y[i]-5, "width", 20.0, "height", 10.0, "fill", e.style.colour, "fill-opacity", areaOpacity)
+			c.el("rect", "", "x", x-5, "y", y[i]-5, "width", 20.0, "height", 10.0, "fill", e.style.colour,
+				"fill-opacity", areaOpacity)
 		} else if lines && e.look == lined {
 			c.line(x-5, y[i], x+15, y[i], e.style.colour, "stroke-width", 1.8, "stroke-dasharray", e.style.dash)
 		}

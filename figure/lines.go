@@ -42,7 +42,8 @@ func (Lines) perSubject() bool { return false }
 
 // Table has one row for every value of every series.
 func (l Lines) Table() Table {
-	t := Table{Columns: []Column{{Name: "series"}, numberColumn(label(l.X, "x")), numberColumn(label(l.Y, "y")), numberColumn("low"), numberColumn("high")}}
+	t := Table{Columns: []Column{{Name: "series"}, numberColumn(label(l.X, "x")), numberColumn(label(l.Y, "y")),
+		numberColumn("low"), numberColumn("high")}}
 	for _, s := range l.Series {
 		for i := range s.len() {
 			t.Add(s.Name, s.X.at(i), s.Y.at(i), s.Low.at(i), s.High.at(i))
@@ -175,7 +176,8 @@ func (c *canvas) steps(s Line, st style, xAxis, yAxis Axis, x, y scale) {
 	for i := range s.len() {
 		from, to, v := xAxis.on(s.X.at(i)), xAxis.on(s.X.at(i+1)), yAxis.on(s.Y.at(i))
 		if available(from) && available(to) && available(v) {
-			d.WriteString("M" + num(x.at(from)) + " " + num(zero) + "V" + num(y.at(v)) + "H" + num(x.at(to)) + "V" + num(zero) + "z")
+			d.WriteString("M" + num(x.at(from)) + " " + num(zero) + "V" + num(y.at(v)) + "H" + num(x.at(to)) + "V" +
+				num(zero) + "z")
 		}
 	}
 	if d.Len() > 0 {
@@ -254,7 +256,8 @@ func (s Scatter) multiples(c *canvas) {
 	for k, i := range order {
 		b := box{left: left + (side+space)*float64(k%across), top: 30 + (side+head)*float64(k/across) + head}
 		b.right, b.bottom = b.left+side, b.top+side
-		x, y := newScale(ex.padded(), false, false, 3).over(b.left, side), newScale(ey.padded(), false, false, 3).up(b.top, side)
+		x, y := newScale(ex.padded(), false, false, 3).over(b.left, side),
+			newScale(ey.padded(), false, false, 3).up(b.top, side)
 		g := s.Groups[i]
 		c.text(b.left, b.top-5, g.Name, smallSize, side)
 		var lines strings.Builder
@@ -271,12 +274,14 @@ func (s Scatter) multiples(c *canvas) {
 			}
 		}
 		c.el("path", "", "d", lines.String(), "stroke", grid)
-		c.el("rect", "", "x", b.left, "y", b.top, "width", side, "height", side, "fill", "none", "stroke", rule, "stroke-width", 0.8)
+		c.el("rect", "", "x", b.left, "y", b.top, "width", side, "height", side, "fill", "none", "stroke", rule,
+			"stroke-width", 0.8)
 		c.el("use", "", "href", "#"+c.id+"-means", "x", b.left, "y", b.top)
 		c.ellipses(Group{Mean: g.Mean, Cov: g.Cov}, styleOf(0), x, y, 1)
 		if _, _, ok := g.reach(); ok {
 			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(g.Mean[0]), General.Text(g.Mean[1])),
-				"d", dot(x.at(g.Mean[0]), y.at(g.Mean[1])), "stroke", palette[0], "stroke-width", 6.8, "stroke-linecap", "round")
+				"d", dot(x.at(g.Mean[0]), y.at(g.Mean[1])), "stroke", palette[0], "stroke-width", 6.8,
+				"stroke-linecap", "round")
 		}
 	}
 	c.text(c.w/2, c.h-10, s.X.Label, fontSize, c.w-12, "text-anchor", "middle", "font-weight", "600")
@@ -326,7 +331,8 @@ func (s Scatter) means(c *canvas, ex, ey extent, side float64) {
 		}
 	}
 	c.open("defs")
-	c.el("path", "", "id", c.id+"-means", "d", d.String(), "stroke", hatch, "stroke-width", 2.4, "stroke-linecap", "round")
+	c.el("path", "", "id", c.id+"-means", "d", d.String(), "stroke", hatch, "stroke-width", 2.4,
+		"stroke-linecap", "round")
 	c.close("defs")
 }
 

@@ -35,7 +35,8 @@ func (k Pairs) perSubject() bool { return len(k.Values) > 0 }
 
 // in is the cloud in features j along x and i along y, of n.
 func (g Cloud) in(j, i, n int) Group {
-	return Group{Name: g.Name, Mean: Numbers{g.Mean.at(j), g.Mean.at(i)}, Cov: Numbers{g.Cov.at(j*n + j), g.Cov.at(j*n + i), g.Cov.at(i*n + i)}}
+	return Group{Name: g.Name, Mean: Numbers{g.Mean.at(j), g.Mean.at(i)},
+		Cov: Numbers{g.Cov.at(j*n + j), g.Cov.at(j*n + i), g.Cov.at(i*n + i)}}
 }
 
 // subjects returns how many there are values of.
@@ -176,7 +177,8 @@ func (c *canvas) pair(k Pairs, j, i int, x, y scale) {
 			highest := slices.Max(l.values)
 			for n := range pairsBands {
 				level := highest * (float64(n) + 0.5) / pairsBands
-				c.el("path", "", "d", area(l.outlines(level), x, y), "fill", wash((float64(n)+1)/pairsBands*0.8), "fill-rule", "evenodd")
+				c.el("path", "", "d", area(l.outlines(level), x, y), "fill", wash((float64(n)+1)/pairsBands*0.8),
+					"fill-rule", "evenodd")
 			}
 		}
 	}
@@ -187,11 +189,13 @@ func (c *canvas) pair(k Pairs, j, i int, x, y scale) {
 		if u, v := g.Mean.at(j), g.Mean.at(i); u >= x.lo && u <= x.hi && v >= y.lo && v <= y.hi {
 			var d strings.Builder
 			marker(&d, styleOf(n).marker, x.at(u), y.at(v), 3.6)
-			c.el("path", fmt.Sprintf("%s: mean %s of %s, %s of %s", g.Name, General.Text(u), k.Features[j], General.Text(v), k.Features[i]),
+			c.el("path", fmt.Sprintf("%s: mean %s of %s, %s of %s", g.Name, General.Text(u), k.Features[j],
+				General.Text(v), k.Features[i]),
 				"d", d.String(), "fill", styleOf(n).colour, "stroke", "#fff", "stroke-width", 1.0)
 		}
 	}
-	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", rule, "stroke-width", 0.8)
+	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none",
+		"stroke", rule, "stroke-width", 0.8)
 }
 
 func (k Pairs) column(i int) Numbers {
@@ -250,7 +254,8 @@ func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
 	if top > 0 && available(top) {
 		at := func(v float64) string { return pixel(y + side - 0.94*side*v/top) }
 		if rows > 0 {
-			c.el("path", k.Features[i]+": the rows", "d", skyline(heights, x.a, y+side, side, 0.94*side/top), "fill", wash(0.5))
+			c.el("path", k.Features[i]+": the rows", "d", skyline(heights, x.a, y+side, side, 0.94*side/top),
+				"fill", wash(0.5))
 		}
 		for n, curve := range curves {
 			var d strings.Builder
@@ -262,7 +267,8 @@ func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
 				d.WriteString(op + pixel(x.a+side*float64(s)/pairsCurve) + " " + at(v))
 			}
 			if d.Len() > 0 {
-				c.el("path", k.Groups[n].Name, "d", d.String(), "fill", "none", "stroke", styleOf(n).colour, "stroke-width", 1.6, "stroke-dasharray", styleOf(n).dash)
+				c.el("path", k.Groups[n].Name, "d", d.String(), "fill", "none", "stroke", styleOf(n).colour,
+					"stroke-width", 1.6, "stroke-dasharray", styleOf(n).dash)
 			}
 		}
 	}
@@ -296,7 +302,8 @@ func (c *canvas) upTicks(name string, up scale, left, y, side float64) {
 		}
 	}
 	at := fmt.Sprintf("rotate(-90 %s %s)", num(14), num(y+side/2))
-	c.text(14, y+side/2, name, smallSize, side+pairsSpace-4, "text-anchor", "middle", "font-weight", "600", "transform", at)
+	c.text(14, y+side/2, name, smallSize, side+pairsSpace-4, "text-anchor", "middle", "font-weight", "600",
+		"transform", at)
 }
 
 // footAxis names what runs along the foot of a column of cells.

@@ -21,9 +21,11 @@ func TestFormats(t *testing.T) {
 		want   string
 	}{
 		{General, 0, "0"}, {General, 1234.5678, "1235"}, {General, 0.12345, "0.1235"}, {General, -2, "−2"},
-		{General, 1.5e6, "1.5e6"}, {General, -1.5e-7, "−1.5e−7"}, {General, 999999.9, "1000000"}, {General, 1e300, "1e300"}, {Count, 1e300, "1e300"}, {Percent, 1e20, "1e22 %"}, {General, 1000, "1000"},
+		{General, 1.5e6, "1.5e6"}, {General, -1.5e-7, "−1.5e−7"}, {General, 999999.9, "1000000"},
+		{General, 1e300, "1e300"}, {Count, 1e300, "1e300"}, {Percent, 1e20, "1e22 %"}, {General, 1000, "1000"},
 		{Count, 999, "999"}, {Count, 1234567, "1\u202f234\u202f567"}, {Count, -1234, "−1\u202f234"},
-		{Score, 0.85, "0.850"}, {Score, -0.00536, "−0.005"}, {Score, 1e5, "100000"}, {Percent, 0.1234, "12.3 %"}, {Percent, -0.0001, "0.0 %"}, {Percent, -0.02, "−2.0 %"},
+		{Score, 0.85, "0.850"}, {Score, -0.00536, "−0.005"}, {Score, 1e5, "100000"}, {Percent, 0.1234, "12.3 %"},
+		{Percent, -0.0001, "0.0 %"}, {Percent, -0.02, "−2.0 %"},
 		{General, math.NaN(), "n/a"}, {Count, math.Inf(1), "n/a"}, {Percent, 1e301, "n/a"},
 	} {
 		if got := c.format.Text(c.value); got != c.want {
@@ -33,12 +35,14 @@ func TestFormats(t *testing.T) {
 }
 
 func TestCellsAreShort(t *testing.T) {
-	for v, want := range map[float64]string{0.004: "0.4", 0.0994: "9.9", 0.0996: "10", 0.61: "61", -0.02: "−2.0", 1: "100"} {
+	for v, want := range map[float64]string{0.004: "0.4", 0.0994: "9.9", 0.0996: "10", 0.61: "61",
+		-0.02: "−2.0", 1: "100"} {
 		if got := Percent.cell(v); got != want {
 			t.Errorf("%v: got %q, want %q", v, got, want)
 		}
 	}
-	for v, want := range map[float64]string{0.004: "0.00", -0.126: "−0.13", 1: "1.00", 9.99: "9.99", 9.996: "9.996", 1234: "1234", math.NaN(): "n/a"} {
+	for v, want := range map[float64]string{0.004: "0.00", -0.126: "−0.13", 1: "1.00", 9.99: "9.99", 9.996: "9.996",
+		1234: "1234", math.NaN(): "n/a"} {
 		if got := General.cell(v); got != want {
 			t.Errorf("%v: got %q, want %q", v, got, want)
 		}
@@ -51,7 +55,8 @@ func TestCSVReadsBack(t *testing.T) {
 		words := rapid.Custom(func(t *rapid.T) string { return strings.ReplaceAll(labels.Draw(t, "label"), "\r", "") })
 		text := rapid.SliceOfN(words, 1, 20).Draw(t, "text")
 		numbers := rapid.SliceOfN(values, 1, 20).Draw(t, "numbers")
-		table := Table{Columns: []Column{{Name: "a", Text: text}, {Name: "b", Unit: "mm", Numbers: numbers}, {Name: "c", Format: Percent, Numbers: Numbers{}}}}
+		table := Table{Columns: []Column{{Name: "a", Text: text}, {Name: "b", Unit: "mm", Numbers: numbers},
+			{Name: "c", Format: Percent, Numbers: Numbers{}}}}
 		var b bytes.Buffer
 		testkit.Do(t, table.CSV(&b))
 		records := testkit.Get(csv.NewReader(&b).ReadAll())(t)
@@ -79,7 +84,8 @@ func TestCSVReadsBack(t *testing.T) {
 
 func TestTableText(t *testing.T) {
 	table := Table{Title: "Sites", Caption: "As of round 3.", Columns: []Column{
-		{Name: "site", Text: []string{"Aachen", "Bil\x1b[2Jbao"}}, {Name: "sent", Unit: "bytes", Format: Count, Numbers: Numbers{12345}}}}
+		{Name: "site", Text: []string{"Aachen", "Bil\x1b[2Jbao"}}, {Name: "sent", Unit: "bytes", Format: Count,
+			Numbers: Numbers{12345}}}}
 	var b bytes.Buffer
 	testkit.Do(t, table.Text(&b))
 	want := "Sites\n\nsite        sent (bytes)\nAachen            12\u202f345\nBil\ufffd[2Jbao\n\nAs of round 3.\n"
@@ -90,9 +96,11 @@ func TestTableText(t *testing.T) {
 
 func TestTableHTML(t *testing.T) {
 	var b bytes.Buffer
-	table := Table{Title: "<T>", Columns: []Column{{Name: "a&b", Text: []string{"<script>"}}, {Name: "against", Text: []string{"", ""}}, {Name: "n", Numbers: Numbers{1, 2, 3}}}}
+	table := Table{Title: "<T>", Columns: []Column{{Name: "a&b", Text: []string{"<script>"}},
+		{Name: "against", Text: []string{"", ""}}, {Name: "n", Numbers: Numbers{1, 2, 3}}}}
 	testkit.Do(t, table.Head(2).HTML(&b))
-	for _, want := range []string{"<caption>&lt;T&gt;</caption>", "a&amp;b", "&lt;script&gt;", `<td class="number">2</td>`} {
+	for _, want := range []string{"<caption>&lt;T&gt;</caption>", "a&amp;b", "&lt;script&gt;",
+		`<td class="number">2</td>`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}
@@ -144,9 +152,12 @@ func TestNiceTicks(t *testing.T) {
 		log    bool
 		want   string
 	}{
-		{0, 1, false, "0.0 0.2 0.4 0.6 0.8 1.0"}, {-3, 17, false, "−5 0 5 10 15 20"}, {0, 0, false, "0"}, {-40.25, -40.25, false, "−40.25"},
-		{1e6, 3e6, false, "1e6 1.5e6 2e6 2.5e6 3e6"}, {0.003, 40, true, "10⁻³ 10⁻² 10⁻¹ 1 10 100"}, {2, 30, true, "2 5 10 20 50"},
-		{0.009, 0.25, true, "0.005 0.01 0.02 0.05 0.1 0.2 0.5"}, {0.5, 10, true, "0.5 1 2 5 10"}, {3e5, 4e6, true, "2·10⁵ 5·10⁵ 10⁶ 2·10⁶ 5·10⁶"}, {7, 7, true, "1 10"},
+		{0, 1, false, "0.0 0.2 0.4 0.6 0.8 1.0"}, {-3, 17, false, "−5 0 5 10 15 20"}, {0, 0, false, "0"},
+		{-40.25, -40.25, false, "−40.25"},
+		{1e6, 3e6, false, "1e6 1.5e6 2e6 2.5e6 3e6"}, {0.003, 40, true, "10⁻³ 10⁻² 10⁻¹ 1 10 100"},
+		{2, 30, true, "2 5 10 20 50"},
+		{0.009, 0.25, true, "0.005 0.01 0.02 0.05 0.1 0.2 0.5"}, {0.5, 10, true, "0.5 1 2 5 10"},
+		{3e5, 4e6, true, "2·10⁵ 5·10⁵ 10⁶ 2·10⁶ 5·10⁶"}, {7, 7, true, "1 10"},
 	} {
 		s := newScale(extent{c.lo, c.hi, true}, c.log, true, 6)
 		if got := strings.Join(s.labels(), " "); got != c.want {
@@ -163,11 +174,13 @@ func TestLogTicksBetweenEnds(t *testing.T) {
 		from, to float64
 		want     string
 	}{
-		{0.3, 12, 0.3, 12, "0.5 1 2 5 10"}, {0.5, 10, 0.5, 10, "0.5 1 2 5 10"}, {2.2, 4.5, 2, 5, "2 5"}, {3, 8, 2, 10, "2 5 10"}, {0.5, 300, 0.5, 300, "1 10 100"}, {4, 4, 1, 10, "1 10"},
+		{0.3, 12, 0.3, 12, "0.5 1 2 5 10"}, {0.5, 10, 0.5, 10, "0.5 1 2 5 10"}, {2.2, 4.5, 2, 5, "2 5"},
+		{3, 8, 2, 10, "2 5 10"}, {0.5, 300, 0.5, 300, "1 10 100"}, {4, 4, 1, 10, "1 10"},
 	} {
 		s := newScale(extent{c.lo, c.hi, true}, true, false, 6)
 		got := strings.Join(s.labels(), " ")
-		if from, to := math.Pow(10, s.lo), math.Pow(10, s.hi); got != c.want || math.Abs(from-c.from) > 1e-9 || math.Abs(to-c.to) > 1e-9 {
+		if from, to := math.Pow(10, s.lo), math.Pow(10, s.hi); got != c.want || math.Abs(from-c.from) > 1e-9 ||
+			math.Abs(to-c.to) > 1e-9 {
 			t.Errorf("%v to %v: got %q from %v to %v", c.lo, c.hi, got, from, to)
 		}
 	}
@@ -180,7 +193,8 @@ func TestFitKeepsBothEnds(t *testing.T) {
 			t.Fatalf("%q does not fit", got)
 		}
 	})
-	if got := fit("entorhinal_cortex_thickness_left", 12, 120); !strings.HasPrefix(got, "entor") || !strings.HasSuffix(got, "left") {
+	if got := fit("entorhinal_cortex_thickness_left", 12, 120); !strings.HasPrefix(got, "entor") ||
+		!strings.HasSuffix(got, "left") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -245,11 +259,13 @@ func TestDivergingColoursCarryTextAndTellTheSign(t *testing.T) {
 }
 
 func TestDivergingScaleReachesAsFarToBothSides(t *testing.T) {
-	h := Heatmap{Diverging: true, Rows: []string{"a"}, Columns: []string{"x", "y"}, Facets: []Facet{{Values: []Numbers{{-0.8, 0.2}}}}}
+	h := Heatmap{Diverging: true, Rows: []string{"a"}, Columns: []string{"x", "y"},
+		Facets: []Facet{{Values: []Numbers{{-0.8, 0.2}}}}}
 	if h.top() != 0.8 {
 		t.Errorf("reaches to %v", h.top())
 	}
-	if got := string(svg(t, Figure{ID: "d", Chart: h})); !strings.Contains(got, "−0.80") || !strings.Contains(got, ">0.80<") {
+	if got := string(svg(t, Figure{ID: "d", Chart: h})); !strings.Contains(got, "−0.80") ||
+		!strings.Contains(got, ">0.80<") {
 		t.Error("the legend does not name both ends")
 	}
 }
@@ -269,7 +285,8 @@ func TestSeriesCanBeToldApart(t *testing.T) {
 }
 
 func TestOverviewKeepsSubjectsInOneOrder(t *testing.T) {
-	s := SiteSubjects{Name: "A", Patterns: []Pattern{{[]bool{false, true}, 5}, {[]bool{true, true}, 7}, {[]bool{true, false}, 3}}}
+	s := SiteSubjects{Name: "A", Patterns: []Pattern{{[]bool{false, true}, 5}, {[]bool{true, true}, 7},
+		{[]bool{true, false}, 3}}}
 	var sizes []int
 	for _, p := range s.sorted(2) {
 		sizes = append(sizes, p.Subjects)
@@ -375,13 +392,15 @@ func TestDigitsOfWhatIsNarrow(t *testing.T) {
 // Cells of subjects are drawn in the colour of their value, neighbours of one colour at once, and
 // what is missing in none.
 func TestHeatmapOfSubjects(t *testing.T) {
-	h := Heatmap{Diverging: true, Reach: 2, Subjects: true, Rows: []string{"a", "b"}, Columns: []string{"s1", "s2", "s3", "s4"},
-		Facets: []Facet{{Values: []Numbers{{-2, -9, 0, math.NaN()}, {2, math.NaN(), math.NaN(), 2}}}}}
+	h := Heatmap{Diverging: true, Reach: 2, Subjects: true, Rows: []string{"a", "b"},
+		Columns: []string{"s1", "s2", "s3", "s4"},
+		Facets:  []Facet{{Values: []Numbers{{-2, -9, 0, math.NaN()}, {2, math.NaN(), math.NaN(), 2}}}}}
 	text := string(svg(t, Figure{ID: "h", Title: "h", Chart: h}))
 	low, _ := diverge(-1)
 	middle, _ := diverge(0)
 	high, _ := diverge(1)
-	for want, colour := range map[string]string{"M0 0h2": low, "M2 0h1": middle, "M0 1h1M3 1h1": high, "M3 0h1M1 1h2": hatch} {
+	for want, colour := range map[string]string{"M0 0h2": low, "M2 0h1": middle, "M0 1h1M3 1h1": high,
+		"M3 0h1M1 1h2": hatch} {
 		if !strings.Contains(text, `d="`+want+`" stroke="`+colour+`"`) {
 			t.Errorf("no %s in %s", want, colour)
 		}

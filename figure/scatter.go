@@ -38,7 +38,8 @@ func (s Scatter) perSubject() bool {
 // Table has one row for every group, with its mean and covariance, then one
 // for every point.
 func (s Scatter) Table() Table {
-	t := Table{Columns: []Column{{Name: "mark"}, {Name: "group"}, numberColumn(label(s.X, "x")), numberColumn(label(s.Y, "y")),
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "group"}, numberColumn(label(s.X, "x")),
+		numberColumn(label(s.Y, "y")),
 		numberColumn("var x"), numberColumn("cov xy"), numberColumn("var y")}}
 	for _, g := range s.Groups {
 		if len(g.Mean)+len(g.Cov) > 0 {
@@ -108,7 +109,8 @@ func (s Scatter) draw(c *canvas) {
 	}
 	every := (points + most - 1) / most
 	if every > 1 {
-		c.text(b.right, b.top-12, fmt.Sprintf("one point in %d is drawn", every), smallSize, 0, "text-anchor", "end", "fill", muted)
+		c.text(b.right, b.top-12, fmt.Sprintf("one point in %d is drawn", every), smallSize, 0, "text-anchor", "end",
+			"fill", muted)
 	}
 	entries := make([]entry, len(s.Groups))
 	for i, g := range s.Groups {
@@ -138,7 +140,8 @@ var (
 // axes; not ok if there is no ellipse.
 func (g Group) reach() (rx, ry float64, ok bool) {
 	xx, xy, yy := g.Cov.at(0), g.Cov.at(1), g.Cov.at(2)
-	ok = available(g.Mean.at(0)) && available(g.Mean.at(1)) && xx >= 0 && yy >= 0 && math.Abs(xy) <= math.Sqrt(xx)*math.Sqrt(yy)*(1+1e-9)
+	ok = available(g.Mean.at(0)) && available(g.Mean.at(1)) && xx >= 0 && yy >= 0 && math.Abs(xy) <=
+		math.Sqrt(xx)*math.Sqrt(yy)*(1+1e-9)
 	return radius90 * math.Sqrt(xx), radius90 * math.Sqrt(yy), ok
 }
 
@@ -166,7 +169,8 @@ func (c *canvas) ellipses(g Group, st style, x, y scale, density float64) {
 			tip = fmt.Sprintf("%s: %s of its subjects, if normally distributed", g.Name, e.tip)
 		}
 		c.el("ellipse", tip,
-			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity*density,
+			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity",
+			e.opacity*density,
 			"stroke", st.colour, "stroke-width", 1.4, "stroke-dasharray", e.dash)
 	}
 }

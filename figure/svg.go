@@ -38,10 +38,13 @@ func (c *canvas) writeTo(w io.Writer, f Figure) error {
 	if alt == "" {
 		alt = f.Caption
 	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" `+
-		`role="img" aria-labelledby="%[3]s-title %[3]s-desc" font-family="%[4]s" font-size="%[5]s" fill="%[6]s">`+
-		"\n<title id=\"%[3]s-title\">%[7]s</title><desc id=\"%[3]s-desc\">%[8]s</desc>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%[9]s</svg>\n",
-		num(math.Ceil(c.w)), num(math.Ceil(c.h)), escape(c.id), fontStack, num(fontSize), ink, escape(f.Title), escape(alt), c.buf.String())
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s `+
+		`%[2]s" role="img" aria-labelledby="%[3]s-title %[3]s-desc" font-family="%[4]s" font-size="%[5]s" `+
+		`fill="%[6]s">`+
+		"\n<title id=\"%[3]s-title\">%[7]s</title><desc id=\"%[3]s-desc\">%[8]s</desc>\n<rect width=\"100%%\" "+
+		"height=\"100%%\" fill=\"#fff\"/>\n%[9]s</svg>\n",
+		num(math.Ceil(c.w)), num(math.Ceil(c.h)), escape(c.id), fontStack, num(fontSize), ink, escape(f.Title),
+		escape(alt), c.buf.String())
 	return err
 }
 
@@ -86,7 +89,8 @@ func (c *canvas) start(name string, attrs []any) {
 
 // line draws a straight line.
 func (c *canvas) line(x1, y1, x2, y2 float64, stroke string, attrs ...any) {
-	c.el("path", "", append([]any{"d", fmt.Sprintf("M%s %sL%s %s", num(x1), num(y1), num(x2), num(y2)), "stroke", stroke}, attrs...)...)
+	c.el("path", "", append([]any{"d", fmt.Sprintf("M%s %sL%s %s", num(x1), num(y1), num(x2), num(y2)), "stroke",
+		stroke}, attrs...)...)
 }
 
 // text writes s at (x, y), its baseline, cut to fit into room if that is above

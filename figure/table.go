@@ -28,9 +28,8 @@ type Column struct {
 	Format  Format   `json:"format,omitempty"` // of Numbers
 	Text    []string `json:"text,omitempty"`
 	Numbers Numbers  `json:"numbers,omitempty"`
-	// Low and High are the ends of intervals around Numbers. People read them beside
-	// the number, to two digits of the intervals' middle width (one that is far narrower, of its own); files have columns of their
-	// own for them.
+	// Low and High are the ends of intervals around Numbers. People read them beside the number, to two digits of the
+	// intervals' middle width (one that is far narrower, of its own); files have columns of their own for them.
 	Low  Numbers `json:"low,omitempty"`
 	High Numbers `json:"high,omitempty"`
 }

@@ -59,16 +59,21 @@ func Attack(ctx context.Context, c AttackConfig) (*AttackReport, error) {
 	able, ok := c.Method.(method.Attackable)
 	if !ok {
 		return nil, problem.Problem{Where: "method " + c.Method.Name(), What: "knows no attacks on itself",
-			Hint: "what its releases tell is on the page of the method; what noise hides, its ε and δ bound for all attacks"}
+			Hint: "what its releases tell is on the page of the method; what noise hides, its ε and δ bound for all " +
+				"attacks"}
 	}
 	if p := c.Plan; p != nil && p.Method.Name != c.Method.Name() {
-		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("the plan is of method %s, and %s is to be attacked", p.Method.Name, c.Method.Name()), Hint: "a plan of method " + c.Method.Name() + ", or none for the example"}
+		return nil, problem.Problem{Where: "method.name",
+			What: fmt.Sprintf("the plan is of method %s, and %s is to be attacked", p.Method.Name, c.Method.Name()),
+			Hint: "a plan of method " + c.Method.Name() + ", or none for the example"}
 	}
-	attacks, err := able.Attack(ctx, laboratory{c.Method}, method.Target{Plan: c.Plan, Data: c.Data, Seed: c.Seed, Tell: c.Tell})
+	attacks, err := able.Attack(ctx, laboratory{c.Method}, method.Target{Plan: c.Plan, Data: c.Data, Seed: c.Seed,
+		Tell: c.Tell})
 	if err != nil {
 		return nil, err
 	}
-	r := &AttackReport{Program: "parley " + version.Number, Method: c.Method.Name(), Seed: c.Seed, OK: true, Attacks: []AttackOutcome{}}
+	r := &AttackReport{Program: "parley " + version.Number, Method: c.Method.Name(), Seed: c.Seed, OK: true,
+		Attacks: []AttackOutcome{}}
 	if c.Plan != nil {
 		r.Study = c.Plan.Name
 	}
@@ -84,7 +89,8 @@ func Attack(ctx context.Context, c AttackConfig) (*AttackReport, error) {
 func outcomeOfAttack(a method.Attack) AttackOutcome {
 	o := AttackOutcome{Attack: a, OK: true}
 	if r := a.Recovered; r != nil && r.Found < r.Expected {
-		o.OK, o.Failed = false, fmt.Sprintf("%d of %d rows were found, where the documentation says at least %d", r.Found, r.Rows, r.Expected)
+		o.OK, o.Failed = false, fmt.Sprintf("%d of %d rows were found, where the documentation says at least %d",
+			r.Found, r.Rows, r.Expected)
 	}
 	return o
 }
@@ -98,7 +104,8 @@ func (r *AttackReport) Print(w io.Writer) error {
 	fmt.Fprintf(w, "Attacks on %s, on simulated studies of %s (seed %d).\n", r.Method, of, r.Seed)
 	for _, o := range r.Attacks {
 		if o.Recovered != nil {
-			fmt.Fprintf(w, "Errors are in standard deviations of rows within their sites (%.3g, root mean square over features): a guess of the site's mean has 1.\n", o.Recovered.SD)
+			fmt.Fprintf(w, "Errors are in standard deviations of rows within their sites (%.3g, root mean square over "+
+				"features): a guess of the site's mean has 1.\n", o.Recovered.SD)
 			break
 		}
 	}

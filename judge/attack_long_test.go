@@ -35,7 +35,8 @@ func TestAttacksOnGraffl(t *testing.T) {
 	var text, data bytes.Buffer
 	testkit.Do(t, r.Print(&text))
 	testkit.Do(t, json.NewEncoder(&data).Encode(r))
-	if !strings.Contains(text.String(), "300 of 300 rows within 0.001 sd") || strings.Contains(text.String(), "NOT AS DOCUMENTED") {
+	if !strings.Contains(text.String(), "300 of 300 rows within 0.001 sd") ||
+		strings.Contains(text.String(), "NOT AS DOCUMENTED") {
 		t.Errorf("the table:\n%s", text.String())
 	}
 	for _, key := range []string{`"ok":true`, `"attack":"A: trilateration"`} {

@@ -21,9 +21,10 @@ func TestJudge(t *testing.T) {
 		attack method.Attack
 		failed string
 	}{
-		"all rows":     {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 9, Expected: 9}}, ""},
-		"too few rows": {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 8, Expected: 9}}, "8 of 9 rows were found"},
-		"no claim":     {method.Attack{Recovered: &method.Recovered{Rows: 9}}, ""},
+		"all rows": {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 9, Expected: 9}}, ""},
+		"too few rows": {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 8, Expected: 9}},
+			"8 of 9 rows were found"},
+		"no claim": {method.Attack{Recovered: &method.Recovered{Rows: 9}}, ""},
 	} {
 		o := outcomeOfAttack(c.attack)
 		if o.OK != (c.failed == "") || !strings.Contains(o.Failed, c.failed) {
@@ -37,28 +38,33 @@ func TestJudge(t *testing.T) {
 
 func attackPlan(t *testing.T, text string) *study.Plan {
 	t.Helper()
-	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}, graffl.Method{}, factors.Method{}}))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{mixture.Method{}, graffl.Method{},
+		factors.Method{}}))(t)
 }
 
 func TestRunRefuses(t *testing.T) {
-	other := attackPlan(t, "{parley: 1, name: a, sites: [x, y], views: [{name: v, features: [p, q]}], method: {name: mvppca, latent: 1}, privacy: {protection: none}}")
+	other := attackPlan(t, "{parley: 1, name: a, sites: [x, y], views: [{name: v, features: [p, q]}], method: {name: "+
+		"mvppca, latent: 1}, privacy: {protection: none}}")
 	for name, c := range map[string]struct {
 		config AttackConfig
 		want   string
 	}{
 		"a method without attacks": {AttackConfig{Method: factors.Method{}}, "knows no attacks"},
-		"another method's plan":    {AttackConfig{Method: graffl.Method{}, Plan: other}, "the plan is of method mvppca, and graffl-abc is to be attacked"},
+		"another method's plan": {AttackConfig{Method: graffl.Method{}, Plan: other},
+			"the plan is of method mvppca, and graffl-abc is to be attacked"},
 	} {
 		if _, err := Attack(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := AttackTargets(method.Registry{factors.Method{}, graffl.Method{}}); len(got) != 1 || got[0] != "graffl-abc" {
+	if got := AttackTargets(method.Registry{factors.Method{}, graffl.Method{}}); len(got) != 1 || got[0] !=
+		"graffl-abc" {
 		t.Errorf("targets %v", got)
 	}
 }
 
-const small = "{parley: 1, name: small, sites: [a, b], views: [{name: v, features: [{name: x, range: [-8, 8]}]}], method: {name: %s, components: 1, %s}, privacy: %s}"
+const small = "{parley: 1, name: small, sites: [a, b], views: [{name: v, features: [{name: x, range: [-8, 8]}]}], " +
+	"method: {name: %s, components: 1, %s}, privacy: %s}"
 
 // smallStudy is of two sites with a few rows.
 func smallStudy(t *testing.T, name, options, protection string) (*study.Plan, map[string]dataset.Source) {
@@ -84,14 +90,16 @@ const (
 // The laboratory shows every task with its answer, and a site that is asked the same
 // by itself answers the same.
 func TestLaboratoryShowsWhatPasses(t *testing.T) {
-	p, data := smallStudy(t, graffl.Name, "algorithm: sets, set: {particles: 100, proposals: 200, rows: 5}", unprotected)
+	p, data := smallStudy(t, graffl.Name, "algorithm: sets, set: {particles: 100, proposals: 200, rows: 5}",
+		unprotected)
 	lab := laboratory{graffl.Method{}}
 	seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 	if len(seen) < 4 || len(seen)%2 != 0 {
 		t.Fatalf("%d exchanges of 2 sites in some batches", len(seen))
 	}
 	for i, e := range seen {
-		if want := p.Sites[i%2]; e.Task.Site != want || e.Answer.Site != want || e.Task.Kind != e.Answer.Kind || len(e.Task.Body) == 0 {
+		if want := p.Sites[i%2]; e.Task.Site != want || e.Answer.Site != want || e.Task.Kind != e.Answer.Kind ||
+			len(e.Task.Body) == 0 {
 			t.Errorf("exchange %d: %+v", i, e)
 		}
 	}
@@ -99,7 +107,8 @@ func TestLaboratoryShowsWhatPasses(t *testing.T) {
 		t.Error("two batches have one task")
 	}
 	again := testkit.Get(lab.Ask(t.Context(), p, "b", data["b"], seen[1].Task, seen[3].Task))(t)
-	if len(again) != 2 || !bytes.Equal(again[0].Body, seen[1].Answer.Body) || !bytes.Equal(again[1].Body, seen[3].Answer.Body) {
+	if len(again) != 2 || !bytes.Equal(again[0].Body, seen[1].Answer.Body) ||
+		!bytes.Equal(again[1].Body, seen[3].Answer.Body) {
 		t.Error("a site that is asked by itself answers otherwise")
 	}
 	if _, err := lab.Ask(t.Context(), p, "b", data["b"], method.Task{Site: "b", Kind: "rows"}); err == nil {

@@ -11,8 +11,8 @@
 // repeat; its scores are exact all the same: an evaluation is a simulation on rows, and no
 // release.
 //
-// [Attack] turns what simulated studies release against their rows: it hands what a curious coordinator would see to the
-// attacks that a method knows of itself ([method.Attackable]), and judges what came of it by what the method's
+// [Attack] turns what simulated studies release against their rows: it hands what a curious coordinator would see to
+// the attacks that a method knows of itself ([method.Attackable]), and judges what came of it by what the method's
 // documentation says. A failed attack proves nothing; what is proved is the bound of a private release, which the noise
 // was calibrated to, and here it is tried.
 //
@@ -78,7 +78,8 @@ func Evaluate(ctx context.Context, c EvaluationConfig) (*Evaluation, error) {
 		return nil, err
 	}
 	all := e.experiments()
-	kept, err := Complete(ctx, Work{Dir: c.Dir, Folder: "folds", Kind: "evaluation", Workers: c.Workers, Progress: c.Progress}, settings, all, e.conduct)
+	kept, err := Complete(ctx, Work{Dir: c.Dir, Folder: "folds", Kind: "evaluation", Workers: c.Workers,
+		Progress: c.Progress}, settings, all, e.conduct)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,8 @@ func prepareEvaluation(ctx context.Context, c EvaluationConfig) (*evaluation, er
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
 	able, ok := m.(method.Evaluable)
 	if !ok {
-		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q has no models that could be scored", c.Plan.Method.Name)}
+		return nil, problem.Problem{Where: "method.name",
+			What: fmt.Sprintf("method %q has no models that could be scored", c.Plan.Method.Name)}
 	}
 	if c.Repeats < 1 {
 		return nil, problem.Problem{Where: "--repeats", What: fmt.Sprintf("%d repeats", c.Repeats), Hint: "at least 1"}
@@ -140,8 +142,10 @@ func (e *evaluation) checkScenarios() error {
 		case len(e.Scenarios) > 0:
 			return problem.Problem{Where: "--scenarios", What: err.Error(), Hint: e.scenarioHint()}
 		default:
-			e.notes.Add(problem.Problem{Where: "scenario " + sc.String(), What: "left out: " + strings.TrimPrefix(err.Error(), "scenario "+sc.String()+": "),
-				Hint: "every site needs a subject beside those that are held out: evaluate a plan without its smallest sites"})
+			e.notes.Add(problem.Problem{Where: "scenario " + sc.String(), What: "left out: " +
+				strings.TrimPrefix(err.Error(), "scenario "+sc.String()+": "),
+				Hint: "every site needs a subject beside those that are held out: evaluate a plan without its " +
+					"smallest sites"})
 		}
 	}
 	if len(e.scenarios) == 0 {
@@ -155,10 +159,12 @@ func (e *evaluation) scenarioHint() string {
 		return "leave out --scenarios: the plan gives each site a folder, and its subjects stay there"
 	}
 	if e.scheme != nil {
-		return "use some of iid, g, k, gk, unequal; G and G/K need two groups, K and G/K three views, unequal sites an even number"
+		return "use some of iid, g, k, gk, unequal; G and G/K need two groups, K and G/K three views, unequal sites " +
+			"an even number"
 	}
 	if e.own == nil {
-		return "use some of iid, g, k, gk; G and G/K need local.split.by or a label with two levels, K and G/K three views"
+		return "use some of iid, g, k, gk; G and G/K need local.split.by or a label with two levels, K and G/K three " +
+			"views"
 	}
 	return "use some of iid, g, k, gk, column"
 }
@@ -171,7 +177,8 @@ func (e *evaluation) tryScenario(sc evaluate.Scenario) error {
 		return fmt.Errorf("scenario %v: sites that have their own data are not simulated", sc)
 	}
 	if sc == evaluate.Unequal && e.scheme == nil {
-		return errors.New("scenario unequal: the plan does not say how far sites differ: local.split must have that scenario")
+		return errors.New("scenario unequal: the plan does not say how far sites differ: local.split must have that " +
+			"scenario")
 	}
 	if (sc == evaluate.G || sc == evaluate.GK) && e.groupColumn == "" {
 		return fmt.Errorf("scenario %v: there is no column that says which groups to divide", sc)
@@ -195,8 +202,9 @@ func (e *evaluation) checkPrivacy() error {
 		return err
 	}
 	e.promise = strings.Join(cost.Lines(), "; ")
-	e.notes.Add(problem.Problem{Where: "privacy", What: "these are simulations on rows, and the numbers are not protected: every federated fit is a study of its own with fresh noise, " +
-		"but its scores come from rows as they are, and no reference but single sites has noise; the sites' ledgers and policies have no part in it"})
+	e.notes.Add(problem.Problem{Where: "privacy", What: "these are simulations on rows, and the numbers are not " +
+		"protected: every federated fit is a study of its own with fresh noise, but its scores come from rows as " +
+		"they are, and no reference but single sites has noise; the sites' ledgers and policies have no part in it"})
 	return nil
 }
 
@@ -205,10 +213,13 @@ func (e *evaluation) checkPrivacy() error {
 func (ev *Evaluation) privacySection() (figure.Section, bool) {
 	return figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &figure.Note{
 		Title: "Simulated on rows: nothing on this page is protected", Warning: true,
-		Text: fmt.Sprintf("The plan is private: %s. Each fit of the plan's method here, over all sites or at one alone, was a study of its own in one process, with that whole budget for its own training subjects, "+
-			"and with noise drawn afresh. So the page tells what a study under this plan may be expected to reach; the same evaluation made anew gives other numbers.\n\n"+
-			"But one process read the rows of all sites, the scores are exact sums over subjects held out, and no reference but single sites has any noise. "+
-			"No ledger was charged, and no site's policy was asked. Show the numbers only to those who may see the rows, or evaluate on data that are nobody's.", ev.promise),
+		Text: fmt.Sprintf("The plan is private: %s. Each fit of the plan's method here, over all sites or at one "+
+			"alone, was a study of its own in one process, with that whole budget for its own training subjects, and "+
+			"with noise drawn afresh. So the page tells what a study under this plan may be expected to reach; the "+
+			"same evaluation made anew gives other numbers.\n\nBut one process read the rows of all sites, the scores "+
+			"are exact sums over subjects held out, and no reference but single sites has any noise. No ledger was "+
+			"charged, and no site's policy was asked. Show the numbers only to those who may see the rows, or "+
+			"evaluate on data that are nobody's.", ev.promise),
 	}}}}, ev.promise != ""
 }
 
@@ -223,11 +234,12 @@ type EvaluationSettings struct {
 	Plan    string   `json:"plan_sha256"`
 	Data    string   `json:"data_sha256"`
 	Folds   int      `json:"folds"`
-	Sites   []string `json:"sites"`            // simulated, or real
-	Groups  string   `json:"groups"`           // the column that G and G/K divide by
-	Label   string   `json:"label"`            // the column that folds are stratified by: what is told apart in latent space, or predicted
-	Scheme  string   `json:"scheme,omitempty"` // how far unequal sites differ
-	Unused  []string `json:"unused,omitempty"` // values of the column of groups, of which nobody is at a site
+	Sites   []string `json:"sites"`  // simulated, or real
+	Groups  string   `json:"groups"` // the column that G and G/K divide by
+	// the column that folds are stratified by: what is told apart in latent space, or predicted
+	Label  string   `json:"label"`
+	Scheme string   `json:"scheme,omitempty"` // how far unequal sites differ
+	Unused []string `json:"unused,omitempty"` // values of the column of groups, of which nobody is at a site
 }
 
 func (e *evaluation) settings() (*EvaluationSettings, error) {
@@ -274,8 +286,9 @@ type foldRecord struct {
 	Calibration map[string]*evaluate.Calibration `json:"calibration,omitempty"` // by fit, of classes
 	// Home is by fit and site: of those held out of the site alone, where one site alone is
 	// that site. Of features, "" is all of these together.
-	Home   map[string]map[string]evaluate.Marks `json:"home,omitempty"`
-	Failed map[string]string                    `json:"failed,omitempty"` // why a fit could not be made, or not at every site
+	Home map[string]map[string]evaluate.Marks `json:"home,omitempty"`
+	// why a fit could not be made, or not at every site
+	Failed map[string]string `json:"failed,omitempty"`
 }
 
 func (r *foldRecord) add(fit string, s *scored) {

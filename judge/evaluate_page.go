@@ -21,7 +21,8 @@ import (
 func (ev *Evaluation) page() *report.Report {
 	page := &report.Report{
 		Title: ev.Study + ": how well it predicts", Subtitle: ev.plan, Headline: ev.headline(),
-		Meta: []figure.Fact{{Name: "Plan", Value: ev.Plan[:12]}, {Name: "Data", Value: ev.Data[:12]}, {Name: "Made by", Value: ev.Program}},
+		Meta: []figure.Fact{{Name: "Plan", Value: ev.Plan[:12]}, {Name: "Data", Value: ev.Data[:12]},
+			{Name: "Made by", Value: ev.Program}},
 	}
 	page.Sections = append(page.Sections, figure.Section{ID: "protocol", Title: "What was done", Lead: ev.protocol()})
 	for _, sec := range ev.judge.sections(ev) {
@@ -30,7 +31,9 @@ func (ev *Evaluation) page() *report.Report {
 		}
 	}
 	tables := figure.Section{ID: "tables", Title: "All scores as tables",
-		Lead: "Means over the experiments. evaluation.csv beside this page has every measure with its standard deviation, its interval and its difference from the federated fit, by view and site; folds.csv has every single experiment."}
+		Lead: "Means over the experiments. evaluation.csv beside this page has every measure with its standard " +
+			"deviation, its interval and its difference from the federated fit, by view and site; folds.csv has " +
+			"every single experiment."}
 	for _, part := range []string{partFolds, partSites} {
 		for _, sc := range ev.scenarios(part) {
 			tables.Items = append(tables.Items, figure.Item{Table: ev.scores(part, sc)})
@@ -76,16 +79,19 @@ func (ev *Evaluation) headline() []figure.Fact {
 
 func (ev *Evaluation) protocol() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d-fold cross-validation, %s: the subjects are divided into %d parts", ev.Folds, forestTimes(ev.Repeats), ev.Folds)
+	fmt.Fprintf(&b, "%d-fold cross-validation, %s: the subjects are divided into %d parts", ev.Folds,
+		forestTimes(ev.Repeats), ev.Folds)
 	if ev.Label != "" {
 		fmt.Fprintf(&b, " with every level of %s in the same proportion", ev.Label)
 	}
-	b.WriteString("; each part in turn is held out, the others are fitted, and the fit is asked about those held out, whom it has never seen.")
+	b.WriteString("; each part in turn is held out, the others are fitted, and the fit is asked about those held " +
+		"out, whom it has never seen.")
 	var how []string
 	for _, sc := range ev.scenarios(partFolds) {
 		how = append(how, map[string]string{
-			"iid":     "IID spreads the training subjects evenly over " + figure.Plural(len(ev.Sites), "site") + ".",
-			"g":       "G gives some sites one half of the levels of " + ev.Groups + " only, and others the other half.",
+			"iid": "IID spreads the training subjects evenly over " + figure.Plural(len(ev.Sites), "site") + ".",
+			"g": "G gives some sites one half of the levels of " + ev.Groups +
+				" only, and others the other half.",
 			"k":       "K takes the second view from some sites and the third from others.",
 			"gk":      "G/K does both.",
 			"unequal": "Unequal sites are half small and half large, with " + ev.Scheme + ".",
@@ -93,8 +99,10 @@ func (ev *Evaluation) protocol() string {
 		}[sc])
 	}
 	b.WriteString("\n\n" + strings.Join(how, " ") + " Those held out keep all the views they have.\n\n")
-	b.WriteString("“Federated” is the plan's method, run as a whole study for every experiment. The references are what could be had without it. " +
-		"“Central” is the same model fitted to all rows in one place, which is what the sites may not do. " + ev.judge.references() + "\n\n")
+	b.WriteString("“Federated” is the plan's method, run as a whole study for every experiment. The references are " +
+		"what could be had without it. “Central” is the same model fitted to all rows in one place, which is what " +
+		"the sites may not do. " +
+		ev.judge.references() + "\n\n")
 	b.WriteString(ev.judge.scores() + " " +
 		"Intervals allow for experiments that share subjects, by the correction of Nadeau and Bengio (2003).")
 	return b.String()
@@ -109,10 +117,12 @@ func forestTimes(n int) string {
 
 // scores is the scores of a scenario as numbers, a row for each fit.
 func (ev *Evaluation) scores(part, sc string) *figure.Table {
-	t := &figure.Table{ID: "scores-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit"}}}
+	t := &figure.Table{ID: "scores-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part],
+		Columns: []figure.Column{{Name: "fit"}}}
 	fits := ev.fitsOf(part, sc)
 	for _, c := range ev.judge.columns() {
-		column, words, far := figure.Column{Name: c.name, Format: figure.General, Numbers: figure.Numbers{}}, []string{}, false
+		column, words, far := figure.Column{Name: c.name, Format: figure.General, Numbers: figure.Numbers{}},
+			[]string{}, false
 		if c.share {
 			column.Format = figure.Percent
 		}
@@ -177,7 +187,8 @@ func (ev *Evaluation) differences(part, measure, axis string, leaveOut ...string
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
 	for _, sc := range ev.scenarios(part) {
 		for _, fit := range ev.judge.names() {
-			if s := ev.Find(part, sc, fit, measure, ""); s != nil && !s.FarOff && s.Difference != nil && !slices.Contains(leaveOut, fit) {
+			if s := ev.Find(part, sc, fit, measure, ""); s != nil && !s.FarOff && s.Difference != nil &&
+				!slices.Contains(leaveOut, fit) {
 				f.add(title(sc), fit, s.Difference.Mean, &s.Difference.Interval)
 			}
 		}
@@ -238,7 +249,9 @@ func (ev *Evaluation) write(dir string, all []experiment, kept *store) error {
 	if err := files.Stream(filepath.Join(dir, "evaluation.csv"), ev.csv); err != nil {
 		return err
 	}
-	if err := files.Stream(filepath.Join(dir, "folds.csv"), func(w io.Writer) error { return ev.foldsCSV(w, all, kept) }); err != nil {
+	if err := files.Stream(filepath.Join(dir, "folds.csv"), func(w io.Writer) error {
+		return ev.foldsCSV(w, all, kept)
+	}); err != nil {
 		return err
 	}
 	return ev.page().WriteFiles(dir)
@@ -252,12 +265,14 @@ func (ev *Evaluation) csv(to io.Writer) error {
 	w.Write([]string{"part", "scenario", "site", "fit", "measure", "view", "n", "mean", "sd", "low", "high",
 		"minus_federated", "minus_federated_low", "minus_federated_high", "lower", "higher", "equal"})
 	for _, s := range ev.Results {
-		record := []string{s.Part, s.Scenario, s.Site, s.Fit, s.Measure, s.View, strconv.Itoa(s.N), exactNumber(s.Mean), "", "", "", "", "", "", "", "", ""}
+		record := []string{s.Part, s.Scenario, s.Site, s.Fit, s.Measure, s.View, strconv.Itoa(s.N), exactNumber(s.Mean),
+			"", "", "", "", "", "", "", "", ""}
 		if s.SD != nil {
 			copy(record[8:], []string{exactNumber(*s.SD), exactNumber(s.Interval[0]), exactNumber(s.Interval[1])})
 		}
 		if d := s.Difference; d != nil {
-			copy(record[11:], []string{exactNumber(d.Mean), exactNumber(d.Interval[0]), exactNumber(d.Interval[1]), strconv.Itoa(d.Lower), strconv.Itoa(d.Higher), strconv.Itoa(d.Equal)})
+			copy(record[11:], []string{exactNumber(d.Mean), exactNumber(d.Interval[0]), exactNumber(d.Interval[1]),
+				strconv.Itoa(d.Lower), strconv.Itoa(d.Higher), strconv.Itoa(d.Equal)})
 		}
 		w.Write(record)
 	}
@@ -277,7 +292,8 @@ func (ev *Evaluation) foldsCSV(to io.Writer, all []experiment, kept *store) erro
 		for _, fit := range ev.judge.names() {
 			for _, name := range slices.Sorted(maps.Keys(r.Scores[fit])) {
 				measure, view, _ := strings.Cut(name, "/")
-				w.Write([]string{x.part, slug(x.scenario), strconv.Itoa(x.repeat + 1), strconv.Itoa(x.index + 1), fit, measure, view, exactNumber(r.Scores[fit][name])})
+				w.Write([]string{x.part, slug(x.scenario), strconv.Itoa(x.repeat + 1), strconv.Itoa(x.index + 1), fit,
+					measure, view, exactNumber(r.Scores[fit][name])})
 			}
 		}
 	}
@@ -319,7 +335,8 @@ func (ev *Evaluation) Print(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s, ± the\nstandard deviation between experiments; brackets are %.0f %% intervals.\n", ev.judge.units(), 100*Level)
+	_, err := fmt.Fprintf(w, "\n%s, ± the\nstandard deviation between experiments; brackets are %.0f %% intervals.\n",
+		ev.judge.units(), 100*Level)
 	if slices.ContainsFunc(ev.Results, func(s Summary) bool { return s.FarOff }) {
 		fmt.Fprintln(w, farOffMeans)
 	}
@@ -335,7 +352,8 @@ func (ev *Evaluation) tables() []figure.Table {
 	for _, part := range []string{partFolds, partSites} {
 		for _, sc := range ev.scenarios(part) {
 			fits := ev.fitsOf(part, sc)
-			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit", Text: fits}}}
+			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part],
+				Columns: []figure.Column{{Name: "fit", Text: fits}}}
 			for _, c := range ev.judge.columns() {
 				own, difference := figure.Column{Name: c.name}, figure.Column{Name: "minus federated"}
 				for _, fit := range fits {
@@ -363,14 +381,18 @@ func (ev *Evaluation) tables() []figure.Table {
 // fitsOf lists the fits that there are.
 func (ev *Evaluation) fitsOf(part, sc string) []string {
 	return slices.DeleteFunc(slices.Clone(ev.judge.names()), func(fit string) bool {
-		return !slices.ContainsFunc(ev.Results, func(s Summary) bool { return s.Part == part && s.Scenario == sc && s.Fit == fit })
+		return !slices.ContainsFunc(ev.Results, func(s Summary) bool {
+			return s.Part == part && s.Scenario == sc &&
+				s.Fit == fit
+		})
 	})
 }
 
 // siteTable has one row for each site that is held out, or whose subjects are.
 func (ev *Evaluation) siteTable(part, sc string) figure.Table {
 	first := mainColumn(ev.judge)
-	t := figure.Table{Title: "Scenario " + title(sc) + ": " + first.name + " " + siteTitle[part], Columns: []figure.Column{{Name: "site"}}}
+	t := figure.Table{Title: "Scenario " + title(sc) + ": " + first.name + " " + siteTitle[part],
+		Columns: []figure.Column{{Name: "site"}}}
 	add := func(name, fit string, c column) {
 		own := figure.Column{Name: name}
 		for _, site := range ev.siteNames(part, sc) {
@@ -422,7 +444,8 @@ func minus(s *Summary) string {
 }
 
 // farOffMeans explains the words.
-const farOffMeans = "Far off: below −1000 nats a subject, or −1 a feature if there are more than 1000; or an error above ten ranges. Files have the numbers."
+const farOffMeans = "Far off: below −1000 nats a subject, or −1 a feature if there are more than 1000; or an error " +
+	"above ten ranges. Files have the numbers."
 
 func (ev *Evaluation) siteNames(part, sc string) []string {
 	var list []string

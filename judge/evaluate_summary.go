@@ -32,16 +32,18 @@ type Evaluation struct {
 
 // Summary is one measure of one fit over the experiments of a part.
 type Summary struct {
-	Part     string   `json:"part"`           // folds: some subjects of every site are held out; sites: one site is
-	Scenario string   `json:"scenario"`       // as it is typed
-	Site     string   `json:"site,omitempty"` // that is held out, or whose subjects are; of all if empty. "all sites": each asked about its own
-	Fit      string   `json:"fit"`
-	Measure  string   `json:"measure"`
-	View     string   `json:"view,omitempty"` // all if empty
-	N        int      `json:"n"`              // experiments
-	Mean     float64  `json:"mean"`
-	FarOff   bool     `json:"far_off,omitempty"` // too far from what was observed for its size to mean anything; people read these words
-	SD       *float64 `json:"sd"`                // between experiments; null of one
+	Part     string `json:"part"`     // folds: some subjects of every site are held out; sites: one site is
+	Scenario string `json:"scenario"` // as it is typed
+	// that is held out, or whose subjects are; of all if empty. "all sites": each asked about its own
+	Site    string  `json:"site,omitempty"`
+	Fit     string  `json:"fit"`
+	Measure string  `json:"measure"`
+	View    string  `json:"view,omitempty"` // all if empty
+	N       int     `json:"n"`              // experiments
+	Mean    float64 `json:"mean"`
+	// too far from what was observed for its size to mean anything; people read these words
+	FarOff bool     `json:"far_off,omitempty"`
+	SD     *float64 `json:"sd"` // between experiments; null of one
 	// Interval is for the mean. Experiments share subjects, and it allows for
 	// that; see [evaluate.Paired]. Null of one experiment.
 	Interval *[2]float64 `json:"interval"`
@@ -78,7 +80,8 @@ func (ev *Evaluation) Find(part, scenario, fit, measure, view string) *Summary {
 
 func (ev *Evaluation) find(part, scenario, site, fit, measure, view string) *Summary {
 	i := slices.IndexFunc(ev.Results, func(s Summary) bool {
-		return s.Part == part && s.Scenario == scenario && s.Site == site && s.Fit == fit && s.Measure == measure && s.View == view
+		return s.Part == part && s.Scenario == scenario && s.Site == site && s.Fit == fit && s.Measure == measure &&
+			s.View == view
 	})
 	if i < 0 {
 		return nil
@@ -95,7 +98,8 @@ type group struct {
 // summarise reads what is stored, in order. Of every experiment it holds only
 // the scores.
 func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, error) {
-	out := &Evaluation{Subjects: e.rows.Len(), Repeats: e.Repeats, Level: Level, Results: []Summary{}, Notes: []string{}, judge: e.judge, plan: e.Plan.Question, promise: e.promise}
+	out := &Evaluation{Subjects: e.rows.Len(), Repeats: e.Repeats, Level: Level, Results: []Summary{},
+		Notes: []string{}, judge: e.judge, plan: e.Plan.Question, promise: e.promise}
 	for _, v := range e.Plan.Views {
 		out.views = append(out.views, v.Name)
 	}
@@ -176,7 +180,8 @@ func (ev *Evaluation) failures(part string, sc evaluate.Scenario, records []*fol
 		}
 		if n > 0 {
 			p := problem.Problem{Where: "scenario " + sc.String() + ", " + partTitle[part] + ", " + fit,
-				What: figure.Plural(n, "experiment") + " of " + figure.Plural(len(records), "experiment") + " lack a fit, first because: " + why}
+				What: figure.Plural(n, "experiment") + " of " + figure.Plural(len(records), "experiment") +
+					" lack a fit, first because: " + why}
 			ev.Notes = append(ev.Notes, p.Error())
 		}
 	}
@@ -209,7 +214,8 @@ func (ev *Evaluation) group(g group, site string, records []*foldRecord, sites, 
 			if len(x) == 0 {
 				return
 			}
-			s := Summary{Part: g.part, Scenario: slug(g.scenario), Site: site, Fit: fit, Measure: measure, View: view, N: len(x), Mean: stat.Mean(x, nil)}
+			s := Summary{Part: g.part, Scenario: slug(g.scenario), Site: site, Fit: fit, Measure: measure, View: view,
+				N: len(x), Mean: stat.Mean(x, nil)}
 			s.FarOff = ev.judge.farOff(measure, s.Mean)
 			if d, err := evaluate.Paired(x, make([]float64, len(x)), Level, overlap); err == nil {
 				sd := math.Sqrt(stat.Variance(x, nil))

@@ -135,7 +135,8 @@ func goesOn(t *testing.T, one, many judge.EvaluationConfig, after int) (first ju
 
 func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 	p := plan(t, simulated)
-	c := judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 2, Repeats: 1, Scenarios: []evaluate.Scenario{evaluate.IID}, Dir: filepath.Join(t.TempDir(), "out")}
+	c := judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 2, Repeats: 1,
+		Scenarios: []evaluate.Scenario{evaluate.IID}, Dir: filepath.Join(t.TempDir(), "out")}
 	run := func(edit func(*judge.EvaluationConfig)) (judge.Progress, error) {
 		own := c
 		var first *judge.Progress
@@ -155,7 +156,8 @@ func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 	if s, err := run(func(*judge.EvaluationConfig) {}); err != nil || s != (judge.Progress{Of: 5}) {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if s, err := run(func(c *judge.EvaluationConfig) { c.Repeats = 2 }); err != nil || s != (judge.Progress{Done: 5, Stored: 5, Of: 10}) {
+	if s, err := run(func(c *judge.EvaluationConfig) { c.Repeats = 2 }); err != nil ||
+		s != (judge.Progress{Done: 5, Stored: 5, Of: 10}) {
 		t.Errorf("more repeats: %+v, %v", s, err)
 	}
 	_, data, _ := strings.Cut(string(read(t, c.Dir, "settings.json")), `"data_sha256": "`)
@@ -168,7 +170,8 @@ func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 		{"this directory is not empty", func(c *judge.EvaluationConfig) { c.Dir = filepath.Dir(c.Plan.Local.Data) }},
 		{"data " + data[:12], func(c *judge.EvaluationConfig) { draw(t, c.Plan.Local.Data, 2, 60, false) }},
 	} {
-		if _, err := run(other.edit); err == nil || !strings.Contains(err.Error(), other.what) || !strings.Contains(err.Error(), "hint: choose another") {
+		if _, err := run(other.edit); err == nil || !strings.Contains(err.Error(), other.what) ||
+			!strings.Contains(err.Error(), "hint: choose another") {
 			t.Errorf("%s: %v", other.what, err)
 		}
 	}
@@ -179,7 +182,8 @@ func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 // the parameters are, so they may be a little narrow.
 func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 	p := planOf(t, 300, simulated)
-	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3,
+		Repeats: 1, Dir: t.TempDir()}))(t)
 	mean := func(part, sc, fit, measure string) float64 {
 		s := ev.Find(part, sc, fit, measure, "")
 		if s == nil {
@@ -189,7 +193,8 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 	}
 	for _, part := range []string{"folds", "sites"} {
 		for _, sc := range []string{"iid", "g", "k", "gk"} {
-			federated, trivial := mean(part, sc, judge.Federated, judge.ErrorTest), mean(part, sc, judge.Mean, judge.ErrorTest)
+			federated, trivial := mean(part, sc, judge.Federated, judge.ErrorTest),
+				mean(part, sc, judge.Mean, judge.ErrorTest)
 			central := mean(part, sc, judge.Central, judge.ErrorTest)
 			if federated > trivial/2 || math.Abs(federated/central-1) > 0.1 {
 				t.Errorf("%s, %s: error %.4f, central %.4f, of the mean %.4f", part, sc, federated, central, trivial)
@@ -201,7 +206,8 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 			if c := mean(part, sc, judge.Federated, judge.Coverage); c < 0.85 || c > wide {
 				t.Errorf("%s, %s: coverage %.3f", part, sc, c)
 			}
-			if h, m := mean(part, sc, judge.Federated, judge.ErrorHidden), mean(part, sc, judge.Mean, judge.ErrorHidden); h > 0.7*m {
+			if h, m := mean(part, sc, judge.Federated, judge.ErrorHidden),
+				mean(part, sc, judge.Mean, judge.ErrorHidden); h > 0.7*m {
 				t.Errorf("%s, %s: error of hidden views %.4f, of the mean %.4f", part, sc, h, m)
 			}
 		}
@@ -214,11 +220,14 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 		t.Errorf("accuracy without factors %.3f", a)
 	}
 	// A site that lacks a view says nothing of it, so it has no density of whole rows.
-	if ev.Find("folds", "k", judge.Alone, judge.LogLik, "") != nil || ev.Find("sites", "iid", judge.Alone, judge.ErrorTest, "") != nil || ev.Find("folds", "iid", judge.Alone, judge.LogLik, "") == nil {
+	if ev.Find("folds", "k", judge.Alone, judge.LogLik, "") != nil ||
+		ev.Find("sites", "iid", judge.Alone, judge.ErrorTest, "") != nil ||
+		ev.Find("folds", "iid", judge.Alone, judge.LogLik, "") == nil {
 		t.Error("densities of sites alone")
 	}
 	s := ev.Find("folds", "iid", judge.PCA, judge.ErrorTest, "v")
-	if s == nil || s.N != 3 || s.SD == nil || s.Difference == nil || s.Difference.Lower+s.Difference.Higher+s.Difference.Equal != 3 ||
+	if s == nil || s.N != 3 || s.SD == nil || s.Difference == nil || s.Difference.Lower+s.Difference.Higher+
+		s.Difference.Equal != 3 ||
 		s.Interval[0] > s.Mean || s.Interval[1] < s.Mean {
 		t.Errorf("summary %+v", s)
 	}
@@ -233,7 +242,8 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 // in error, 0.03 in accuracy). One repeat's mean has to lie within two of them.
 func TestAlzheimerAgreesWithAnIndependentImplementation(t *testing.T) {
 	p := testkit.Get(study.Load("../examples/alzheimer/plan.yaml", methods))(t)
-	ev, err := judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3, Repeats: 1,
+	ev, err := judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods,
+		Folds: 3, Repeats: 1,
 		Scenarios: []evaluate.Scenario{evaluate.IID, evaluate.GK}, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -83,7 +83,8 @@ func (e *evaluation) conduct(ctx context.Context, x experiment) (*foldRecord, er
 
 // study fits a plan of the method over some sites, whose rows are train. What the model
 // says is of the plan's whole views, as far as the narrowing knows them.
-func (t *foldTrial) study(ctx context.Context, p *study.Plan, sites []dataset.Source, names []string, train dataset.Source) (evaluate.Model, *narrowing, error) {
+func (t *foldTrial) study(ctx context.Context, p *study.Plan, sites []dataset.Source, names []string,
+	train dataset.Source) (evaluate.Model, *narrowing, error) {
 	of, err := t.judge.narrow(ctx, train)
 	if err != nil {
 		return nil, nil, err
@@ -133,7 +134,8 @@ func (t *foldTrial) central(ctx context.Context) (evaluate.Model, *narrowing, er
 
 // alone fits the plan's method at each site by itself. The error says at which sites
 // that could not be done.
-func (t *foldTrial) alone(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored, error)) (all []*scored, failed error) {
+func (t *foldTrial) alone(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored,
+	error)) (all []*scored, failed error) {
 	for i, name := range t.names {
 		m, of, err := t.study(ctx, t.Plan, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
 		var s *scored

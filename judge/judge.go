@@ -132,7 +132,8 @@ func (x experiment) Key() string {
 
 // slug is a scenario's name as people type it.
 func slug(sc evaluate.Scenario) string {
-	return map[evaluate.Scenario]string{evaluate.IID: "iid", evaluate.G: "g", evaluate.K: "k", evaluate.GK: "gk", evaluate.Column: "column", evaluate.Unequal: "unequal"}[sc]
+	return map[evaluate.Scenario]string{evaluate.IID: "iid", evaluate.G: "g", evaluate.K: "k", evaluate.GK: "gk",
+		evaluate.Column: "column", evaluate.Unequal: "unequal"}[sc]
 }
 
 // experiments lists everything to do, repeat by repeat, so that what is left
@@ -184,7 +185,8 @@ func (e *evaluation) split(x experiment) (*division, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &division{names: sites, Split: evaluate.Split{Fold: evaluate.Fold{Repeat: x.repeat, Index: x.index}, Sites: len(sites), Lacking: lacking}}
+	d := &division{names: sites, Split: evaluate.Split{Fold: evaluate.Fold{Repeat: x.repeat, Index: x.index},
+		Sites: len(sites), Lacking: lacking}}
 	subjects := e.subjects(groups)
 	if x.part == partFolds {
 		folds, err := evaluate.FoldsOf(e.subjects(strata), e.Folds, x.repeat, e.Plan.Seed)

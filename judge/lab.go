@@ -20,7 +20,8 @@ type laboratory struct{ method method.Method }
 
 // Study implements [method.Laboratory]: it is the coordinator's half that is listened
 // to, so that tasks and answers are all there is.
-func (l laboratory) Study(ctx context.Context, p *study.Plan, data map[string]dataset.Source) ([]method.Exchange, error) {
+func (l laboratory) Study(ctx context.Context, p *study.Plan,
+	data map[string]dataset.Source) ([]method.Exchange, error) {
 	t := &tapped{Method: l.method}
 	if _, err := local.Run(ctx, local.Config{Plan: p, Methods: method.Registry{t}, Data: data}); err != nil {
 		return nil, fmt.Errorf("the attacked study: %w", err)
@@ -63,7 +64,8 @@ func (l *listening) Fold(s method.State, c method.Contribution) (method.State, e
 }
 
 // Ask implements [method.Laboratory].
-func (l laboratory) Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...method.Task) ([]method.Contribution, error) {
+func (l laboratory) Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source,
+	tasks ...method.Task) ([]method.Contribution, error) {
 	s, err := l.join(p, site, data)
 	if err != nil {
 		return nil, err
@@ -111,7 +113,8 @@ func (m *member) answer(ctx context.Context, round int, t method.Task) (c method
 		return c, err
 	}
 	id := sha256.Sum256(t.Body) // the same at all sites that are asked the same
-	ask, err := m.gate.Vet(privacy.Ask{Study: m.study.Digest, Site: m.study.Site, Round: round, Kind: t.Kind, Task: id, Common: id}, t.Body)
+	ask, err := m.gate.Vet(privacy.Ask{Study: m.study.Digest, Site: m.study.Site, Round: round, Kind: t.Kind, Task: id,
+		Common: id}, t.Body)
 	if err != nil {
 		return c, err
 	}
@@ -129,5 +132,6 @@ func (m *member) answer(ctx context.Context, round int, t method.Task) (c method
 	}
 	i := slices.IndexFunc(m.study.Requests, func(l privacy.Listed) bool { return l.Kind == t.Kind })
 	opened, err := privacy.Open(release.Bytes(), m.study.Requests[i].Request)
-	return method.Contribution{Site: m.study.Site, Kind: t.Kind, Body: opened.Body, Sums: opened.Sums, Masked: opened.Masked}, err
+	return method.Contribution{Site: m.study.Site, Kind: t.Kind, Body: opened.Body, Sums: opened.Sums,
+		Masked: opened.Masked}, err
 }

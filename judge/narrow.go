@@ -76,7 +76,8 @@ func narrow(ctx context.Context, src dataset.Source, outcome bool) (*narrowing, 
 				n.features[k] = append(n.features[k], j)
 				kept.Columns = append(kept.Columns, c)
 			case math.IsNaN(low[k][j]) && !outcome:
-				return nil, fmt.Errorf("view %s, feature %s: no training subject has a single value of it", v.Name, c.Name)
+				return nil, fmt.Errorf("view %s, feature %s: no training subject has a single value of it",
+					v.Name, c.Name)
 			default:
 				n.whole = false
 			}
@@ -278,7 +279,8 @@ func (e *evaluation) placed(x experiment, d *division) (map[string]int, error) {
 // alone is every site's own fit, asked about the site's own subjects, and what the
 // federated fit says of the same values: that of sites that could be fitted, and of
 // features that vary there, since no other density could be compared.
-func (f *features) alone(ctx context.Context, t *foldTrial, federated evaluate.Model, unit *evaluate.Scaling) (*scored, error) {
+func (f *features) alone(ctx context.Context, t *foldTrial, federated evaluate.Model,
+	unit *evaluate.Scaling) (*scored, error) {
 	place, err := t.placed(t.experiment, t.division)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,9 @@ func (o *outcomes) narrow(ctx context.Context, train dataset.Source) (*narrowing
 // chooseLabel takes classes, so that every fold has its share of them.
 func (o *outcomes) chooseLabel(c *EvaluationConfig, _ string) error {
 	if c.Label != "" && c.Label != o.outcome.Column {
-		return problem.Problem{Where: "--label", What: fmt.Sprintf("the plan's method predicts %s, and is judged by that and not by %q", o.outcome.Column, c.Label),
+		return problem.Problem{Where: "--label",
+			What: fmt.Sprintf("the plan's method predicts %s, and is judged by that and not by %q",
+				o.outcome.Column, c.Label),
 			Hint: "leave out --label, or name another outcome in the plan"}
 	}
 	c.Label = ""
@@ -73,7 +75,8 @@ func (o *outcomes) admit(p *population) error {
 		}
 	}
 	if left := p.rows.Len() - len(known); left > 0 {
-		p.notes.Add(problem.Problem{Where: "outcome " + o.outcome.Column, What: figure.Plural(left, "subject") + " left out, whose outcome the plan does not know: a private study counts them as nothing"})
+		p.notes.Add(problem.Problem{Where: "outcome " + o.outcome.Column, What: figure.Plural(left, "subject") +
+			" left out, whose outcome the plan does not know: a private study counts them as nothing"})
 		p.keep(known)
 	}
 	return nil
@@ -85,7 +88,8 @@ func (o *outcomes) fits(t *foldTrial) []fit {
 	known := func(of *narrowing, m evaluate.Model) func(int) (evaluate.Model, *narrowing) {
 		return func(int) (evaluate.Model, *narrowing) { return m, of }
 	}
-	whole := func(ctx context.Context, make func(context.Context) (evaluate.Model, *narrowing, error)) (*scored, error) {
+	whole := func(ctx context.Context, make func(context.Context) (evaluate.Model, *narrowing, error)) (*scored,
+		error) {
 		m, of, err := make(ctx)
 		if err != nil {
 			return nil, err
@@ -149,7 +153,8 @@ func (o *outcomes) score(ctx context.Context, m evaluate.Model, test dataset.Sou
 
 // home asks about those held out of each site; a site of which there is no fit, or
 // nobody, is absent. Nil where nobody is of any site.
-func (o *outcomes) home(ctx context.Context, t *foldTrial, fit func(site int) (evaluate.Model, *narrowing)) (map[string]evaluate.Marks, error) {
+func (o *outcomes) home(ctx context.Context, t *foldTrial,
+	fit func(site int) (evaluate.Model, *narrowing)) (map[string]evaluate.Marks, error) {
 	if t.homes == nil {
 		return nil, nil
 	}
@@ -202,7 +207,8 @@ func meanOf(sites []*scored, name string) float64 {
 
 func (o *outcomes) columns() (list []column) {
 	for i, m := range o.scoring.Measures {
-		list = append(list, column{name: m.Heading, measure: m.Name, digits: 4, share: m.Percent, percent: m.Percent, spread: true, main: i == 0})
+		list = append(list, column{name: m.Heading, measure: m.Name, digits: 4, share: m.Percent, percent: m.Percent,
+			spread: true, main: i == 0})
 	}
 	return list
 }
@@ -213,7 +219,8 @@ func (o *outcomes) headline() (list []column) {
 	for _, c := range o.columns() {
 		switch c.measure {
 		case evaluate.MeasureAccuracy:
-			list = append(list, column{name: "of outcomes predicted rightly", measure: c.measure, share: true, digits: 1})
+			list = append(list, column{name: "of outcomes predicted rightly", measure: c.measure,
+				share: true, digits: 1})
 		case evaluate.MeasureConcordance:
 			list = append(list, column{name: "concordance of times", measure: c.measure, digits: 3})
 		case evaluate.MeasureAUC:
@@ -221,7 +228,8 @@ func (o *outcomes) headline() (list []column) {
 		case evaluate.MeasureError:
 			list = append(list, column{name: "root mean squared error", measure: c.measure, digits: 3})
 		case evaluate.MeasureCoverage:
-			list = append(list, column{name: fmt.Sprintf("of outcomes inside their %.0f %% intervals", 100*Level), measure: c.measure, share: true})
+			list = append(list, column{name: fmt.Sprintf("of outcomes inside their %.0f %% intervals", 100*Level),
+				measure: c.measure, share: true})
 		}
 	}
 	return list
@@ -248,7 +256,9 @@ func (o *outcomes) references() string {
 	case len(o.outcome.Levels) == 0:
 		own = "“The mean” predicts the training subjects' mean for everybody, with their variance."
 	}
-	return "“One site alone” is the method at each site by itself, asked about those held out of all sites, and averaged over sites: what a site would have to offer without the others. Where sites are as they are, each is also asked about its own subjects alone, with " + o.scoring.Baseline + " of its own. " + own
+	return "“One site alone” is the method at each site by itself, asked about those held out of all sites, and " +
+		"averaged over sites: what a site would have to offer without the others. Where sites are as they are, each " +
+		"is also asked about its own subjects alone, with " + o.scoring.Baseline + " of its own. " + own
 }
 
 func (o *outcomes) scores() string { return o.scoring.About }
@@ -262,13 +272,23 @@ const minusFederated = "log-likelihood − that of the federated fit (nats)"
 
 func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "prediction", Title: "How well outcomes of subjects held out are predicted",
-		Lead: "Every fit was told the features of subjects it had never seen, and asked for their " + strings.Join(o.outcome.Columns(), " and ") + "."}
-	sec.Items = append(sec.Items, ev.differences(partFolds, evaluate.MeasureLogLik, minusFederated).item("log-likelihood-differences", "References against the federated fit",
-		"The line at zero is the federated fit. A mark at the left of it is a reference that gave less probability to what happened, one at the right more; where the whiskers (90 % intervals) cross the line, the experiments do not tell the two apart.",
-		"Differences in held-out log-likelihood between each reference and the federated fit, with intervals, for every scenario.")...)
-	sec.Items = append(sec.Items, ev.joining(evaluate.MeasureLogLik, minusFederated).item("joining", "What each site's own fit says of its own subjects",
-		"Here every site's own fit is asked about those held out of that site alone, beside the federated fit about the same subjects. Left of zero the site gains by the study, for its own subjects. Right of zero its own fit is better: then the site is another kind of place than the others, in a way that the features do not tell. "+whiskers,
-		"Differences in log-likelihood between each site's own fit and the federated fit, for subjects held out of that site.")...)
+		Lead: "Every fit was told the features of subjects it had never seen, and asked for their " +
+			strings.Join(o.outcome.Columns(), " and ") + "."}
+	sec.Items = append(sec.Items, ev.differences(partFolds, evaluate.MeasureLogLik,
+		minusFederated).item("log-likelihood-differences", "References against the federated fit",
+		"The line at zero is the federated fit. A mark at the left of it is a reference that gave less probability to "+
+			"what happened, one at the right more; where the whiskers (90 % intervals) cross the line, the "+
+			"experiments do not tell the two apart.",
+		"Differences in held-out log-likelihood between each reference and the federated fit, with intervals, for "+
+			"every scenario.")...)
+	sec.Items = append(sec.Items, ev.joining(evaluate.MeasureLogLik, minusFederated).item("joining",
+		"What each site's own fit says of its own subjects",
+		"Here every site's own fit is asked about those held out of that site alone, beside the federated fit about "+
+			"the same subjects. Left of zero the site gains by the study, for its own subjects. Right of zero its own "+
+			"fit is better: then the site is another kind of place than the others, in a way that the features do not "+
+			"tell. "+whiskers,
+		"Differences in log-likelihood between each site's own fit and the federated fit, for subjects held out of "+
+			"that site.")...)
 	shared := " All fits of a scenario share their folds, so differences are known better than the numbers themselves."
 	for _, m := range o.scoring.Measures {
 		if m.Name == evaluate.MeasureCalibration || m.Name == evaluate.MeasureCoverage {
@@ -284,7 +304,8 @@ func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 		if m.Higher {
 			better = "Higher is better. "
 		}
-		sec.Items = append(sec.Items, ev.fits(m.Name, axis).item(strings.ReplaceAll(m.Name, "_", "-"), m.Title, better+whiskers+shared,
+		sec.Items = append(sec.Items, ev.fits(m.Name, axis).item(strings.ReplaceAll(m.Name, "_", "-"), m.Title,
+			better+whiskers+shared,
 			m.Title+" for every fit and scenario, with intervals.")...)
 		shared = ""
 	}
@@ -294,8 +315,10 @@ func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 func (o *outcomes) calibrationSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "calibration", Title: "Do predictions hold what they promise?"}
 	if len(o.outcome.Levels) == 0 {
-		sec.Items = ev.fits(evaluate.MeasureCoverage, "share of outcomes inside").item("coverage", o.scoring.Measures[len(o.scoring.Measures)-1].Title,
-			fmt.Sprintf("Of all outcomes, %.0f in 100 should lie inside their predictive intervals: less means that intervals promise too much, more that they are too wide. ", 100*Level)+whiskers,
+		sec.Items = ev.fits(evaluate.MeasureCoverage, "share of outcomes inside").item("coverage",
+			o.scoring.Measures[len(o.scoring.Measures)-1].Title,
+			fmt.Sprintf("Of all outcomes, %.0f in 100 should lie inside their predictive intervals: less means that "+
+				"intervals promise too much, more that they are too wide. ", 100*Level)+whiskers,
 			"Share of outcomes inside their predictive intervals for every fit and scenario.")
 		return sec
 	}
@@ -323,7 +346,8 @@ func (o *outcomes) curve(ev *Evaluation, part, sc string) *figure.Figure {
 	if len(l.Series) == 0 {
 		return nil
 	}
-	l.Series = append(l.Series, figure.Line{Name: "perfect", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true})
+	l.Series = append(l.Series, figure.Line{Name: "perfect", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1},
+		Reference: true})
 	what := fmt.Sprintf("the probability of “%s”", o.outcome.Levels[1])
 	if len(o.outcome.Levels) > 2 {
 		what = "the probability of the most probable class"
@@ -331,28 +355,42 @@ func (o *outcomes) curve(ev *Evaluation, part, sc string) *figure.Figure {
 	if o.outcome.Times != nil {
 		what = "the probability of the event in a period that was begun without, once for each period,"
 	}
-	caption := "Those held out in all experiments, sorted by " + what + " into ten bins; a mark is a bin's mean probability, and how often it happened. Marks on the dashed line are right. Below it predictions are too sure, above it not sure enough. Bins of few subjects are off by chance."
+	caption := "Those held out in all experiments, sorted by " + what +
+		" into ten bins; a mark is a bin's mean probability, and how often it happened. Marks on the dashed line are " +
+		"right. Below it predictions are too sure, above it not sure enough. Bins of few subjects are off by chance."
 	if part == partSites || sc == slug(evaluate.Column) {
-		caption += " All sites are drawn together: single ones may be off in either direction, as their calibration errors tell."
+		caption += " All sites are drawn together: single ones may be off in either direction, as their calibration " +
+			"errors tell."
 	}
-	return &figure.Figure{ID: "calibration-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Chart: l,
+	return &figure.Figure{ID: "calibration-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part],
+		Chart:   l,
 		Caption: caption,
-		Alt:     "Observed against expected frequency in ten bins, for the federated fit, the central fit and single sites."}
+		Alt: "Observed against expected frequency in ten bins, for the federated fit, the central fit and single " +
+			"sites."}
 }
 
 func (o *outcomes) siteSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "sites", Title: "At a site that took no part",
-		Lead: "Each site in turn is left out of the study, and the others' fit is asked about its subjects. The model knows nothing of how sites differ: where a site's subjects have the outcome more often than their features tell, its probabilities are off."}
-	sec.Items = append(sec.Items, ev.bySite(evaluate.MeasureLogLik, "log-likelihood (nats per subject)").item("site-log-likelihood", "Log-likelihood at each site left out",
-		"A site far to the left of the others has subjects whom the others' fit predicts less well: because their outcomes are harder to tell, or because the site is another kind of place. "+whiskers+" Simulated sites are drawn anew in every repeat; real sites are left out once and have no interval.",
+		Lead: "Each site in turn is left out of the study, and the others' fit is asked about its subjects. The " +
+			"model knows nothing of how sites differ: where a site's subjects have the outcome more often than their " +
+			"features tell, its probabilities are off."}
+	sec.Items = append(sec.Items, ev.bySite(evaluate.MeasureLogLik, "log-likelihood (nats per subject)").item(
+		"site-log-likelihood", "Log-likelihood at each site left out",
+		"A site far to the left of the others has subjects whom the others' fit predicts less well: because their "+
+			"outcomes are harder to tell, or because the site is another kind of place. "+whiskers+
+			" Simulated sites are drawn anew in every repeat; real sites are left out once and have no interval.",
 		"Log-likelihood of the federated fit at each site left out, by scenario.")...)
 	if len(o.outcome.Levels) > 0 {
-		sec.Items = append(sec.Items, ev.bySite(evaluate.MeasureCalibration, "calibration error").item("site-calibration-error", "Calibration error at each site left out",
-			"How far probabilities are from frequencies among the site's subjects, on average: at 0.2, what was given 30 % happened in 10 or 50 % of cases. "+whiskers,
+		sec.Items = append(sec.Items, ev.bySite(evaluate.MeasureCalibration, "calibration error").item(
+			"site-calibration-error", "Calibration error at each site left out",
+			"How far probabilities are from frequencies among the site's subjects, on average: at 0.2, what was given "+
+				"30 % happened in 10 or 50 % of cases. "+whiskers,
 			"Calibration error of the federated fit at each site left out, by scenario.")...)
 	}
-	sec.Items = append(sec.Items, ev.differences(partSites, evaluate.MeasureLogLik, minusFederated).item("site-log-likelihood-differences", "References at the site left out",
-		"The line at zero is the federated fit of the other sites. “One site alone” is here the fit of each other site by itself. Left of the line the reference is worse.",
+	sec.Items = append(sec.Items, ev.differences(partSites, evaluate.MeasureLogLik,
+		minusFederated).item("site-log-likelihood-differences", "References at the site left out",
+		"The line at zero is the federated fit of the other sites. “One site alone” is here the fit of each other "+
+			"site by itself. Left of the line the reference is worse.",
 		"Differences in log-likelihood at the sites left out between references and the federated fit.")...)
 	return sec
 }

@@ -33,7 +33,8 @@ func ward(t *testing.T, dir string, n int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(5, 5))
 	files := map[string]*strings.Builder{}
-	for name, head := range map[string]string{"subjects": "id,hospital,relapse,score", "view_u": "id,age", "view_v": "id,dose", "view_w": "id,stage,mark"} {
+	for name, head := range map[string]string{"subjects": "id,hospital,relapse,score", "view_u": "id,age",
+		"view_v": "id,dose", "view_w": "id,stage,mark"} {
 		files[name] = &strings.Builder{}
 		fmt.Fprintln(files[name], head)
 	}
@@ -49,7 +50,8 @@ func ward(t *testing.T, dir string, n int) {
 		if i%3 == 0 {
 			mark = 3 // nobody at the first hospital differs
 		}
-		fmt.Fprintf(files["subjects"], "%s,%s,%s,%.4f\n", id, []string{"east", "north", "south"}[i%3], relapse, f+0.5*r.NormFloat64())
+		fmt.Fprintf(files["subjects"], "%s,%s,%s,%.4f\n", id, []string{"east", "north", "south"}[i%3], relapse,
+			f+0.5*r.NormFloat64())
 		fmt.Fprintf(files["view_u"], "%s,%.4f\n", id, age)
 		fmt.Fprintf(files["view_v"], "%s,%.4f\n", id, dose)
 		fmt.Fprintf(files["view_w"], "%s,%s,%.4f\n", id, stages[stage], mark)
@@ -116,9 +118,11 @@ func TestPredictionsTellWhatIsTrueOfDrawnData(t *testing.T) {
 	for _, part := range []string{"folds", "sites"} {
 		for _, sc := range []string{"iid", "gk"} {
 			of := func(fit, measure string) float64 { return found(t, ev, part, sc, fit, measure) }
-			federated, central, base := of(judge.Federated, "log_likelihood"), of(judge.Central, "log_likelihood"), of("the base rate", "log_likelihood")
+			federated, central, base := of(judge.Federated, "log_likelihood"), of(judge.Central, "log_likelihood"),
+				of("the base rate", "log_likelihood")
 			if math.Abs(federated-central) > 0.02 || federated < base+0.15 {
-				t.Errorf("%s, %s: log-likelihood %.4f, central %.4f, of the base rate %.4f", part, sc, federated, central, base)
+				t.Errorf("%s, %s: log-likelihood %.4f, central %.4f, of the base rate %.4f", part, sc, federated,
+					central, base)
 			}
 			if alone := of(judge.Alone, "log_likelihood"); alone > federated {
 				t.Errorf("%s, %s: log-likelihood %.4f, of sites alone %.4f", part, sc, federated, alone)
@@ -143,12 +147,14 @@ func TestPredictionsTellWhatIsTrueOfDrawnData(t *testing.T) {
 		for _, b := range c.Bins {
 			rows += b.Rows
 		}
-		if want := map[bool]int{false: 600, true: 1800}[c.Fit == judge.Alone && c.Part == "folds"]; c.Part == "folds" && rows != want {
+		if want := map[bool]int{false: 600, true: 1800}[c.Fit == judge.Alone && c.Part == "folds"]; c.Part == "folds" &&
+			rows != want {
 			t.Errorf("%s, %s, %s: %d rows in the calibration, want %d", c.Part, c.Scenario, c.Fit, rows, want)
 		}
 	}
 	var text bytes.Buffer
-	if err := ev.Print(&text); err != nil || !strings.Contains(text.String(), "Scenario G/K: log-likelihood at each site held out") {
+	if err := ev.Print(&text); err != nil ||
+		!strings.Contains(text.String(), "Scenario G/K: log-likelihood at each site held out") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 }
@@ -172,7 +178,8 @@ func TestNumbersArePredicted(t *testing.T) {
 		t.Error("a number was taken for classes")
 	}
 	page := string(read(t, dir, "report.html"))
-	for _, want := range []string{`id="figure-coverage"`, `id="figure-root-mean-squared-error"`, `id="figure-site-log-likelihood"`, "“The mean” predicts the training subjects"} {
+	for _, want := range []string{`id="figure-coverage"`, `id="figure-root-mean-squared-error"`,
+		`id="figure-site-log-likelihood"`, "“The mean” predicts the training subjects"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the report lacks %s", want)
 		}
@@ -187,7 +194,8 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 	others := *p
 	others.Sites, others.Quorum = []string{"north", "south"}, 2
 	b := testkit.Get(local.Bind(t.Context(), p, nil))(t)
-	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: &others, Methods: predictors, Data: map[string]dataset.Source{"north": b.Data["north"], "south": b.Data["south"]}}))(t)
+	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: &others, Methods: predictors,
+		Data: map[string]dataset.Source{"north": b.Data["north"], "south": b.Data["south"]}}))(t)
 	m := testkit.Get(regression.Method{}.Evaluator(&others, out.Result.Files, true))(t)
 	outcome := evaluate.Outcome{Column: "relapse", Levels: []string{"no", "yes"}}
 	j := testkit.Get(outcome.Judge(t.Context(), m, b.Data["east"], judge.Level))(t)
@@ -289,14 +297,16 @@ func TestPredictionsFromFolders(t *testing.T) {
 func TestPredictionsGoOnAfterInterruptions(t *testing.T) {
 	p := wardPlan(t, 90, relapses, open, asTheyAre)
 	config := func(workers int) judge.EvaluationConfig {
-		return judge.EvaluationConfig{Plan: p, Methods: predictors, Folds: 2, Repeats: 2, Workers: workers, Dir: filepath.Join(t.TempDir(), "out")}
+		return judge.EvaluationConfig{Plan: p, Methods: predictors, Folds: 2, Repeats: 2, Workers: workers,
+			Dir: filepath.Join(t.TempDir(), "out")}
 	}
 	one := config(1)
 	if first := goesOn(t, one, config(3), 3); first.Of != 7 || first.Stored < 3 || first.Stored > 6 {
 		t.Errorf("it went on from %+v", first)
 	}
 	var stored judge.Evaluation
-	if err := json.Unmarshal(read(t, one.Dir, "evaluation.json"), &stored); err != nil || len(stored.Calibrations) != 8 {
+	if err := json.Unmarshal(read(t, one.Dir, "evaluation.json"), &stored); err != nil ||
+		len(stored.Calibrations) != 8 {
 		t.Errorf("%d calibrations stored, %v", len(stored.Calibrations), err)
 	}
 }
@@ -313,7 +323,8 @@ func TestPrivatePredictions(t *testing.T) {
 	}
 	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
 	dir := filepath.Join(t.TempDir(), "out")
-	first, second := evaluation(t, judge.EvaluationConfig{Plan: p, Dir: dir}), evaluation(t, judge.EvaluationConfig{Plan: p})
+	first, second := evaluation(t, judge.EvaluationConfig{Plan: p, Dir: dir}),
+		evaluation(t, judge.EvaluationConfig{Plan: p})
 	if first.Subjects != 294 || !slices.ContainsFunc(first.Notes, func(n string) bool {
 		return strings.Contains(n, "6 subjects left out, whose outcome the plan does not know")
 	}) {
@@ -332,7 +343,8 @@ func TestPrivatePredictions(t *testing.T) {
 			t.Errorf("%s has no noise", fit)
 		}
 	}
-	if page := tags.ReplaceAllString(string(read(t, dir, "report.html")), ""); !strings.Contains(page, "nothing on this page is protected") || !strings.Contains(page, "ε 8, δ 1e-5") {
+	if page := tags.ReplaceAllString(string(read(t, dir, "report.html")), ""); !strings.Contains(page,
+		"nothing on this page is protected") || !strings.Contains(page, "ε 8, δ 1e-5") {
 		t.Error("the report does not say what the plan promises")
 	}
 }
@@ -343,21 +355,27 @@ var tags = regexp.MustCompile(`<[^>]*>`)
 // The numbers of subjects that a plan declares are those of the experiment: with the
 // 20 000 of the plan the published accountant allows updates, with 50 not one.
 func TestDeclaredSubjectsAreThoseFitted(t *testing.T) {
-	p := wardPlan(t, 300, "dp-pvi, "+relapses+", rounds: 1, rows: [{site: east, rows: 20000}, {site: north, rows: 20000}, {site: south, rows: 20000}]",
+	p := wardPlan(t, 300, "dp-pvi, "+relapses+", rounds: 1, rows: [{site: east, rows: 20000}, {site: north, rows: "+
+		"20000}, {site: south, rows: 20000}]",
 		strings.Replace(guarded, "epsilon: 8", "epsilon: 0.5", 1), asTheyAre)
-	_, err := judge.Evaluate(t.Context(), judge.EvaluationConfig{Plan: p, Methods: predictors, Folds: 2, Repeats: 1, Dir: filepath.Join(t.TempDir(), "out")})
+	_, err := judge.Evaluate(t.Context(), judge.EvaluationConfig{Plan: p, Methods: predictors, Folds: 2, Repeats: 1,
+		Dir: filepath.Join(t.TempDir(), "out")})
 	if err == nil || !strings.Contains(err.Error(), "allows 50 rows not a single update") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestWhatCannotBePredictedIsSaid(t *testing.T) {
-	three, unknown := wardPlan(t, 60, relapses, open, asTheyAre), wardPlan(t, 60, "outcome: {column: relapse, levels: [no, maybe]}", open, asTheyAre)
+	three, unknown := wardPlan(t, 60, relapses, open, asTheyAre),
+		wardPlan(t, 60, "outcome: {column: relapse, levels: [no, maybe]}", open, asTheyAre)
 	for want, c := range map[string]judge.EvaluationConfig{
-		"--label: the plan's method predicts relapse, and is judged by that and not by \"hospital\"": {Plan: three, Label: "hospital"},
-		`outcome relapse: "yes" is not one of ["no" "maybe"]`:                                        {Plan: unknown},
-		"--scenarios: scenario unequal: the plan does not say how far sites differ":                  {Plan: three, Scenarios: []evaluate.Scenario{evaluate.Unequal}},
-		"--folds: 61 folds of 60 subjects":                                                           {Plan: three, Folds: 61},
+		"--label: the plan's method predicts relapse, and is judged by that and not by \"hospital\"": {Plan: three,
+			Label: "hospital"},
+		`outcome relapse: "yes" is not one of ["no" "maybe"]`: {Plan: unknown},
+		"--scenarios: scenario unequal: the plan does not say how far sites differ": {Plan: three,
+			Scenarios: []evaluate.Scenario{evaluate.Unequal}},
+		"--folds: 61 folds of 60 subjects": {Plan: three,
+			Folds: 61},
 	} {
 		c.Methods, c.Repeats, c.Dir = predictors, 1, filepath.Join(t.TempDir(), "out")
 		if c.Folds == 0 {

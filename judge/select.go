@@ -43,12 +43,14 @@ func NewSelection(plan *study.Plan, data string) (*Selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Selection{Program: "parley " + version.String(), Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Data: data}, nil
+	return &Selection{Program: "parley " + version.String(), Study: plan.Name, Plan: digest.String(), Seed: plan.Seed,
+		Data: data}, nil
 }
 
 // Record is that of a selection from the study's releases.
 func (s *ReleasedStudy) Record() *Selection {
-	return &Selection{Program: "parley " + version.String(), Study: s.Plan.Name, Plan: s.Origin.Plan, Seed: s.Plan.Seed, Origin: &s.Origin}
+	return &Selection{Program: "parley " + version.String(), Study: s.Plan.Name, Plan: s.Origin.Plan, Seed: s.Plan.Seed,
+		Origin: &s.Origin}
 }
 
 // Set takes in what was selected.
@@ -79,10 +81,12 @@ func (r *Selection) Claim(dir string) error {
 	}
 	var old Selection
 	if err := json.Unmarshal(data, &old); err != nil {
-		return problem.Problem{File: filepath.Join(dir, fileName), What: "this is not a selection: " + err.Error(), Hint: hint}
+		return problem.Problem{File: filepath.Join(dir, fileName), What: "this is not a selection: " +
+			err.Error(), Hint: hint}
 	}
 	if old.Plan != r.Plan || old.Data != r.Data || old.released() != r.released() {
-		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a selection of another plan (%.12s) or other data", old.Plan), Hint: hint}
+		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a selection of another plan (%.12s) "+
+			"or other data", old.Plan), Hint: hint}
 	}
 	return nil
 }
@@ -102,7 +106,9 @@ func (r *Selection) privacySection() figure.Section {
 	}
 	return figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &figure.Note{
 		Title: "Worked out in one process, without protection", Warning: true,
-		Text: "The sites were simulated: one process read the rows of all of them. The numbers on this page are sums over subjects, but exact, without the noise of differential privacy. Share them only among those who may see such statistics.",
+		Text: "The sites were simulated: one process read the rows of all of them. The numbers on this page are sums " +
+			"over subjects, but exact, without the noise of differential privacy. Share them only among those who " +
+			"may see such statistics.",
 	}}}}
 }
 
@@ -193,7 +199,8 @@ func (s *ReleasedStudy) ClaimRefit(dir string) error {
 		return problem.Problem{File: dir, What: "this directory is not empty and holds no refit", Hint: hint}
 	}
 	if old.Origin.Released != s.Origin.Released {
-		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a refit of other releases (of study %s)", old.Origin.Study), Hint: hint}
+		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a refit of other releases (of study "+
+			"%s)", old.Origin.Study), Hint: hint}
 	}
 	return nil
 }
@@ -214,7 +221,8 @@ func (s *ReleasedStudy) Refit(value int) (*method.Result, error) {
 // with its pictures and tables, and last provenance.json.
 func (s *ReleasedStudy) WriteRefit(dir string, value int, r *method.Result, now time.Time) error {
 	option := s.Method.Chooses()
-	p := provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	p := provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" +
+		runtime.GOARCH,
 		Option: option, Value: value, Made: now.UTC(), Origin: s.Origin}
 	for _, old := range []string{"figures", "tables"} { // another value may have had other pictures
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
@@ -237,8 +245,10 @@ func (s *ReleasedStudy) WriteRefit(dir string, value int, r *method.Result, now 
 		}
 	}
 	page := &report.Report{
-		Title: fmt.Sprintf("%s, made again with %s: %d", s.Plan.Name, option, value), Subtitle: s.Plan.Question, Headline: r.Headline,
-		Meta: []figure.Fact{{Name: "Post-processing of plan", Value: s.Origin.Plan[:12]}, {Name: "Method", Value: s.Plan.Method.Name},
+		Title: fmt.Sprintf("%s, made again with %s: %d", s.Plan.Name, option, value), Subtitle: s.Plan.Question,
+		Headline: r.Headline,
+		Meta: []figure.Fact{{Name: "Post-processing of plan", Value: s.Origin.Plan[:12]},
+			{Name: "Method", Value: s.Plan.Method.Name},
 			{Name: "Sites", Value: strings.Join(s.Plan.Sites, ", ")}, {Name: "Made by", Value: p.Program}},
 		Found: r.Found, Sure: r.Sure, Sections: r.Sections,
 	}
@@ -278,7 +288,8 @@ func OpenStudy(dir string, methods method.Registry) (*ReleasedStudy, error) {
 	file := filepath.Join(dir, "provenance.json")
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.Problem{File: dir, What: "this directory holds no results", Hint: "the results of parley run"}
+		return nil, problem.Problem{File: dir, What: "this directory holds no results",
+			Hint: "the results of parley run"}
 	}
 	if err != nil {
 		return nil, err
@@ -306,15 +317,18 @@ func OpenStudy(dir string, methods method.Registry) (*ReleasedStudy, error) {
 	}
 	switch {
 	case claimed != digest.String():
-		return nil, problem.Problem{File: filepath.Join(dir, "plan.yaml"), What: fmt.Sprintf("this is not the plan of these results, whose digest is %.12s", claimed)}
+		return nil, problem.Problem{File: filepath.Join(dir, "plan.yaml"),
+			What: fmt.Sprintf("this is not the plan of these results, whose digest is %.12s", claimed)}
 	case provenance.Finished == nil:
-		return nil, problem.Problem{File: dir, What: "this run has not ended", Hint: "continue it with parley run and the same --out"}
+		return nil, problem.Problem{File: dir, What: "this run has not ended",
+			Hint: "continue it with parley run and the same --out"}
 	}
 	if err := s.releases(dir, methods); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(s.Released)
-	s.Origin.Study, s.Origin.Plan, s.Origin.Seed, s.Origin.Released = s.Plan.Name, digest.String(), s.Plan.Seed, hex.EncodeToString(sum[:])
+	s.Origin.Study, s.Origin.Plan, s.Origin.Seed, s.Origin.Released = s.Plan.Name, digest.String(), s.Plan.Seed,
+		hex.EncodeToString(sum[:])
 	s.Origin.Finished, s.Origin.Left = *provenance.Finished, provenance.Left
 	cost, err := methods.Cost(s.Plan)
 	if err != nil {
@@ -332,7 +346,8 @@ func (s *ReleasedStudy) releases(dir string, methods method.Registry) error {
 	m, _ := methods.Lookup(s.Plan.Method.Name)
 	able, ok := m.(method.Refitter)
 	if !ok {
-		return problem.Problem{File: dir, What: fmt.Sprintf("nothing else can be made of what sites release to method %s", s.Plan.Method.Name)}
+		return problem.Problem{File: dir, What: fmt.Sprintf("nothing else can be made of what sites release to "+
+			"method %s", s.Plan.Method.Name)}
 	}
 	s.Method = able
 	name, err := able.ReleasedFile(s.Plan)
@@ -340,7 +355,9 @@ func (s *ReleasedStudy) releases(dir string, methods method.Registry) error {
 		return InFile(dir, err)
 	}
 	if s.Released, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) {
-		return problem.Problem{File: filepath.Join(dir, filepath.FromSlash(name)), What: "what the sites released is not here", Hint: "the whole results directory of the study, run by a version that keeps it"}
+		return problem.Problem{File: filepath.Join(dir, filepath.FromSlash(name)),
+			What: "what the sites released is not here", Hint: "the whole results directory of the study, run by a " +
+				"version that keeps it"}
 	}
 	return err
 }
@@ -394,18 +411,24 @@ func (o *Origin) Lines() (lines []string) {
 // section says what post-processing of the study's releases is covered by.
 func (o *Origin) section() figure.Section {
 	note := figure.Note{Title: "Post-processing: no further cost",
-		Text: fmt.Sprintf("No row was read for this page, and no site was asked. All of it was computed from what the sites of study %s (plan %.12s, ended %s) had released, "+
-			"with the noise that was in it. Whatever is computed from protected releases is as protected as they are: the guarantee of that study covers this page too, however many like it are made.\n\nThat guarantee: %s.",
+		Text: fmt.Sprintf("No row was read for this page, and no site was asked. All of it was computed from what the "+
+			"sites of study %s (plan %.12s, ended %s) had released, with the noise that was in it. Whatever is "+
+			"computed from protected releases is as protected as they are: the guarantee of that study covers this "+
+			"page too, however many like it are made.\n\nThat guarantee: %s.",
 			o.Study, o.Plan, o.Finished.UTC().Format("2006-01-02 15:04 UTC"), strings.Join(o.Guarantee, "; "))}
 	if o.Exact {
 		note = figure.Note{Title: "Made without asking the sites again",
-			Text: fmt.Sprintf("No row was read for this page. All of it was computed from what the sites of study %s (plan %.12s, ended %s) had released, without noise. It is as little protected as that study's own report.",
+			Text: fmt.Sprintf("No row was read for this page. All of it was computed from what the sites of study %s "+
+				"(plan %.12s, ended %s) had released, without noise. It is as little protected as that study's own "+
+				"report.",
 				o.Study, o.Plan, o.Finished.UTC().Format("2006-01-02 15:04 UTC"))}
 	}
 	items := []figure.Item{{Note: &note}}
 	if len(o.Broken) > 0 {
-		items = slices.Insert(items, 0, figure.Item{Note: &figure.Note{Title: "The study itself has no guarantee", Warning: true,
-			Text: "This page costs nothing more, but what the sites released is not protected as the plan says: " + strings.Join(o.Broken, "; ") + "."}})
+		items = slices.Insert(items, 0, figure.Item{Note: &figure.Note{Title: "The study itself has no guarantee",
+			Warning: true,
+			Text: "This page costs nothing more, but what the sites released is not protected as the plan says: " +
+				strings.Join(o.Broken, "; ") + "."}})
 	}
 	return figure.Section{ID: "privacy", Title: "Privacy", Items: items}
 }

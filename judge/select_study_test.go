@@ -26,7 +26,8 @@ func (chooser) Chooses() string                                        { return 
 func (chooser) ReleasedFile(*study.Plan) (string, error)               { return "model/word.txt", nil }
 func (chooser) Requests(*study.Plan, string) ([]privacy.Listed, error) { return nil, nil }
 func (chooser) Refit(_ *study.Plan, released []byte, _ int) (*method.Result, error) {
-	return &method.Result{Files: []method.File{{Name: "model/word.txt", Data: released}}, Metrics: map[string]float64{"a": 1}}, nil
+	return &method.Result{Files: []method.File{{Name: "model/word.txt", Data: released}},
+		Metrics: map[string]float64{"a": 1}}, nil
 }
 func (chooser) SelectReleased(context.Context, *study.Plan, []byte, method.SelectConfig) (*method.Selection, error) {
 	return nil, nil
@@ -37,8 +38,9 @@ var toys = method.Registry{chooser{}}
 // ended writes the results of a private study and returns their folder.
 func ended(t *testing.T) string {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte("parley: 1\nname: small\nsites: [north, south]\nviews: [{name: v, features: [a]}]\nmethod: {name: toy}\n"+
-		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 1, delta: 1e-5}}\n"), toys)
+	p, err := study.Parse("plan.yaml", []byte("parley: 1\nname: small\nsites: [north, south]\nviews: [{name: v, "+
+		"features: [a]}]\nmethod: {name: toy}\nprivacy: {protection: differential, unit: subject, adjacency: "+
+		"add-remove, total: {epsilon: 1, delta: 1e-5}}\n"), toys)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,8 @@ func ended(t *testing.T) string {
 	plan := testkit.Get(p.YAML())(t)
 	dir := t.TempDir()
 	put(t, dir, "plan.yaml", string(plan))
-	put(t, dir, "provenance.json", `{"plan_sha256": "`+digest.String()+`", "finished": "2026-11-21T08:00:00Z", "sites_left": ["south"]}`)
+	put(t, dir, "provenance.json", `{"plan_sha256": "`+digest.String()+
+		`", "finished": "2026-11-21T08:00:00Z", "sites_left": ["south"]}`)
 	put(t, dir, "model/word.txt", "word")
 	return dir
 }
@@ -61,7 +64,8 @@ func TestOpenStudy(t *testing.T) {
 	dir := ended(t)
 	s := testkit.Get(OpenStudy(dir, toys))(t)
 	o := s.Origin
-	if string(s.Released) != "word" || o.Study != "small" || o.Plan == "" || len(o.Guarantee) == 0 || len(o.Broken) > 0 || len(o.Left) != 1 ||
+	if string(s.Released) != "word" || o.Study != "small" || o.Plan == "" || len(o.Guarantee) == 0 || len(o.Broken) >
+		0 || len(o.Left) != 1 ||
 		o.Released != "98c1eb4ee93476743763878fcb96a25fbc9a175074d64004779ecb5242f645e6" { // sha256sum of "word"
 		t.Errorf("%+v", s)
 	}
@@ -74,7 +78,8 @@ func TestOpenStudy(t *testing.T) {
 	r := testkit.Get(s.Refit(3))(t)
 	testkit.Do(t, s.WriteRefit(refit, 3, r, time.Unix(0, 0)))
 	page, err := os.ReadFile(filepath.Join(refit, "report.html"))
-	if err != nil || !strings.Contains(string(page), "The study itself has no guarantee") || !strings.Contains(string(page), "the noise came from a seed") {
+	if err != nil || !strings.Contains(string(page), "The study itself has no guarantee") ||
+		!strings.Contains(string(page), "the noise came from a seed") {
 		t.Errorf("the report does not say that the study is not protected (%v)", err)
 	}
 	again := testkit.Get(OpenStudy(refit, toys))(t)
@@ -87,9 +92,10 @@ func TestOpenStudy(t *testing.T) {
 
 func TestOpenStudyRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"no provenance":    {"provenance.json", "", "this directory holds no results"},
-		"broken":           {"provenance.json", "{", "this is not a run's provenance"},
-		"another plan":     {"provenance.json", `{"plan_sha256": "abc"}`, "this is not the plan of these results, whose digest is abc"},
+		"no provenance": {"provenance.json", "", "this directory holds no results"},
+		"broken":        {"provenance.json", "{", "this is not a run's provenance"},
+		"another plan": {"provenance.json", `{"plan_sha256": "abc"}`,
+			"this is not the plan of these results, whose digest is abc"},
 		"no releases":      {"model/word.txt", "", "what the sites released is not here"},
 		"guarantee unsaid": {"privacy.json", "{}", "does not say whether the study's guarantee holds"},
 	} {
@@ -122,7 +128,8 @@ func TestClaimRefit(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "holds no refit"},
 		{`{"plan_sha256": "x"}`, "holds no refit"}, // a run
-		{`{"post_processing_of": {"study": "other", "released_sha256": "y"}}`, "a refit of other releases (of study other)"},
+		{`{"post_processing_of": {"study": "other", "released_sha256": "y"}}`,
+			"a refit of other releases (of study other)"},
 		{`{"post_processing_of": {"released_sha256": "` + s.Origin.Released + `"}}`, ""},
 	} {
 		if c.text != "" {

@@ -24,8 +24,8 @@ type SimulationConfig struct {
 	Epsilons []float64 // totals to try; that of the plan is always among them
 	Subjects []int     // numbers of subjects at each site to try
 	Repeats  int       // populations to draw for each
-	// Noise is the share of variance that nothing explains, between 0 and 1; see [method.Simulation]. 0 takes 0.3, and for
-	// an outcome of classes or events the share at which an AUC of 0.7 is what there is to learn.
+	// Noise is the share of variance that nothing explains, between 0 and 1; see [method.Simulation]. 0 takes 0.3, and
+	// for an outcome of classes or events the share at which an AUC of 0.7 is what there is to learn.
 	Noise float64
 
 	Dir      string         // keeps what was computed
@@ -56,7 +56,8 @@ func Simulate(ctx context.Context, c SimulationConfig) (*Curve, error) {
 		return nil, err
 	}
 	all := s.trials()
-	kept, err := Complete(ctx, Work{Dir: c.Dir, Folder: "simulations", Kind: "simulation", Workers: c.Workers, Progress: c.Progress}, settings, all, s.conduct)
+	kept, err := Complete(ctx, Work{Dir: c.Dir, Folder: "simulations", Kind: "simulation", Workers: c.Workers,
+		Progress: c.Progress}, settings, all, s.conduct)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +73,13 @@ func prepareSimulation(c SimulationConfig) (*simulation, error) {
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
 	able, ok := m.(method.Simulator)
 	if !ok {
-		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q cannot imagine data", c.Plan.Method.Name)}
+		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q cannot imagine data",
+			c.Plan.Method.Name)}
 	}
 	s.able = able
 	if s.fits, ok = m.(method.Evaluable); !ok {
-		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("results of method %q cannot be scored on subjects who took no part", m.Name())}
+		return nil, problem.Problem{Where: "method.name",
+			What: fmt.Sprintf("results of method %q cannot be scored on subjects who took no part", m.Name())}
 	}
 	var err error
 	if s.score, err = scorerOf(s.fits, c.Plan); err != nil {
@@ -90,17 +93,20 @@ func prepareSimulation(c SimulationConfig) (*simulation, error) {
 		if c.Plan.Privacy.PerRelease != nil {
 			hint = "a total in place of per_release, which promises nothing for the study"
 		}
-		return nil, problem.Problem{Where: "privacy.total", What: "the plan has no total budget that could be varied", Hint: hint}
+		return nil, problem.Problem{Where: "privacy.total", What: "the plan has no total budget that could be varied",
+			Hint: hint}
 	}
 	var wrong problem.List
 	for _, e := range c.Epsilons {
 		if !(e > 0) || math.IsInf(e, 1) {
-			wrong.Add(problem.Problem{Where: "--epsilon", What: fmt.Sprintf("%v is not positive", e), Hint: "such as 0.5,1,3,10"})
+			wrong.Add(problem.Problem{Where: "--epsilon", What: fmt.Sprintf("%v is not positive", e),
+				Hint: "such as 0.5,1,3,10"})
 		}
 	}
 	for _, n := range c.Subjects {
 		if n < 2 || n > maxSubjects {
-			wrong.Add(problem.Problem{Where: "--subjects", What: fmt.Sprintf("%d subjects at each site", n), Hint: fmt.Sprintf("from 2 to %d", maxSubjects)})
+			wrong.Add(problem.Problem{Where: "--subjects", What: fmt.Sprintf("%d subjects at each site", n),
+				Hint: fmt.Sprintf("from 2 to %d", maxSubjects)})
 		}
 	}
 	if len(c.Subjects) == 0 {
@@ -110,7 +116,8 @@ func prepareSimulation(c SimulationConfig) (*simulation, error) {
 		wrong.Add(problem.Problem{Where: "--repeats", What: fmt.Sprintf("%d repeats", c.Repeats), Hint: "at least 1"})
 	}
 	if !(s.Noise > 0 && s.Noise < 1) {
-		wrong.Add(problem.Problem{Where: "--noise-share", What: fmt.Sprintf("%v of the variance", s.Noise), Hint: "a share between 0 and 1, such as 0.3"})
+		wrong.Add(problem.Problem{Where: "--noise-share", What: fmt.Sprintf("%v of the variance", s.Noise),
+			Hint: "a share between 0 and 1, such as 0.3"})
 	}
 	if err := wrong.Err(); err != nil {
 		return nil, err
@@ -265,7 +272,8 @@ func (s *simulation) conduct(ctx context.Context, x simulated) (*simulatedRecord
 
 // references scores what the studies are compared with, fitted to the rows of all
 // sites: the baseline and, unless the method cannot make it, [Open].
-func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held dataset.Source) (*simulatedRecord, error) {
+func (s *simulation) references(ctx context.Context, p *study.Plan, rows,
+	held dataset.Source) (*simulatedRecord, error) {
 	r := &simulatedRecord{Scores: map[string]evaluate.Marks{}}
 	baseline, err := s.score.baseline(ctx, rows)
 	if err != nil {

@@ -60,10 +60,13 @@ func (c *Curve) Find(fit string, subjects int, epsilon float64, measure string) 
 	return &c.Points[i]
 }
 
-func (s *simulation) summarise(settings *SimulationSettings, all []simulated, kept *Store[simulatedRecord]) (*Curve, error) {
+func (s *simulation) summarise(settings *SimulationSettings, all []simulated,
+	kept *Store[simulatedRecord]) (*Curve, error) {
 	p := s.Plan
-	c := &Curve{SimulationSettings: *settings, Sites: len(p.Sites), Unit: p.Privacy.Unit, Adjacency: p.Privacy.Adjacency, Total: *p.Privacy.Total,
-		Repeats: s.Repeats, Level: Level, Epsilons: s.Epsilons, Subjects: s.Subjects, Points: []Point{}, Notes: []string{},
+	c := &Curve{SimulationSettings: *settings, Sites: len(p.Sites), Unit: p.Privacy.Unit,
+		Adjacency: p.Privacy.Adjacency, Total: *p.Privacy.Total,
+		Repeats: s.Repeats, Level: Level, Epsilons: s.Epsilons, Subjects: s.Subjects, Points: []Point{},
+		Notes:    []string{},
 		question: p.Question, method: p.Method.Name, scoring: s.score.scoring()}
 	records := map[simulated]*simulatedRecord{}
 	for _, x := range all {
@@ -115,7 +118,8 @@ const (
 func (c *Curve) hopeless() (notes []string) {
 	gain := func(n int, epsilon float64) float64 {
 		// Any factor describes the values that it is shown; filling in is what it has to learn.
-		own, mean, open := c.Find(Private, n, epsilon, ErrorHidden), c.Find(c.scoring.Baseline, n, 0, ErrorHidden), c.Find(Open, n, 0, ErrorHidden)
+		own, mean, open := c.Find(Private, n, epsilon, ErrorHidden), c.Find(c.scoring.Baseline, n, 0, ErrorHidden),
+			c.Find(Open, n, 0, ErrorHidden)
 		if own != nil && mean != nil && open != nil && mean.Mean > open.Mean {
 			return (mean.Mean - own.Mean) / (mean.Mean - open.Mean)
 		}
@@ -137,10 +141,12 @@ func (c *Curve) hopeless() (notes []string) {
 		}
 		hint := "fewer views or features, fewer and larger sites, or more subjects and larger ε than were simulated"
 		if better != nil {
-			hint = strings.Join(better, ", or ") + ", by this simulation; or fewer views or features, or fewer and larger sites"
+			hint = strings.Join(better, ", or ") + ", by this simulation; or fewer views or features, or fewer and " +
+				"larger sites"
 		}
 		notes = append(notes, problem.Problem{Where: fmt.Sprintf("ε %g, %d subjects at each site", c.Total.Epsilon, n),
-			What: "the study would learn next to nothing: it comes less than a tenth of the way from " + c.scoring.Baseline + " to the fit without privacy", Hint: hint}.Error())
+			What: "the study would learn next to nothing: it comes less than a tenth of the way from " +
+				c.scoring.Baseline + " to the fit without privacy", Hint: hint}.Error())
 	}
 	return notes
 }
@@ -151,7 +157,8 @@ func (c *Curve) add(records []*simulatedRecord, fit string, subjects int, epsilo
 		if len(x) == 0 {
 			continue
 		}
-		p := Point{Fit: fit, Subjects: subjects, Epsilon: epsilon, Measure: m.Name, N: len(x), Mean: stat.Mean(x, nil), Low: slices.Min(x), High: slices.Max(x)}
+		p := Point{Fit: fit, Subjects: subjects, Epsilon: epsilon, Measure: m.Name, N: len(x), Mean: stat.Mean(x, nil),
+			Low: slices.Min(x), High: slices.Max(x)}
 		if len(x) > 1 {
 			p.SD = math.Sqrt(stat.Variance(x, nil))
 		}
@@ -210,13 +217,16 @@ type level struct {
 // learned is the picture of [Gain].
 func (s *scoring) learned() picture {
 	return picture{measure: Gain, id: "learned", title: "How much of it is learned",
-		caption: "The same as a share: 0 is no better than predicting " + s.Baseline + ", 100 as good as without privacy with as many subjects. ",
-		text:    "Share of what can be learned that private studies learn, against ε, one line for each number of subjects.",
-		axis:    figure.Axis{Label: "learned, of what there is to learn (%)"}, times: 100, levels: []level{{s.Baseline, 0}, {Open, 100}}}
+		caption: "The same as a share: 0 is no better than predicting " + s.Baseline +
+			", 100 as good as without privacy with as many subjects. ",
+		text: "Share of what can be learned that private studies learn, against ε, one line for each number of " +
+			"subjects.",
+		axis: figure.Axis{Label: "learned, of what there is to learn (%)"}, times: 100,
+		levels: []level{{s.Baseline, 0}, {Open, 100}}}
 }
 
-// The shares of variance that nothing explains. Of an outcome of two levels, and of events, it is that of an AUC of 0.7,
-// which is common for clinical outcomes: on the scale of the logit, where noise has the variance π²/3.
+// The shares of variance that nothing explains. Of an outcome of two levels, and of events, it is that of an AUC of
+// 0.7, which is common for clinical outcomes: on the scale of the logit, where noise has the variance π²/3.
 const (
 	numbersShare = 0.3
 	classesShare = 0.84
@@ -249,7 +259,8 @@ func (p predicted) scoring() *scoring {
 		if unit != "" {
 			d.axis.Label += " (" + unit + ")"
 		}
-		d.text = m.Title + " in private studies against ε, one line for each number of subjects, beside " + s.Baseline + " and the fit without privacy."
+		d.text = m.Title + " in private studies against ε, one line for each number of subjects, beside " + s.Baseline +
+			" and the fit without privacy."
 		s.pictures = append(s.pictures, d)
 		if i == 0 {
 			s.pictures = append(s.pictures, s.learned())
@@ -283,20 +294,28 @@ func (reconstructed) scoring() *scoring {
 			{Name: LogLik, Heading: "log-likelihood", Unit: "nats per subject", Higher: true},
 		},
 		Baseline: Mean,
-		About:    "Errors are mean absolute errors of describing those held out by the factors seen in them, in parts of a feature's range among them: 0.1 is a tenth of the range.",
+		About: "Errors are mean absolute errors of describing those held out by the factors seen in them, in parts " +
+			"of a feature's range among them: 0.1 is a tenth of the range.",
 	}}
 	errors := figure.Axis{Label: "mean absolute error (" + parts + ")", Log: true}
-	s.pictures = []picture{{measure: Error, id: "error", title: "Error on subjects who took no part", caption: "Lower is better; both axes are logarithmic. ",
-		text: "Error of private studies against ε, one line for each number of subjects, between the error of the mean and that without privacy.",
+	s.pictures = []picture{{measure: Error, id: "error", title: "Error on subjects who took no part",
+		caption: "Lower is better; both axes are logarithmic. ",
+		text: "Error of private studies against ε, one line for each number of subjects, between the error of the " +
+			"mean and that without privacy.",
 		axis: errors, times: 1}, s.learned()}
 	s.further = []picture{
 		{measure: ErrorHidden, id: "hidden", title: "Filling in a view that was hidden",
-			caption: "Each view was hidden in turn from those held out, and predicted from their other views. Lower is better. ",
-			text:    "Error of hidden views against ε, one line for each number of subjects.", axis: errors, times: 1},
-		{measure: Coverage, id: "coverage", title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*Level),
-			caption: fmt.Sprintf("Of all hidden values, %.0f in 100 should lie inside their predictive intervals. Below zero the intervals promise too much, above it they are too wide. ", 100*Level),
-			text:    "Coverage of predictive intervals against ε as the difference from the level, one line for each number of subjects.",
-			axis:    figure.Axis{Label: fmt.Sprintf("coverage − %.0f %%, in percentage points", 100*Level)}, times: 100, less: Level, levels: []level{{"as promised", 0}}},
+			caption: "Each view was hidden in turn from those held out, and predicted from their other views. Lower " +
+				"is better. ",
+			text: "Error of hidden views against ε, one line for each number of subjects.", axis: errors, times: 1},
+		{measure: Coverage, id: "coverage", title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?",
+			100*Level),
+			caption: fmt.Sprintf("Of all hidden values, %.0f in 100 should lie inside their predictive intervals. "+
+				"Below zero the intervals promise too much, above it they are too wide. ", 100*Level),
+			text: "Coverage of predictive intervals against ε as the difference from the level, one line for each " +
+				"number of subjects.",
+			axis: figure.Axis{Label: fmt.Sprintf("coverage − %.0f %%, in percentage points", 100*Level)}, times: 100,
+			less: Level, levels: []level{{"as promised", 0}}},
 	}
 	return s
 }

@@ -19,15 +19,19 @@ import (
 func (c *Curve) page() *report.Report {
 	page := &report.Report{
 		Title: c.Study + ": what privacy leaves to learn", Subtitle: c.question, Headline: c.headline(),
-		Meta: []figure.Fact{{Name: "Plan", Value: c.Plan[:12]}, {Name: "Method", Value: c.method}, {Name: "Made by", Value: c.Program}},
+		Meta: []figure.Fact{{Name: "Plan", Value: c.Plan[:12]}, {Name: "Method", Value: c.method},
+			{Name: "Made by", Value: c.Program}},
 	}
 	page.Sections = append(page.Sections,
-		figure.Section{ID: "curve", Title: c.scoring.Measures[0].Title + " against budget", Items: c.pictures(c.scoring.pictures)},
-		figure.Section{ID: "simulation", Title: "What was simulated", Lead: c.protocol(), Items: []figure.Item{{Note: &figure.Note{
-			Title: "A forecast and no promise", Warning: true,
-			Text: "Nobody's data were read, and no privacy was spent. The subjects were drawn from the method's own model, which real data never follow exactly: expect a real study to learn less. " +
-				"Compare budgets, numbers of subjects and plans by it, not the last digit.",
-		}}}})
+		figure.Section{ID: "curve", Title: c.scoring.Measures[0].Title + " against budget",
+			Items: c.pictures(c.scoring.pictures)},
+		figure.Section{ID: "simulation", Title: "What was simulated", Lead: c.protocol(),
+			Items: []figure.Item{{Note: &figure.Note{
+				Title: "A forecast and no promise", Warning: true,
+				Text: "Nobody's data were read, and no privacy was spent. The subjects were drawn from the method's " +
+					"own model, which real data never follow exactly: expect a real study to learn less. Compare " +
+					"budgets, numbers of subjects and plans by it, not the last digit.",
+			}}}})
 	rest := figure.Section{ID: "more", Title: "More to look at", Items: c.pictures(c.scoring.further)}
 	rest.Items = append(rest.Items, figure.Item{Table: c.table()})
 	for _, n := range c.Notes {
@@ -39,10 +43,12 @@ func (c *Curve) page() *report.Report {
 
 // headline says what the plan's own budget leaves, at every number of subjects.
 func (c *Curve) headline() []figure.Fact {
-	facts := []figure.Fact{{Name: fmt.Sprintf("the plan's total, δ %g, for one %s", c.Total.Delta, c.Unit), Value: fmt.Sprintf("ε %g", c.Total.Epsilon)}}
+	facts := []figure.Fact{{Name: fmt.Sprintf("the plan's total, δ %g, for one %s", c.Total.Delta, c.Unit),
+		Value: fmt.Sprintf("ε %g", c.Total.Epsilon)}}
 	for _, n := range c.Subjects {
 		if p := c.Find(Private, n, c.Total.Epsilon, Gain); p != nil {
-			facts = append(facts, figure.Fact{Name: "learned with " + grouped(n) + " subjects at each site", Value: fmt.Sprintf("%.0f %%", 100*p.Mean)})
+			facts = append(facts, figure.Fact{Name: "learned with " + grouped(n) + " subjects at each site",
+				Value: fmt.Sprintf("%.0f %%", 100*p.Mean)})
 		}
 	}
 	return facts
@@ -50,13 +56,19 @@ func (c *Curve) headline() []figure.Fact {
 
 func (c *Curve) protocol() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s drew %d populations from the plan alone: its views, features, public ranges and %d sites, with %.0f %% of %s being noise that nothing explains. ",
+	fmt.Fprintf(&b, "%s drew %d populations from the plan alone: its views, features, public ranges and %d sites, "+
+		"with %.0f %% of %s being noise that nothing explains. ",
 		c.method, c.Repeats, c.Sites, 100*c.Noise, c.scoring.noise)
-	fmt.Fprintf(&b, "Of each population it drew the subjects of every site, and %d more who take part in no study.\n\n", c.Held)
-	fmt.Fprintf(&b, "Each point is a whole study of such subjects, with the plan's own rounds, gates and ledgers and a total of ε at δ = %g for one %s (%s), all else as the plan says. ", c.Total.Delta, c.Unit, c.Adjacency)
-	b.WriteString("The fit is then asked about those who took no part. “Without privacy” is the same model fitted to all subjects in one place without any noise; “" + c.scoring.Baseline + "” predicts the same for everybody.\n\n")
+	fmt.Fprintf(&b, "Of each population it drew the subjects of every site, and %d more who take part in no study.\n\n",
+		c.Held)
+	fmt.Fprintf(&b, "Each point is a whole study of such subjects, with the plan's own rounds, gates and ledgers and "+
+		"a total of ε at δ = %g for one %s (%s), all else as the plan says. ", c.Total.Delta, c.Unit, c.Adjacency)
+	b.WriteString("The fit is then asked about those who took no part. “Without privacy” is the same model fitted to " +
+		"all subjects in one place without any noise; “" + c.scoring.Baseline +
+		"” predicts the same for everybody.\n\n")
 	b.WriteString(c.scoring.About + "\n\n")
-	b.WriteString("Populations and subjects follow from the plan's seed. The noise does not: it is that of a real study, from the operating system's secure source, and another simulation draws other noise.")
+	b.WriteString("Populations and subjects follow from the plan's seed. The noise does not: it is that of a real " +
+		"study, from the operating system's secure source, and another simulation draws other noise.")
 	return b.String()
 }
 
@@ -84,7 +96,8 @@ func (c *Curve) lines(measure string, y figure.Axis, times, less float64) figure
 // level adds a horizontal line to compare with.
 func (c *Curve) level(l *figure.Lines, name string, y float64) {
 	first, last := c.Epsilons[0], c.Epsilons[len(c.Epsilons)-1]
-	l.Series = append(l.Series, figure.Line{Name: name, X: figure.Numbers{first, last}, Y: figure.Numbers{y, y}, Reference: true})
+	l.Series = append(l.Series, figure.Line{Name: name, X: figure.Numbers{first, last}, Y: figure.Numbers{y, y},
+		Reference: true})
 }
 
 // reference is a reference with the largest number of subjects.
@@ -114,10 +127,13 @@ func (c *Curve) pictures(of []picture) []figure.Item {
 		caption := p.caption + band
 		if i == 0 && p.measure == c.scoring.Measures[0].Name {
 			caption = p.caption + "A line for each number of subjects at a site. " + band +
-				"Dashed: predicting " + c.scoring.Baseline + ", which needs no study; and the same model without privacy, with " + grouped(c.Subjects[len(c.Subjects)-1]) +
-				" subjects at each site. Where a line nears the latter, a larger budget buys nothing; where it is near the former, or beyond it, the study is not worth its budget."
+				"Dashed: predicting " + c.scoring.Baseline + ", which needs no study; and the same model without " +
+				"privacy, with " + grouped(c.Subjects[len(c.Subjects)-1]) +
+				" subjects at each site. Where a line nears the latter, a larger budget buys nothing; where it is " +
+				"near the former, or beyond it, the study is not worth its budget."
 		}
-		items = append(items, figure.Item{Figure: &figure.Figure{ID: p.id, Title: p.title, Caption: caption, Alt: p.text, Chart: l}})
+		items = append(items, figure.Item{Figure: &figure.Figure{ID: p.id, Title: p.title, Caption: caption,
+			Alt: p.text, Chart: l}})
 	}
 	return items
 }
@@ -153,7 +169,8 @@ func (c *Curve) csv(to io.Writer) error {
 		if p.Fit == Private {
 			epsilon = number(p.Epsilon)
 		}
-		w.Write([]string{p.Fit, strconv.Itoa(p.Subjects), epsilon, p.Measure, strconv.Itoa(p.N), number(p.Mean), number(p.SD), number(p.Low), number(p.High)})
+		w.Write([]string{p.Fit, strconv.Itoa(p.Subjects), epsilon, p.Measure, strconv.Itoa(p.N), number(p.Mean),
+			number(p.SD), number(p.Low), number(p.High)})
 	}
 	w.Flush()
 	return w.Error()
@@ -174,7 +191,8 @@ func (c *Curve) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "\nMeans of %d simulated studies each, scored on %d subjects who had no part in them.\n"+
 		"Units: "+strings.Join(units, ", ")+".\n"+
 		"Learned is the way of the %s from that of %s to that without privacy.\n"+
-		"No data were read. The noise is drawn anew for every simulation.\n", c.Repeats, c.Held, first, c.scoring.Baseline)
+		"No data were read. The noise is drawn anew for every simulation.\n", c.Repeats, c.Held, first,
+		c.scoring.Baseline)
 	for _, n := range c.Notes {
 		fmt.Fprintln(w, "note:", n)
 	}
@@ -183,7 +201,8 @@ func (c *Curve) Print(w io.Writer) error {
 
 // table has a row for each budget and number of subjects, with the references.
 func (c *Curve) table() *figure.Table {
-	t := &figure.Table{ID: "utility", Title: "What each budget leaves to learn", Columns: []figure.Column{{Name: "subjects at each site", Format: figure.Count}, {Name: "ε"}}}
+	t := &figure.Table{ID: "utility", Title: "What each budget leaves to learn",
+		Columns: []figure.Column{{Name: "subjects at each site", Format: figure.Count}, {Name: "ε"}}}
 	measures := c.scoring.measures()
 	for i, m := range measures {
 		column := figure.Column{Name: m.Heading, Numbers: figure.Numbers{}}

@@ -30,11 +30,13 @@ func curvePlan(t *testing.T, privacy string) *study.Plan {
 		}
 		text += "]}\n"
 	}
-	return testkit.Get(study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+"\n"), methods))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+
+		"\n"), methods))(t)
 }
 
 func config(t *testing.T) judge.SimulationConfig {
-	return judge.SimulationConfig{Plan: curvePlan(t, promise), Methods: methods, Epsilons: []float64{0.01, 10}, Subjects: []int{20, 400}, Repeats: 2,
+	return judge.SimulationConfig{Plan: curvePlan(t, promise), Methods: methods, Epsilons: []float64{0.01, 10},
+		Subjects: []int{20, 400}, Repeats: 2,
 		Noise: 0.2, Dir: filepath.Join(t.TempDir(), "out")}
 }
 
@@ -46,7 +48,9 @@ func TestHopelessTotalsAreNoted(t *testing.T) {
 	c.Plan = curvePlan(t, strings.Replace(promise, "epsilon: 3", "epsilon: 0.01", 1))
 	got := testkit.Get(judge.Simulate(context.Background(), c))(t)
 	notes := strings.Join(got.Notes, "\n")
-	if strings.Count(notes, "would learn next to nothing") != 2 || !strings.Contains(notes, "ε 0.01, 20 subjects at each site: ") || !strings.Contains(notes, "hint: ε 10, by this simulation") {
+	if strings.Count(notes, "would learn next to nothing") != 2 ||
+		!strings.Contains(notes, "ε 0.01, 20 subjects at each site: ") ||
+		!strings.Contains(notes, "hint: ε 10, by this simulation") {
 		t.Errorf("the notes are:\n%s", notes)
 	}
 }
@@ -70,7 +74,8 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 		}
 		return p.Mean
 	}
-	if few, many := find(judge.Private, 20, 0.01, judge.Gain), find(judge.Private, 400, 10, judge.Gain); few > 0.5 || many < 0.95 {
+	if few, many := find(judge.Private, 20, 0.01, judge.Gain), find(judge.Private, 400, 10, judge.Gain); few > 0.5 ||
+		many < 0.95 {
 		t.Errorf("learned %.3f and %.3f", few, many)
 	}
 	open, mean := find(judge.Open, 400, 0, judge.Error), find(judge.Mean, 400, 0, judge.Error)
@@ -85,7 +90,8 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 	}
 
 	// All that the command promises lies in the directory.
-	for _, name := range []string{"report.html", "figures/error.svg", "figures/learned.svg", "figures/hidden.csv", "figures/coverage.svg", "tables/utility.csv"} {
+	for _, name := range []string{"report.html", "figures/error.svg", "figures/learned.svg", "figures/hidden.csv",
+		"figures/coverage.svg", "tables/utility.csv"} {
 		if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
 			t.Error(err)
 		}
@@ -131,21 +137,26 @@ func TestPredictionsOfOutcomes(t *testing.T) {
 		}
 		return p
 	}
-	if few, many := find(judge.Private, 20, 0.02, judge.Gain).Mean, find(judge.Private, 500, 10, judge.Gain).Mean; few > 0.6 || many < 0.9 {
+	if few, many := find(judge.Private, 20, 0.02, judge.Gain).Mean, find(judge.Private, 500, 10, judge.Gain).Mean; few >
+		0.6 || many < 0.9 {
 		t.Errorf("learned %.3f and %.3f", few, many)
 	}
 	for _, m := range []string{"log_likelihood", "accuracy", "calibration_error"} {
-		if open := find(judge.Open, 500, 0, m).Mean; m != "calibration_error" && open < find("the base rate", 500, 0, m).Mean+0.1 {
+		if open := find(judge.Open, 500, 0, m).Mean; m != "calibration_error" &&
+			open < find("the base rate", 500, 0, m).Mean+0.1 {
 			t.Errorf("%s %.3f without privacy is not above the base rate", m, open)
 		}
 	}
-	for _, name := range []string{"figures/log-likelihood.svg", "figures/learned.svg", "figures/accuracy.svg", "figures/calibration-error.csv", "tables/utility.csv"} {
+	for _, name := range []string{"figures/log-likelihood.svg", "figures/learned.svg", "figures/accuracy.svg",
+		"figures/calibration-error.csv", "tables/utility.csv"} {
 		if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
 	var table strings.Builder
-	if err := got.Print(&table); err != nil || !strings.Contains(table.String(), "from that of the base rate to that without privacy") || !strings.Contains(table.String(), "accuracy") {
+	if err := got.Print(&table); err != nil ||
+		!strings.Contains(table.String(), "from that of the base rate to that without privacy") ||
+		!strings.Contains(table.String(), "accuracy") {
 		t.Errorf("%v:\n%s", err, table.String())
 	}
 }
@@ -186,11 +197,13 @@ func TestSimulationGoesOnWhereItWas(t *testing.T) {
 		}
 	}
 	c.Subjects = []int{20, 30}
-	if _, err := judge.Simulate(context.Background(), c); err != nil || *first != (judge.Progress{Done: 3, Stored: 3, Of: 8}) {
+	if _, err := judge.Simulate(context.Background(), c); err != nil || *first !=
+		(judge.Progress{Done: 3, Stored: 3, Of: 8}) {
 		t.Errorf("got %+v, %v", first, err)
 	}
 	c.Noise = 0.3
-	if _, err := judge.Simulate(context.Background(), c); err == nil || !strings.Contains(err.Error(), "holds another simulation: noise share 0.2, not 0.3") {
+	if _, err := judge.Simulate(context.Background(), c); err == nil ||
+		!strings.Contains(err.Error(), "holds another simulation: noise share 0.2, not 0.3") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -239,11 +252,14 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 		want string
 		edit func(*judge.SimulationConfig)
 	}{
-		{`method "mvppca" cannot imagine data`, func(c *judge.SimulationConfig) { c.Methods = method.Registry{mute{factors.Method{}}} }},
+		{`method "mvppca" cannot imagine data`, func(c *judge.SimulationConfig) {
+			c.Methods = method.Registry{mute{factors.Method{}}}
+		}},
 		{`results of method "mvppca" cannot be scored`, func(c *judge.SimulationConfig) {
 			c.Methods = method.Registry{shy{factors.Method{}, imagining{factors.Method{}}}}
 		}},
-		{"privacy.total: the plan has no total budget that could be varied\n  hint: privacy: {protection: differential", func(c *judge.SimulationConfig) { c.Plan = curvePlan(t, "{protection: none}") }},
+		{"privacy.total: the plan has no total budget that could be varied\n  hint: privacy: {protection: differential",
+			func(c *judge.SimulationConfig) { c.Plan = curvePlan(t, "{protection: none}") }},
 		{"--epsilon: 0 is not positive", func(c *judge.SimulationConfig) { c.Epsilons = []float64{0} }},
 		{"--subjects: 1 subjects at each site", func(c *judge.SimulationConfig) { c.Subjects = []int{1} }},
 		{"--subjects: no number", func(c *judge.SimulationConfig) { c.Subjects = nil }},
@@ -261,8 +277,8 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// Unless somebody says otherwise, an outcome of two classes can be predicted with an AUC of 0.7: over 2 × 2 populations of
-// 3 × 2 000 subjects the mean has a standard deviation of about 0.01.
+// Unless somebody says otherwise, an outcome of two classes can be predicted with an AUC of 0.7: over 2 × 2 populations
+// of 3 × 2 000 subjects the mean has a standard deviation of about 0.01.
 func TestClinicalOutcomesAreHardToPredict(t *testing.T) {
 	c := config(t)
 	c.Plan, c.Noise = classification(t, "pvi", "", promise), 0

@@ -31,7 +31,8 @@ func ownData(t *testing.T) *study.Plan {
 }
 
 func TestSitesWithTheirOwnData(t *testing.T) {
-	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: ownData(t), Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: ownData(t), Methods: methods,
+		Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
 	if len(ev.Notes) > 0 {
 		t.Errorf("notes: %v", ev.Notes)
 	}
@@ -60,7 +61,8 @@ func TestSitesWithTheirOwnData(t *testing.T) {
 		t.Errorf("hidden views at the second site: %v", views)
 	}
 	// The mean of the site is a rival where the site of those held out is known.
-	if s := ev.Find("folds", "column", judge.SiteMean, judge.ErrorTest, ""); s == nil || s.N != 6 || ev.Find("sites", "column", judge.SiteMean, judge.ErrorTest, "") != nil {
+	if s := ev.Find("folds", "column", judge.SiteMean, judge.ErrorTest, ""); s == nil || s.N != 6 ||
+		ev.Find("sites", "column", judge.SiteMean, judge.ErrorTest, "") != nil {
 		t.Errorf("means of sites: %+v", s)
 	}
 	if s := ev.Find("folds", "column", judge.Alone, judge.ErrorTest, "w"); s == nil || s.N != 6 {
@@ -83,7 +85,8 @@ func TestSubjectsOfWhomTheirSiteKnowsNothing(t *testing.T) {
 		}
 		testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o666))
 	}
-	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 30, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 30,
+		Repeats: 1, Dir: t.TempDir()}))(t)
 	if s := ev.Find("folds", "column", judge.Alone, judge.ErrorTest, ""); s == nil || s.N != 30 {
 		t.Errorf("one site alone: %+v, %v", s, ev.Notes)
 	}
@@ -112,7 +115,8 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666))
 	p := parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`,
 		method: {name: mvppca, latent: 2, rounds: 0, site_means: pooled}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
-	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3,
+		Repeats: 2, Dir: t.TempDir()}))(t)
 	type key struct{ site, fit, measure string }
 	got := map[key]judge.Summary{}
 	for _, s := range ev.Results {
@@ -122,7 +126,8 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 	}
 	// About everybody's subjects a site alone would err by half a range.
 	for _, site := range []string{"one", "two", "all sites"} {
-		if s, ok := got[key{site, judge.Alone, judge.ErrorTest}]; !ok || s.Mean > 0.15 || s.N != 6 || s.Difference == nil {
+		if s, ok := got[key{site, judge.Alone, judge.ErrorTest}]; !ok || s.Mean > 0.15 || s.N != 6 ||
+			s.Difference == nil {
 			t.Errorf("site %s alone: %+v", site, s)
 		}
 		if s, ok := got[key{site, judge.Federated, judge.ErrorTest}]; !ok || s.N != 6 {
@@ -139,7 +144,9 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 	}
 	var text strings.Builder
 	testkit.Do(t, ev.Print(&text))
-	if !regexp.MustCompile(`(?m)^two  +far off .* 0\.0 %$`).MatchString(text.String()) || !strings.Contains(text.String(), "Taking part pays at 0 of 3 sites and costs at 2") || !strings.Contains(text.String(), "Far off: below −1000 nats") {
+	if !regexp.MustCompile(`(?m)^two  +far off .* 0\.0 %$`).MatchString(text.String()) ||
+		!strings.Contains(text.String(), "Taking part pays at 0 of 3 sites and costs at 2") ||
+		!strings.Contains(text.String(), "Far off: below −1000 nats") {
 		t.Error(text.String())
 	}
 }
@@ -158,21 +165,38 @@ func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
 		edit func(*judge.EvaluationConfig)
 	}{
 		{"local: the plan does not say where this process finds data\n  hint: add a local section", none, nil},
-		{"--label: \"sex\" is not a subject column of the plan\n  hint: the plan names: group", split, func(c *judge.EvaluationConfig) { c.Label = "sex" }},
-		{"--label: \"group\" is not a subject column of the plan\n  hint: the plan names none", twoViews, func(c *judge.EvaluationConfig) { c.Label = "group" }},
-		{"--folds: 61 folds of 60 subjects\n  hint: from 2 to 60", split, func(c *judge.EvaluationConfig) { c.Folds = 61 }},
+		{"--label: \"sex\" is not a subject column of the plan\n  hint: the plan names: group", split,
+			func(c *judge.EvaluationConfig) { c.Label = "sex" }},
+		{"--label: \"group\" is not a subject column of the plan\n  hint: the plan names none", twoViews,
+			func(c *judge.EvaluationConfig) { c.Label = "group" }},
+		{"--folds: 61 folds of 60 subjects\n  hint: from 2 to 60", split, func(c *judge.EvaluationConfig) {
+			c.Folds = 61
+		}},
 		{"--folds: 1 folds of 60", split, func(c *judge.EvaluationConfig) { c.Folds = 1 }},
 		{"--repeats: 0 repeats", split, func(c *judge.EvaluationConfig) { c.Repeats = 0 }},
 		{"--sites: -1 sites", split, func(c *judge.EvaluationConfig) { c.Sites = -1 }},
-		{"--scenarios: scenario K: no subject for site site41", split, func(c *judge.EvaluationConfig) { c.Sites, c.Scenarios = 100, []evaluate.Scenario{evaluate.K} }},
-		{"there are only 2 views", twoViews, func(c *judge.EvaluationConfig) { c.Scenarios = []evaluate.Scenario{evaluate.K} }},
-		{"scenario G: there is no column that says which groups", twoViews, func(c *judge.EvaluationConfig) { c.Scenarios = []evaluate.Scenario{evaluate.G} }},
-		{"sites that have their own data are not simulated\n  hint: leave out --scenarios", own, func(c *judge.EvaluationConfig) { c.Scenarios = []evaluate.Scenario{evaluate.IID} }},
-		{"scenario unequal: the plan does not say how far sites differ", split, func(c *judge.EvaluationConfig) { c.Scenarios = []evaluate.Scenario{evaluate.Unequal} }},
-		{"--scenarios: scenario unequal: 3 sites: want an even number", unequal(t, "rho: 0.5"), func(c *judge.EvaluationConfig) { c.Sites, c.Scenarios = 3, []evaluate.Scenario{evaluate.Unequal} }},
-		{"the plan does not say at which site a subject is", split, func(c *judge.EvaluationConfig) { c.Scenarios = []evaluate.Scenario{evaluate.Column} }},
+		{"--scenarios: scenario K: no subject for site site41", split, func(c *judge.EvaluationConfig) {
+			c.Sites, c.Scenarios = 100, []evaluate.Scenario{evaluate.K}
+		}},
+		{"there are only 2 views", twoViews, func(c *judge.EvaluationConfig) {
+			c.Scenarios = []evaluate.Scenario{evaluate.K}
+		}},
+		{"scenario G: there is no column that says which groups", twoViews, func(c *judge.EvaluationConfig) {
+			c.Scenarios = []evaluate.Scenario{evaluate.G}
+		}},
+		{"sites that have their own data are not simulated\n  hint: leave out --scenarios", own,
+			func(c *judge.EvaluationConfig) { c.Scenarios = []evaluate.Scenario{evaluate.IID} }},
+		{"scenario unequal: the plan does not say how far sites differ", split, func(c *judge.EvaluationConfig) {
+			c.Scenarios = []evaluate.Scenario{evaluate.Unequal}
+		}},
+		{"--scenarios: scenario unequal: 3 sites: want an even number", unequal(t, "rho: 0.5"),
+			func(c *judge.EvaluationConfig) { c.Sites, c.Scenarios = 3, []evaluate.Scenario{evaluate.Unequal} }},
+		{"the plan does not say at which site a subject is", split, func(c *judge.EvaluationConfig) {
+			c.Scenarios = []evaluate.Scenario{evaluate.Column}
+		}},
 	} {
-		config := judge.EvaluationConfig{Plan: c.plan, Methods: methods, Folds: 3, Repeats: 1, Dir: filepath.Join(t.TempDir(), "out")}
+		config := judge.EvaluationConfig{Plan: c.plan, Methods: methods, Folds: 3, Repeats: 1,
+			Dir: filepath.Join(t.TempDir(), "out")}
 		if c.edit != nil {
 			c.edit(&config)
 		}
@@ -185,7 +209,8 @@ func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
 		}
 	}
 	// By default what the data do not allow is left out, and said.
-	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: twoViews, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: twoViews, Methods: methods,
+		Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
 	if len(ev.Notes) != 3 || ev.Find("folds", "iid", judge.Federated, judge.ErrorTest, "") == nil || ev.Label != "" {
 		t.Errorf("label %q, notes %q", ev.Label, ev.Notes)
 	}
@@ -197,7 +222,8 @@ func TestSitesByColumn(t *testing.T) {
 	draw(t, filepath.Join(dir, "data"), 1, 60, false)
 	p := parse(t, dir, `{parley: 1, name: columns, sites: [f, m], views: `+threeViews+`, subjects: [group],
 		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: column, by: group}}}`)
-	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}))(t)
+	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 2,
+		Repeats: 1, Dir: t.TempDir()}))(t)
 	at := map[string]bool{}
 	for _, s := range ev.Results {
 		if s.Site != "" && s.Site != "all sites" {
@@ -228,7 +254,8 @@ func unequal(t *testing.T, how string) *study.Plan {
 }
 
 func TestUnequalSites(t *testing.T) {
-	config := judge.EvaluationConfig{Plan: unequal(t, "rho: 0.5, kappa: 0.5"), Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}
+	config := judge.EvaluationConfig{Plan: unequal(t, "rho: 0.5, kappa: 0.5"), Methods: methods, Folds: 2, Repeats: 1,
+		Dir: t.TempDir()}
 	ev := testkit.Get(judge.Evaluate(context.Background(), config))(t)
 	if ev.Subjects != 60 {
 		t.Errorf("%d subjects", ev.Subjects)
@@ -243,7 +270,8 @@ func TestUnequalSites(t *testing.T) {
 	}
 	config.Plan.Local.Split.Kappa = 0.25
 	_, err := judge.Evaluate(context.Background(), config)
-	if want := "local.split of unequal sites rho 0.5, kappa 0.5, not rho 0.5, kappa 0.25"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "local.split of unequal sites rho 0.5, kappa 0.5, not rho 0.5, kappa 0.25"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
@@ -289,7 +317,8 @@ func shift(t *testing.T, file string, by float64) {
 func TestSubjectsHeldOutAreAtHome(t *testing.T) {
 	got := map[string]float64{}
 	for _, options := range []string{"", ", site_means: pooled", ", site_means: separate"} {
-		ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: shiftedData(t, options), Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
+		ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: shiftedData(t, options),
+			Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()}))(t)
 		s := ev.Find("folds", "column", judge.Federated, judge.LogLik, "")
 		if s == nil {
 			t.Fatal("no log-likelihood")

@@ -38,7 +38,8 @@ type Work struct {
 // those of all. A directory that holds something else, or the same with other settings, is
 // refused and left as it is. The first error ends the work, once what is being computed has
 // ended; so does the end of ctx.
-func Complete[T Trial, R, S any, P TrialSettings[S]](ctx context.Context, w Work, settings P, all []T, conduct func(context.Context, T) (*R, error)) (*Store[R], error) {
+func Complete[T Trial, R, S any, P TrialSettings[S]](ctx context.Context, w Work, settings P, all []T,
+	conduct func(context.Context, T) (*R, error)) (*Store[R], error) {
 	kept, err := openTrials[R](w, settings)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func Complete[T Trial, R, S any, P TrialSettings[S]](ctx context.Context, w Work
 	return kept, runTrials(ctx, w, all, kept, conduct)
 }
 
-func runTrials[T Trial, R any](ctx context.Context, w Work, all []T, kept *Store[R], conduct func(context.Context, T) (*R, error)) error {
+func runTrials[T Trial, R any](ctx context.Context, w Work, all []T, kept *Store[R],
+	conduct func(context.Context, T) (*R, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	state := Progress{Of: len(all)}
@@ -133,7 +135,8 @@ func openTrials[R, S any, P TrialSettings[S]](w Work, s P) (*Store[R], error) {
 	if err == nil {
 		old := new(S)
 		if err := json.Unmarshal(data, old); err != nil {
-			return nil, problem.Problem{File: file, What: "these are no settings of this kind: " + err.Error(), Hint: "choose another directory with --out"}
+			return nil, problem.Problem{File: file, What: "these are no settings of this kind: " + err.Error(),
+				Hint: "choose another directory with --out"}
 		}
 		if d := s.Differs(old); d != "" {
 			return nil, problem.Problem{File: dir, What: "this directory holds another " + kind + ": " + d,
@@ -145,7 +148,8 @@ func openTrials[R, S any, P TrialSettings[S]](w Work, s P) (*Store[R], error) {
 		return nil, err
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return nil, problem.Problem{File: dir, What: "this directory is not empty and holds no " + kind, Hint: "choose another with --out"}
+		return nil, problem.Problem{File: dir, What: "this directory is not empty and holds no " + kind,
+			Hint: "choose another with --out"}
 	}
 	return kept, files.WriteJSON(file, s)
 }
@@ -170,7 +174,8 @@ func (s *Store[R]) Get(key string) (*R, error) {
 	}
 	r := new(R)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, problem.Problem{File: s.path(key), What: "this is not what came of an experiment: " + err.Error(), Hint: "remove the file, and it is computed again"}
+		return nil, problem.Problem{File: s.path(key), What: "this is not what came of an experiment: " + err.Error(),
+			Hint: "remove the file, and it is computed again"}
 	}
 	return r, nil
 }

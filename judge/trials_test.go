@@ -58,13 +58,14 @@ func TestWorkGoesOnWhereItWas(t *testing.T) {
 			}
 			first = false
 		}
-		kept, err := judge.Complete(t.Context(), in(dir, 1+round%3, progress), &settings{10}, all, func(_ context.Context, x number) (*outcome, error) {
-			if left.Add(-1) < 0 {
-				return nil, stop
-			}
-			computed[x].Add(1)
-			return &outcome{int(x) * int(x)}, nil
-		})
+		kept, err := judge.Complete(t.Context(), in(dir, 1+round%3, progress), &settings{10}, all,
+			func(_ context.Context, x number) (*outcome, error) {
+				if left.Add(-1) < 0 {
+					return nil, stop
+				}
+				computed[x].Add(1)
+				return &outcome{int(x) * int(x)}, nil
+			})
 		if err == nil {
 			if round != 2 { // 7, 14 and 20
 				t.Errorf("done in round %d", round)
@@ -86,11 +87,12 @@ func TestWorkGoesOnWhereItWas(t *testing.T) {
 func TestPeopleStopTheWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	computed := 0
-	_, err := judge.Complete(ctx, in(filepath.Join(t.TempDir(), "w"), 1, nil), &settings{10}, []number{1, 2, 3}, func(context.Context, number) (*outcome, error) {
-		computed++
-		cancel()
-		return &outcome{}, nil
-	})
+	_, err := judge.Complete(ctx, in(filepath.Join(t.TempDir(), "w"), 1, nil), &settings{10}, []number{1, 2, 3},
+		func(context.Context, number) (*outcome, error) {
+			computed++
+			cancel()
+			return &outcome{}, nil
+		})
 	if !errors.Is(err, context.Canceled) || computed != 1 {
 		t.Errorf("got %v after %d", err, computed)
 	}
@@ -115,7 +117,8 @@ func TestWhatIsNotOursIsRefused(t *testing.T) {
 		{filepath.Join(dir, "other"), "not empty and holds no table of squares", 10},
 		{filepath.Join(dir, "broken"), "these are no settings of this kind", 10},
 	} {
-		if _, err := judge.Complete(t.Context(), in(c.dir, 1, nil), &settings{c.base}, nil, done); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := judge.Complete(t.Context(), in(c.dir, 1, nil), &settings{c.base}, nil, done); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", c.dir, err)
 		}
 	}

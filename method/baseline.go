@@ -9,9 +9,9 @@ import (
 	"parley/figure"
 )
 
-// Baseline describes the subjects of a study without noise at each site, with each outcome, and of all: what journals have
-// as Table 1. It is made of sums that sites have sent, and shows no cell of fewer than five people, nor
-// what would give one away by a difference: see [hide].
+// Baseline describes the subjects of a study without noise at each site, with each outcome, and of all: what journals
+// have as Table 1. It is made of sums that sites have sent, and shows no cell of fewer than five people, nor what would
+// give one away by a difference: see [hide].
 type Baseline struct {
 	Sites    []string  // none, or one, where only a total is known, or there are too many for a page
 	Outcomes []string  // such as death = 1; none where outcomes are not classes
@@ -54,7 +54,8 @@ func (b *Baseline) Table() *figure.Table {
 		return nil
 	}
 	shown, names := b.shown()
-	t := &figure.Table{ID: "baseline", Title: "Subjects by site", Columns: figure.TextColumns(append([]string{"", ""}, names...)...)}
+	t := &figure.Table{ID: "baseline", Title: "Subjects by site",
+		Columns: figure.TextColumns(append([]string{"", ""}, names...)...)}
 	if len(b.Outcomes) > 0 {
 		t.Title += " and outcome"
 	}
@@ -91,10 +92,12 @@ func (b *Baseline) Table() *figure.Table {
 	}
 	t.Caption = "In the data's own units. Shares of levels are of those in whom it was observed."
 	if len(b.Outcomes) > 0 {
-		t.Caption += " By outcome there are means without standard deviations, and features that nobody lacks: sites send no other sums."
+		t.Caption += " By outcome there are means without standard deviations, and features that nobody lacks: sites " +
+			"send no other sums."
 	}
 	if hidden {
-		t.Caption += fmt.Sprintf(" – is a number of fewer than %d people, or one that would give such a number away.", fewestShown)
+		t.Caption += fmt.Sprintf(" – is a number of fewer than %d people, or one that would give such a number away.",
+			fewestShown)
 	}
 	if len(b.Sites) > mostSites {
 		t.Caption += fmt.Sprintf(" Sites are not listed, as there are more than %d.", mostSites)
@@ -124,7 +127,8 @@ func (b *Baseline) shown() (groups []int, names []string) {
 	return groups, names
 }
 
-// few says which cells the table may not show: of each level, or of the number itself, and at last of those who lack it.
+// few says which cells the table may not show: of each level, or of the number itself, and at last of those who lack
+// it.
 func (b *Baseline) few(d *described, shown []int) [][]bool {
 	cells := append(slices.Clone(d.counts), b.lacking(d))
 	groups := len(b.Sizes)
@@ -137,12 +141,14 @@ func (b *Baseline) few(d *described, shown []int) [][]bool {
 			}
 		}
 	}
-	few := slices.Collect(slices.Chunk(hide(slices.Concat(cells...), append(b.lines(len(cells), shown), columns...)), groups))
+	few := slices.Collect(slices.Chunk(hide(slices.Concat(cells...), append(b.lines(len(cells), shown), columns...)),
+		groups))
 	if d.levels == nil { // beside it, how many people its mean tells of
 		people := slices.Clone(d.counts[0])
 		part := func(g int) float64 { return d.mean[g] - math.Floor(d.mean[g]) }
 		all, p := people[groups-1], part(groups-1)
-		if sd := d.sd[groups-1]; math.Abs(sd*sd*(all-1)-all*p*(1-p)) < 1e-9*all { // two values next to each other, as 0 and 1
+		// two values next to each other, as 0 and 1
+		if sd := d.sd[groups-1]; math.Abs(sd*sd*(all-1)-all*p*(1-p)) < 1e-9*all {
 			for g, n := range people {
 				if rarer := math.Round(n * min(part(g), 1-part(g))); rarer > 0 {
 					people[g] = rarer
@@ -154,8 +160,8 @@ func (b *Baseline) few(d *described, shown []int) [][]bool {
 	return few
 }
 
-// lines are the cells that add up to a number that readers know: those of the sites shown, and those of the outcomes, are
-// together those of all.
+// lines are the cells that add up to a number that readers know: those of the sites shown, and those of the outcomes,
+// are together those of all.
 func (b *Baseline) lines(rows int, shown []int) (lines [][]int) {
 	groups, all := len(b.Sizes), len(b.Sizes)-1
 	for r := range rows {
@@ -226,10 +232,10 @@ func share(n, all float64, hidden bool) string {
 	return fmt.Sprintf("%s (%.1f %%)", figure.Count.Text(n), 100*n/all)
 }
 
-// hide says which of some numbers of people must not be shown: those of fewer than [fewestShown], and so many others that none of
-// these follows from what is shown. Readers know the sum of each line, which lists cells, or the difference of its
-// first cell and the rest. In each line with something hidden two cells or more are, of enough people together; and no
-// hidden cell is determined by the lines, as linear equations. NaN is what nobody knows.
+// hide says which of some numbers of people must not be shown: those of fewer than [fewestShown], and so many others
+// that none of these follows from what is shown. Readers know the sum of each line, which lists cells, or the
+// difference of its first cell and the rest. In each line with something hidden two cells or more are, of enough people
+// together; and no hidden cell is determined by the lines, as linear equations. NaN is what nobody knows.
 //
 // Suppression of this kind: Willenborg and de Waal, Elements of Statistical Disclosure Control, 2001, chapter 4.
 func hide(counts []float64, lines [][]int) []bool {

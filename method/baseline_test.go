@@ -8,15 +8,16 @@ import (
 	"testing"
 )
 
-// Of 500 drawn tables of small counts, at two or three sites and with or without outcomes, no small cell is shown, and for each there
-// are two sets of counts, none negative, that readers cannot tell apart by what is shown and by the sizes of groups, and of
-// which the cell differs: by one, as do others, at most.
+// Of 500 drawn tables of small counts, at two or three sites and with or without outcomes, no small cell is shown, and
+// for each there are two sets of counts, none negative, that readers cannot tell apart by what is shown and by the
+// sizes of groups, and of which the cell differs: by one, as do others, at most.
 func TestTablesOfPeopleGiveNoSmallCellAway(t *testing.T) {
 	r := rand.New(rand.NewPCG(44, 7))
 	hidden := 0
 	for range 500 {
 		sites, outcomes, levels := 2+r.IntN(2), 2*r.IntN(2), 2
-		b := &Baseline{Sites: make([]string, sites), Outcomes: make([]string, outcomes), Sizes: make([]float64, sites+outcomes+1)}
+		b := &Baseline{Sites: make([]string, sites), Outcomes: make([]string, outcomes),
+			Sizes: make([]float64, sites+outcomes+1)}
 		counts := make([][]float64, levels)
 		for l := range counts {
 			counts[l] = make([]float64, len(b.Sizes))
@@ -59,7 +60,8 @@ func TestTablesOfPeopleGiveNoSmallCellAway(t *testing.T) {
 	}
 }
 
-// open says whether counts other than those of a table, with another one in the given cell, agree with all that is shown.
+// open says whether counts other than those of a table, with another one in the given cell, agree with all that is
+// shown.
 func open(b *Baseline, cells [][]float64, few [][]bool, l, g int) bool {
 	groups, all := len(b.Sizes), len(b.Sizes)-1
 	x := slices.Concat(cells...)
@@ -113,13 +115,17 @@ func open(b *Baseline, cells [][]float64, few [][]bool, l, g int) bool {
 	return search(0)
 }
 
-// A mean is shown of five people on, of an indicator where either value has as many, and never where a difference gives it.
+// A mean is shown of five people on, of an indicator where either value has as many, and never where a difference gives
+// it.
 func TestMeansOfFewAreNotShown(t *testing.T) {
 	nan := math.NaN()
-	b := &Baseline{Sites: []string{"a", "b", "c"}, Outcomes: []string{"y = no", "y = yes"}, Sizes: []float64{40, 60, 50, 100, 50, 150}}
-	b.Number("age", "years", []float64{40, 60, 3, nan, nan, 103}, []float64{61.234, 70, 44, nan, nan, 66}, []float64{10.04, 9.6, 8, nan, nan, 11.2})
+	b := &Baseline{Sites: []string{"a", "b", "c"}, Outcomes: []string{"y = no", "y = yes"},
+		Sizes: []float64{40, 60, 50, 100, 50, 150}}
+	b.Number("age", "years", []float64{40, 60, 3, nan, nan, 103}, []float64{61.234, 70, 44, nan, nan, 66},
+		[]float64{10.04, 9.6, 8, nan, nan, 11.2})
 	sd := func(n, p float64) float64 { return math.Sqrt(n * p * (1 - p) / (n - 1)) }
-	b.Number("smoker", "", []float64{40, 60, 50, 100, 50, 150}, []float64{.05, .3, .5, .3, .34, 47. / 150}, []float64{sd(40, .05), sd(60, .3), sd(50, .5), nan, nan, sd(150, 47./150)})
+	b.Number("smoker", "", []float64{40, 60, 50, 100, 50, 150}, []float64{.05, .3, .5, .3, .34, 47. / 150},
+		[]float64{sd(40, .05), sd(60, .3), sd(50, .5), nan, nan, sd(150, 47./150)})
 	table := b.Table()
 	var text strings.Builder
 	if err := table.CSV(&text); err != nil {

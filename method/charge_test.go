@@ -38,9 +38,10 @@ func (private) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
 	factor, err := account.Scale([]account.Mechanism{m}, p.Privacy.Adjacency, *p.Privacy.Total)
 	m.Noise *= factor
-	return []privacy.Listed{{Kind: "statistics", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{{
-		Name: countAndSum, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2}, Bound: 10, Mechanism: m,
-	}}}}}, err
+	return []privacy.Listed{{Kind: "statistics", Times: 1, Request: privacy.Request{Protection: privacy.Differential,
+		Sums: []privacy.Sum{{
+			Name: countAndSum, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2}, Bound: 10, Mechanism: m,
+		}}}}}, err
 }
 
 const countAndSum = "count and sum"
@@ -95,7 +96,8 @@ func (exact) Requests(*study.Plan, string) ([]privacy.Listed, error) {
 }
 
 func sketchPlan(name string, p study.Privacy) *study.Plan {
-	return &study.Plan{Name: "sketch", Sites: []string{"a", "b", "c"}, Quorum: 3, Method: study.Method{Name: name, Options: &struct{}{}}, Privacy: p}
+	return &study.Plan{Name: "sketch", Sites: []string{"a", "b", "c"}, Quorum: 3,
+		Method: study.Method{Name: name, Options: &struct{}{}}, Privacy: p}
 }
 
 func TestContractCarriesAPrivateMethod(t *testing.T) {
@@ -119,11 +121,13 @@ func TestCostsAreKnownBeforehand(t *testing.T) {
 	p := sketchPlan("private", study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: 1, Delta: 1e-5}})
 	cost := testkit.Get(method.Registry{private{}, exact{}}.Cost(p))(t)
-	if s := cost.Sites[2]; s.Site != "c" || s.Sums != 1 || s.Releases != 1 || s.Losses[0].Adjacency != account.AddRemove || *s.Losses[0].Epsilon > 1 || *s.Losses[0].Epsilon < 0.999 {
+	if s := cost.Sites[2]; s.Site != "c" || s.Sums != 1 || s.Releases != 1 || s.Losses[0].Adjacency !=
+		account.AddRemove || *s.Losses[0].Epsilon > 1 || *s.Losses[0].Epsilon < 0.999 {
 		t.Errorf("got %+v", s)
 	}
 	_, err := method.Registry{twice{}}.Cost(p)
-	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.total" || !strings.Contains(wrong.What, "the plan promises 1") {
+	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.total" ||
+		!strings.Contains(wrong.What, "the plan promises 1") {
 		t.Errorf("twice what the total allows: got %v", err)
 	}
 }
@@ -142,7 +146,8 @@ func TestMethodsWithoutAPrivateFormRefuseThePlan(t *testing.T) {
 	p := sketchPlan("exact", study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: 1, Delta: 1e-5}})
 	_, err := methods.Cost(p)
-	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.protection" || !strings.Contains(wrong.What, "no differentially private form") {
+	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.protection" ||
+		!strings.Contains(wrong.What, "no differentially private form") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := methods.Cost(sketchPlan("exact", study.Privacy{Protection: study.ProtectionNone})); err != nil {
@@ -157,12 +162,14 @@ func TestMethodsWithoutAPrivateFormRefuseThePlan(t *testing.T) {
 type large struct{ exact }
 
 func (large) Requests(*study.Plan, string) ([]privacy.Listed, error) {
-	return []privacy.Listed{{Kind: "all", Times: 1, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "sums", Values: wire.MaxBytes/8 + 1}}}}}, nil
+	return []privacy.Listed{{Kind: "all", Times: 1, Request: privacy.Request{Protection: privacy.Unprotected,
+		Contents: []privacy.Content{{What: "sums", Values: wire.MaxBytes/8 + 1}}}}}, nil
 }
 
 // What is too large for a release is said of the plan, before anybody runs it.
 func TestAnswersThatCannotTravelAreNoted(t *testing.T) {
-	for name, m := range map[string]method.Method{"": exact{}, "the task \"all\" may have more than 33 million numbers": large{}} {
+	for name, m := range map[string]method.Method{"": exact{},
+		"the task \"all\" may have more than 33 million numbers": large{}} {
 		r := method.Registry{m}
 		notes := testkit.Get(r.Notes(sketchPlan(m.Name(), study.Privacy{Protection: study.ProtectionNone})))(t)
 		if got := notes.Error(); (name == "") != (got == "") || !strings.Contains(got, name) {

@@ -19,7 +19,8 @@ type DataChecker interface {
 
 // CheckData asks the plan's method about the rows of every site, if it can tell. What is
 // wrong comes back as one problem.List.
-func (r Registry) CheckData(ctx context.Context, p *study.Plan, data map[string]dataset.Source) (notes problem.List, err error) {
+func (r Registry) CheckData(ctx context.Context, p *study.Plan,
+	data map[string]dataset.Source) (notes problem.List, err error) {
 	m, _ := r.Lookup(p.Method.Name)
 	able, ok := m.(DataChecker)
 	if !ok {

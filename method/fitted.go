@@ -150,10 +150,12 @@ func CheckFormat(data []byte, format string) error {
 		program = "a program that it does not name"
 	}
 	if newer(found, format) {
-		return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, which is newer than this program, which reads %q", found, program, format),
+		return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, which is newer than this "+
+			"program, which reads %q", found, program, format),
 			Hint: "use a newer version of parley"}
 	}
-	return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, and this program reads %q", found, program, format)}
+	return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, and this program reads %q",
+		found, program, format)}
 }
 
 func modelFormat(data []byte) (format, program string, err error) {
@@ -162,10 +164,12 @@ func modelFormat(data []byte) (format, program string, err error) {
 		Program string `json:"program"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return "", "", problem.Problem{What: "this is not a model: " + err.Error(), Hint: "a model is the file model/model.json of a run's results"}
+		return "", "", problem.Problem{What: "this is not a model: " + err.Error(),
+			Hint: "a model is the file model/model.json of a run's results"}
 	}
 	if head.Format == "" {
-		return "", "", problem.Problem{What: `this is not a model: it has no "format"`, Hint: "a model is the file model/model.json of a run's results"}
+		return "", "", problem.Problem{What: `this is not a model: it has no "format"`,
+			Hint: "a model is the file model/model.json of a run's results"}
 	}
 	return head.Format, head.Program, nil
 }
@@ -210,7 +214,8 @@ func OpenModel(methods Registry, data []byte) (Model, error) {
 		}
 		known = append(known, formats...)
 	}
-	return nil, problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %q: no method of this program has it", format, program),
+	return nil, problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %q: no method of this program "+
+		"has it", format, program),
 		Hint: "this program reads " + strings.Join(known, ", ")}
 }
 
@@ -264,7 +269,8 @@ func ViewsSchema(views []ModelView) (s dataset.Schema) {
 			if len(c.Levels) > 0 {
 				kind = dataset.Category
 			}
-			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other, Missing: c.Missing})
+			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels,
+				Other: c.Other, Missing: c.Missing})
 		}
 		s.Views = append(s.Views, view)
 	}

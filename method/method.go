@@ -192,12 +192,13 @@ type Answer struct {
 // Result is what a study found, as data: files in open formats, numbers,
 // figures and tables. Whoever draws or stores it needs to know no method.
 type Result struct {
-	Files    []File             // of the model, to be kept beside the report
-	Metrics  map[string]float64 // finite, dimension in the name where there is one
-	Found    string             // what was found, in a sentence or two of plain words; may be empty
-	Sure     string             // how sure that is and what it rests on; may be empty
-	Headline []figure.Fact      // what a reader should know first; how good a fit is says on which data, such as [OfFit]
-	Sections []figure.Section   // in reading order; their warnings are what [Result.Verdicts] says
+	Files   []File             // of the model, to be kept beside the report
+	Metrics map[string]float64 // finite, dimension in the name where there is one
+	Found   string             // what was found, in a sentence or two of plain words; may be empty
+	Sure    string             // how sure that is and what it rests on; may be empty
+	// what a reader should know first; how good a fit is says on which data, such as [OfFit]
+	Headline []figure.Fact
+	Sections []figure.Section // in reading order; their warnings are what [Result.Verdicts] says
 }
 
 // OfFit is for a headline's number on how well a model describes or predicts: the subjects took
@@ -276,7 +277,8 @@ func (r Registry) Options(name string) (any, bool) {
 // Selective is a method in whose private studies a subject counts only with the views that the plan states.
 type Selective interface {
 	Method
-	// Counts says whether a subject of a site counts in a checked plan; views are its values, nil of a view that it lacks.
+	// Counts says whether a subject of a site counts in a checked plan; views are its values, nil of a view that it
+	// lacks.
 	Counts(p *study.Plan, site string, views [][]float64) (bool, error)
 }
 
@@ -325,7 +327,9 @@ func (r Registry) Notes(p *study.Plan) (problem.List, error) {
 	list, err := ForPlan(m, p).Requests(p, p.Sites[0])
 	for _, r := range list {
 		if 8*r.Request.Numbers() > wire.MaxBytes {
-			notes.Add(problem.Problem{Where: "method", What: fmt.Sprintf("a release for the task %q may have more than %d million numbers, and none has more than %d MiB", r.Kind, r.Request.Numbers()/1e6, wire.MaxBytes>>20),
+			notes.Add(problem.Problem{Where: "method",
+				What: fmt.Sprintf("a release for the task %q may have more than %d million numbers, and none has more "+
+					"than %d MiB", r.Kind, r.Request.Numbers()/1e6, wire.MaxBytes>>20),
 				Hint: "take fewer features: what two of them have to do with each other is a number of its own"})
 		}
 	}
@@ -359,4 +363,5 @@ func (r Registry) Paper(p *study.Plan) (text Paper) {
 }
 
 // noise is what all noised sums are made by.
-const noise = "Canonne C, Kamath G, Steinke T. The discrete Gaussian for differential privacy. Advances in Neural Information Processing Systems 33, 2020. doi:10.48550/arXiv.2004.00010"
+const noise = "Canonne C, Kamath G, Steinke T. The discrete Gaussian for differential privacy. Advances in Neural " +
+	"Information Processing Systems 33, 2020. doi:10.48550/arXiv.2004.00010"

@@ -23,10 +23,12 @@ func TestOverview(t *testing.T) {
 		{[]figure.SiteSubjects{Complete(p, "y", -3.2, 5)}, true, false},
 	} {
 		f := Overview(p, c.sites).Items[0].Figure
-		if noise, lacking := strings.Contains(f.Caption, "privacy noise"), strings.Contains(f.Caption, "lack the view"); noise != c.noise || lacking != c.lacks {
+		if noise, lacking := strings.Contains(f.Caption, "privacy noise"),
+			strings.Contains(f.Caption, "lack the view"); noise != c.noise || lacking != c.lacks {
 			t.Errorf("%+v: %s", c.sites, f.Caption)
 		}
-		if o := f.Chart.(figure.Overview); len(o.Views) != 2 || o.Views[0].Features != 3 || len(o.Sites) != len(c.sites) {
+		if o := f.Chart.(figure.Overview); len(o.Views) != 2 || o.Views[0].Features != 3 || len(o.Sites) !=
+			len(c.sites) {
 			t.Errorf("%+v", o)
 		}
 	}

@@ -185,13 +185,15 @@ func Overview(p *study.Plan, sites []figure.SiteSubjects) figure.Section {
 			lacking = " Hatched parts lack the view."
 		}
 		if s.Noise > 0 {
-			noise = " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
+			noise = " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took " +
+				"below 0 stands at 0."
 		}
 	}
 	return figure.Section{ID: "data", Title: "Who has what", Items: []figure.Item{{Figure: &figure.Figure{
 		ID: "overview", Title: "Subjects by site and view", Chart: o,
-		Caption: "A bar is as long as the site has subjects. d is the number of features, n that of subjects." + lacking + noise,
-		Alt:     "For every site and view, how many subjects have the view and how many lack it.",
+		Caption: "A bar is as long as the site has subjects. d is the number of features, n that of subjects." +
+			lacking + noise,
+		Alt: "For every site and view, how many subjects have the view and how many lack it.",
 	}}}}
 }
 
@@ -202,5 +204,6 @@ func Complete(p *study.Plan, site string, subjects, sd float64) figure.SiteSubje
 	for k := range present {
 		present[k] = true
 	}
-	return figure.SiteSubjects{Name: site, Noise: sd, Patterns: []figure.Pattern{{Present: present, Subjects: int(math.Round(max(subjects, 0)))}}}
+	return figure.SiteSubjects{Name: site, Noise: sd,
+		Patterns: []figure.Pattern{{Present: present, Subjects: int(math.Round(max(subjects, 0)))}}}
 }

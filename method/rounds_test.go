@@ -29,7 +29,8 @@ func TestAskingReachesWhoIsStaying(t *testing.T) {
 	}
 	for i, task := range tasks {
 		var m message
-		if err := method.OpenTask(task, &m); err != nil || task.Site != staying[i] || task.Kind != "count" || task.Optional || m.Number != int(task.Site[0]) {
+		if err := method.OpenTask(task, &m); err != nil || task.Site != staying[i] || task.Kind != "count" ||
+			task.Optional || m.Number != int(task.Site[0]) {
 			t.Errorf("%+v holds %+v, %v", task, m, err)
 		}
 	}
@@ -62,7 +63,8 @@ func TestAnswersGoThereAndBack(t *testing.T) {
 		t.Error(err)
 	}
 	// Where noised sums are all of it there is no body.
-	if a, err = method.AnswerTask(task, nil, []byte{2}); err != nil || a.Body != nil || !bytes.Equal(a.State, []byte{2}) {
+	if a, err = method.AnswerTask(task, nil, []byte{2}); err != nil || a.Body != nil ||
+		!bytes.Equal(a.State, []byte{2}) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	sum := new(privacy.Noised)
@@ -84,11 +86,12 @@ func TestWhatIsNotExpectedIsRefused(t *testing.T) {
 		`"a" is not a site of`:                                errLeave,
 		`answer to "count" while the study waits for "weigh"`: method.Expect(in, []string{"a"}, "weigh"),
 		`decoding the answer to "count": `:                    method.DecodeAnswer(in, new(message)),
-		`decoding task "count": `:                             method.OpenTask(method.Task{Kind: "count", Body: in.Body}, new(message)),
-		`encoding task "count": `:                             errAsk,
-		`encoding the answer to "count": `:                    errAnswer,
-		`answer to "count" has a body beside its noised sum`:  errBody,
-		`0 sums "rows", where one was asked for`:              errNone,
+		`decoding task "count": `: method.OpenTask(method.Task{Kind: "count",
+			Body: in.Body}, new(message)),
+		`encoding task "count": `:                            errAsk,
+		`encoding the answer to "count": `:                   errAnswer,
+		`answer to "count" has a body beside its noised sum`: errBody,
+		`0 sums "rows", where one was asked for`:             errNone,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

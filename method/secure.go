@@ -29,9 +29,10 @@ type Additive interface {
 	Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error)
 }
 
-// ForPlan returns the method as it serves a plan. Where the plan has a secure sum the coordinator's half is told of
-// one site, whose answers are totals over all: each round of the method is then two of the study, in which sites send
-// masked sums, and the plan's openers take the masks away (package masks). Everything else of the method stays as it is.
+// ForPlan returns the method as it serves a plan. Where the plan has a secure sum the coordinator's half is told of one
+// site, whose answers are totals over all: each round of the method is then two of the study, in which sites send
+// masked sums, and the plan's openers take the masks away (package masks). Everything else of the method stays as it
+// is.
 func ForPlan(m Method, p *study.Plan) Method {
 	if !p.Privacy.Secure() {
 		return m
@@ -44,8 +45,8 @@ type secureMethod struct{ Method }
 // kindOpen is the task of an opener.
 const kindOpen = "open"
 
-// HalfPlan is a plan as its method's halves see it, and what reads their files: of one site, where the plan has a secure
-// sum.
+// HalfPlan is a plan as its method's halves see it, and what reads their files: of one site, where the plan has a
+// secure sum.
 func HalfPlan(p *study.Plan) *study.Plan {
 	if !p.Privacy.Secure() {
 		return p
@@ -76,7 +77,8 @@ func (m secureMethod) Requests(p *study.Plan, site string) ([]privacy.Listed, er
 		open.Request.Opens = max(open.Request.Opens, l.Request.Shape().Words())
 	}
 	open.Request.Contents = []privacy.Content{{
-		What: "sum of this site's masks over the sites in a total, by which the total opens; nothing of it depends on the rows of this site", Values: open.Request.Opens,
+		What: "sum of this site's masks over the sites in a total, by which the total opens; nothing of it depends " +
+			"on the rows of this site", Values: open.Request.Opens,
 	}}
 	return append(list, open), nil
 }
@@ -143,7 +145,8 @@ func (h maskedSite) Run(ctx context.Context, t Task, s *privacy.Session) (Answer
 	}
 	if h.additive == nil {
 		if len(a.Body) > 0 {
-			return Answer{}, fmt.Errorf("the answer to %q has a body beside its noised sums, which no secure sum carries", t.Kind)
+			return Answer{}, fmt.Errorf("the answer to %q has a body beside its noised sums, which no secure sum "+
+				"carries", t.Kind)
 		}
 		return a, nil
 	}
@@ -182,8 +185,8 @@ func (m secureMethod) Coordinator(p *study.Plan) (Coordinator, error) {
 	return c, err
 }
 
-// groupOf is what all sites of a plan with a secure sum know of each other. In a plan without keys, of a simulation, they
-// are ones that anybody can work out.
+// groupOf is what all sites of a plan with a secure sum know of each other. In a plan without keys, of a simulation,
+// they are ones that anybody can work out.
 func groupOf(p *study.Plan) (*masks.Group, error) {
 	g := &masks.Group{Quorum: p.Quorum}
 	digest, err := p.Digest()
@@ -225,10 +228,12 @@ func PartyOf(p *study.Plan, site string, keys *masks.Keys) (*masks.Party, error)
 	case party.Self < 0:
 		return nil, fmt.Errorf("%q is not a site of this study", site)
 	case named != (keys != nil):
-		return nil, errors.New("a plan with sum: secure names the keys of its sites when it is submitted to them, and only then: simulate it with parley run, or submit it")
+		return nil, errors.New("a plan with sum: secure names the keys of its sites when it is submitted to them, " +
+			"and only then: simulate it with parley run, or submit it")
 	case named:
 		if party.Keys = *keys; keys.Member(site).Text() != group.Members[party.Self].Text() {
-			return nil, fmt.Errorf("the plan names keys of site %s that are not this site's: %s, which has %s", site, group.Members[party.Self].Fingerprint(), keys.Member(site).Fingerprint())
+			return nil, fmt.Errorf("the plan names keys of site %s that are not this site's: %s, which has %s", site,
+				group.Members[party.Self].Fingerprint(), keys.Member(site).Fingerprint())
 		}
 		return party, nil
 	}
@@ -239,24 +244,31 @@ func PartyOf(p *study.Plan, site string, keys *masks.Keys) (*masks.Party, error)
 	return party, err
 }
 
-// SecureLines says to people who would have to work together to see a site's own sums; nothing of a plan without a secure
-// sum.
+// SecureLines says to people who would have to work together to see a site's own sums; nothing of a plan without a
+// secure sum.
 func SecureLines(p *study.Plan) []string {
 	if !p.Privacy.Secure() {
 		return nil
 	}
 	openers := strings.Join(p.Privacy.Openers, ", ")
 	lines := []string{
-		fmt.Sprintf("Sums leave each site masked, and %s take the masks away together, once for each total, which is of at least %d sites.", openers, p.Quorum),
-		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work together with all of them, or with all other sites of a total, which may be no more than %d.", openers, p.Quorum-1),
+		fmt.Sprintf("Sums leave each site masked, and %s take the masks away together, once for each total, which is "+
+			"of at least %d sites.", openers, p.Quorum),
+		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work "+
+			"together with all of them, or with all other sites of a total, which may be no more than %d.",
+			openers, p.Quorum-1),
 	}
 	if t := p.Privacy.Collusion; t != nil {
-		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total has all of it as long as the coordinator, who is taken for one that would, works together with at most %s. A site that somebody invents counts among them.", p.Honest(), figure.Plural(*t, "site")))
+		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total "+
+			"has all of it as long as the coordinator, who is taken for one that would, works together with at most "+
+			"%s. A site that somebody invents counts among them.", p.Honest(), figure.Plural(*t, "site")))
 	} else {
-		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site would tell that site's sums: a site that leaves ends the study.",
+		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site "+
+			"would tell that site's sums: a site that leaves ends the study.",
 			"Of what one site alone has, such as a view, or a level of a category, the total is that site's own.")
 	}
-	return append(lines, "Nothing that compares sites is computed, and if an opener is gone for good the study ends: nobody else can open a total.")
+	return append(lines, "Nothing that compares sites is computed, and if an opener is gone for good the study ends: "+
+		"nobody else can open a total.")
 }
 
 // Fingerprints names the keys of a plan's sites, for comparing by telephone; nil in a simulation.

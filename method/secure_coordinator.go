@@ -68,7 +68,8 @@ func (c secureCoordinator) Restore(data []byte) (State, error) {
 			return nil, err
 		}
 		if len(s.Set) > 0 {
-			if s.Sum == nil || !s.Sum.Same(masks.Sum{Study: s.Sum.Study, Round: s.Sum.Round, Task: s.Sum.Task, Shape: r.Shape()}) {
+			if s.Sum == nil || !s.Sum.Same(masks.Sum{Study: s.Sum.Study, Round: s.Sum.Round, Task: s.Sum.Task,
+				Shape: r.Shape()}) {
 				return nil, errors.New("the state's sum is none of the plan's")
 			}
 			if _, err := s.Sum.Shape.Vector(s.Total); err != nil {
@@ -140,7 +141,8 @@ func (c secureCoordinator) Next(ms State) (Step, error) {
 // open asks the openers to open the sum that all sites have answered.
 func (c secureCoordinator) open(s *secureState) (Step, error) {
 	if n := len(s.Set); n < c.plan.Quorum {
-		return Step{}, fmt.Errorf("%d sites have answered %q, and the plan's quorum is %d: the total stays shut", n, s.Kind, c.plan.Quorum)
+		return Step{}, fmt.Errorf("%d sites have answered %q, and the plan's quorum is %d: the total stays shut", n,
+			s.Kind, c.plan.Quorum)
 	}
 	if c.additive != nil && s.Everyone == nil {
 		for _, m := range s.Set {
@@ -163,7 +165,8 @@ func (c secureCoordinator) open(s *secureState) (Step, error) {
 }
 
 func (c secureCoordinator) shut(s *secureState, site string) error {
-	return fmt.Errorf("opener %s has left before the total of %q was opened: nobody can open it, and the study ends here", site, s.Kind)
+	return fmt.Errorf("opener %s has left before the total of %q was opened: nobody can open it, and the study ends "+
+		"here", site, s.Kind)
 }
 
 // take gives the method the total that has been opened.
@@ -189,7 +192,8 @@ func (c secureCoordinator) take(s *secureState) error {
 		s.live, err = c.inner.Fold(s.live, in)
 	}
 	if err != nil {
-		return fmt.Errorf("the total of %q over %d sites: %w\n  hint: a site or an opener has sent something else than its own sums, which a secure sum does not tell apart", s.Kind, len(s.Set), err)
+		return fmt.Errorf("the total of %q over %d sites: %w\n  hint: a site or an opener has sent something else "+
+			"than its own sums, which a secure sum does not tell apart", s.Kind, len(s.Set), err)
 	}
 	s.Phase, s.Total = "", nil
 	return nil
@@ -257,7 +261,8 @@ func (c secureCoordinator) Leave(ms State, site string) (State, error) {
 	case s.Phase == kindOpen && slices.Contains(s.Waiting, site):
 		return nil, c.shut(s, site)
 	case slices.Contains(s.Everyone, slices.Index(c.plan.Sites, site)):
-		return nil, fmt.Errorf("site %s has left, and the exact totals of a study are all over the same sites: one over the others would tell its own sums", site)
+		return nil, fmt.Errorf("site %s has left, and the exact totals of a study are all over the same sites: one "+
+			"over the others would tell its own sums", site)
 	}
 	s.Left = left
 	return s, nil
@@ -278,7 +283,8 @@ func (c secureCoordinator) Result(ms State) (*Result, error) {
 		r.Headline[i].Name = strings.Replace(f.Name, "at 1 site", "at "+figure.Plural(sites, "site"), 1)
 	}
 	r.Sections = append(r.Sections, figure.Section{ID: "secure-sum", Title: "Who could have seen a site's own sums",
-		Items: []figure.Item{{Note: &figure.Note{Title: "The coordinator learned totals over sites", Text: strings.Join(SecureLines(c.plan), " ")}}}})
+		Items: []figure.Item{{Note: &figure.Note{Title: "The coordinator learned totals over sites",
+			Text: strings.Join(SecureLines(c.plan), " ")}}}})
 	return r, nil
 }
 

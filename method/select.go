@@ -32,16 +32,17 @@ type SelectConfig struct {
 
 // Selection is what came of it.
 type Selection struct {
-	Option      string             `json:"option"`      // of the plan: what was chosen, such as latent
-	Noun        string             `json:"-"`           // what it counts, in the plural: factors
-	Recommended int                `json:"recommended"` // 0 if none is, for reasons that Warnings give
-	Choices     []Choice           `json:"choices"`     // of every rule, the one that a recommendation follows first
-	Candidates  []Candidate        `json:"candidates"`  // in the order of SelectConfig.Values
-	Table       *figure.Table      `json:"-"`           // of them, for a terminal; nil for what every rule would take
-	Settings    map[string]float64 `json:"settings"`    // numbers that decided how it was computed: sites, subjects, draws
-	Warnings    problem.List       `json:"-"`           // what must be mended before anything is recommended
-	Notes       problem.List       `json:"-"`           // what should be known
-	Result      *Result            `json:"-"`           // the same for people: headline, curves, tables
+	Option      string        `json:"option"`      // of the plan: what was chosen, such as latent
+	Noun        string        `json:"-"`           // what it counts, in the plural: factors
+	Recommended int           `json:"recommended"` // 0 if none is, for reasons that Warnings give
+	Choices     []Choice      `json:"choices"`     // of every rule, the one that a recommendation follows first
+	Candidates  []Candidate   `json:"candidates"`  // in the order of SelectConfig.Values
+	Table       *figure.Table `json:"-"`           // of them, for a terminal; nil for what every rule would take
+	// numbers that decided how it was computed: sites, subjects, draws
+	Settings map[string]float64 `json:"settings"`
+	Warnings problem.List       `json:"-"` // what must be mended before anything is recommended
+	Notes    problem.List       `json:"-"` // what should be known
+	Result   *Result            `json:"-"` // the same for people: headline, curves, tables
 }
 
 // Choice is what one rule would take.

@@ -80,13 +80,15 @@ func (s *Selection) Section(lead string) figure.Section {
 
 // rules is a table of what every rule would take.
 func (s *Selection) rules() *figure.Table {
-	rule, value, why := figure.Column{Name: "rule"}, figure.Column{Name: s.Noun, Format: figure.Count}, figure.Column{Name: "meaning"}
+	rule, value, why := figure.Column{Name: "rule"}, figure.Column{Name: s.Noun, Format: figure.Count},
+		figure.Column{Name: "meaning"}
 	for _, c := range s.Choices {
 		rule.Text, why.Text = append(rule.Text, c.Rule), append(why.Text, c.Why)
 		value.Numbers = append(value.Numbers, float64(c.Value))
 	}
 	return &figure.Table{ID: "choices", Title: "What each rule would take", Columns: []figure.Column{rule, value, why},
-		Caption: "Where the rules agree, and nothing is warned of, the choice is safe. Where they do not, the smaller number is easier to interpret and the larger predicts better."}
+		Caption: "Where the rules agree, and nothing is warned of, the choice is safe. Where they do not, the " +
+			"smaller number is easier to interpret and the larger predicts better."}
 }
 
 // Curve lists a score by candidate, NaN where there is none.

@@ -148,7 +148,8 @@ func (m em) Next(state method.State) (method.Step, error) {
 		return method.Step{State: s, Done: true}, nil
 	}
 	s.Step++
-	return method.Step{State: s, Tasks: m.ask("E step", mu), Progress: s.Step, Of: 40, Info: method.Info{"mean": mu}}, nil
+	return method.Step{State: s, Tasks: m.ask("E step", mu), Progress: s.Step, Of: 40, Info: method.Info{"mean": mu}},
+		nil
 }
 
 func (m em) Fold(s method.State, c method.Contribution) (method.State, error) { return keep(s, c) }
@@ -339,7 +340,8 @@ func fedAvgSite(ctx context.Context, task, _ []float64, data dataset.Source) ([]
 
 // drive runs a method as the engine does, encoding its state at every step. The
 // gates grant what is listed. Sites in leaving stop answering after that many tasks.
-func drive(t *testing.T, c method.Coordinator, half method.Site, listed privacy.Listed, leaving map[string]int) *method.Result {
+func drive(t *testing.T, c method.Coordinator, half method.Site, listed privacy.Listed,
+	leaving map[string]int) *method.Result {
 	t.Helper()
 	ok := func(err error) {
 		t.Helper()
@@ -372,8 +374,11 @@ func drive(t *testing.T, c method.Coordinator, half method.Site, listed privacy.
 				continue
 			}
 			answered[task.Site]++
-			gate := privacy.NewGate(privacy.Study{Digest: "sketch", Site: task.Site, Requests: []privacy.Listed{listed}}, privacy.SimulationPolicy(), stores[task.Site], sketchData[task.Site])
-			session, err := gate.Admit(privacy.Ask{Study: "sketch", Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)})
+			gate := privacy.NewGate(privacy.Study{Digest: "sketch", Site: task.Site,
+				Requests: []privacy.Listed{listed}}, privacy.SimulationPolicy(), stores[task.Site],
+				sketchData[task.Site])
+			session, err := gate.Admit(privacy.Ask{Study: "sketch", Site: task.Site, Round: round, Kind: task.Kind,
+				Task: sha256.Sum256(task.Body)})
 			ok(err)
 			a, err := half.Run(t.Context(), task, session)
 			ok(err)
@@ -381,7 +386,8 @@ func drive(t *testing.T, c method.Coordinator, half method.Site, listed privacy.
 			ok(err)
 			opened, err := privacy.Open(release.Bytes(), listed.Request)
 			ok(err)
-			state, err = c.Fold(state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: opened.Body, Sums: opened.Sums})
+			state, err = c.Fold(state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: opened.Body,
+				Sums: opened.Sums})
 			ok(err)
 		}
 	}
@@ -400,16 +406,19 @@ func TestContractCarriesMethodsOfEveryShape(t *testing.T) {
 		leaving     map[string]int
 		want, tol   float64
 	}{
-		"synchronous EM":                  {em{b}, emSite, "E step", 40, nil, fixed, 1e-6},
-		"one-shot statistics":             {oneShot{b}, oneShotSite, "statistics", 1, nil, fixed, 1e-9},
-		"asynchronous PVI":                {pvi{b}, pviSite, "refine", pviUpdates, nil, 29.0 / 10, 1e-4},
-		"asynchronous PVI, a site leaves": {pvi{b}, pviSite, "refine", pviUpdates, map[string]int{"b": 1}, (8 + 7.5 + 6) / (1 + 4 + 1.5 + 2), 1e-4},
-		"ABC proposals":                   {abc{b}, abcSite, "discrepancies", 8, nil, pooled, 0.02},
-		"FedAvg":                          {fedAvg{b}, fedAvgSite, "train", 60, nil, pooled, 1e-6},
+		"synchronous EM":      {em{b}, emSite, "E step", 40, nil, fixed, 1e-6},
+		"one-shot statistics": {oneShot{b}, oneShotSite, "statistics", 1, nil, fixed, 1e-9},
+		"asynchronous PVI":    {pvi{b}, pviSite, "refine", pviUpdates, nil, 29.0 / 10, 1e-4},
+		"asynchronous PVI, a site leaves": {pvi{b}, pviSite, "refine", pviUpdates, map[string]int{"b": 1},
+			(8 + 7.5 + 6) / (1 + 4 + 1.5 + 2), 1e-4},
+		"ABC proposals": {abc{b}, abcSite, "discrepancies", 8, nil, pooled, 0.02},
+		"FedAvg":        {fedAvg{b}, fedAvgSite, "train", 60, nil, pooled, 1e-6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			few := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a few numbers", Values: 64}}}
-			got := drive(t, c.coordinator, c.site, privacy.Listed{Kind: c.kind, Times: c.times, Request: few}, c.leaving).Metrics["estimate"]
+			few := privacy.Request{Protection: privacy.Unprotected,
+				Contents: []privacy.Content{{What: "a few numbers", Values: 64}}}
+			got := drive(t, c.coordinator, c.site, privacy.Listed{Kind: c.kind, Times: c.times, Request: few},
+				c.leaving).Metrics["estimate"]
 			if math.Abs(got-c.want) > c.tol {
 				t.Fatalf("got %v, want %v", got, c.want)
 			}

@@ -7,8 +7,9 @@ import (
 )
 
 // Flatten returns the numbers of an answer all of whose fields add up over subjects, in the order of its fields: whole
-// and floating-point numbers, flags (1 if set), lists of numbers, and structs of these. The form, a pointer to a struct of the
-// same type, says how long lists are and has everything that an answer may have; what the answer lacks counts as 0.
+// and floating-point numbers, flags (1 if set), lists of numbers, and structs of these. The form, a pointer to a struct
+// of the same type, says how long lists are and has everything that an answer may have; what the answer lacks counts as
+// 0.
 func Flatten(form, answer any) ([]float64, error) {
 	var out []float64
 	err := flatten(reflect.ValueOf(form), reflect.ValueOf(answer), &out)
@@ -139,8 +140,8 @@ func unflatten(form reflect.Value, numbers *[]float64) error {
 	return nil
 }
 
-// AddSums adds the numbers of an answer to those of a total of the same type, both pointers: what the total lacks it gets,
-// and a flag is set that either has.
+// AddSums adds the numbers of an answer to those of a total of the same type, both pointers: what the total lacks it
+// gets, and a flag is set that either has.
 func AddSums(total, answer any) {
 	addSums(reflect.ValueOf(total).Elem(), reflect.ValueOf(answer).Elem())
 }

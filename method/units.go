@@ -32,7 +32,8 @@ func (v *Values) Add(x float64) {
 // Odd says whether values of a fit with this mean and standard deviation are hardly in the same unit.
 func (v *Values) Odd(mean, sd float64) bool {
 	ratio := math.Sqrt(v.Squares/max(1, v.N-1)) / sd
-	return v.N > 0 && math.Abs(v.Mean-mean)/sd > farMean || v.N >= EnoughValues && (ratio > wideSpread || ratio < 1/wideSpread)
+	return v.N > 0 && math.Abs(v.Mean-mean)/sd > farMean || v.N >= EnoughValues &&
+		(ratio > wideSpread || ratio < 1/wideSpread)
 }
 
 // CompareMeans says what mean a feature has here, and in a fit. It says so if one is about a power of ten

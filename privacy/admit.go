@@ -92,7 +92,8 @@ func (g *Gate) asCharged(a Ask, r Request) error {
 		return err
 	}
 	if c.Kind != a.Kind || !bytes.Equal(charged, listed) {
-		return fmt.Errorf("round %d of study %.12s was charged for task %q as it was listed then: %w", a.Round, a.Study, c.Kind, ErrConflict)
+		return fmt.Errorf("round %d of study %.12s was charged for task %q as it was listed then: %w", a.Round, a.Study,
+			c.Kind, ErrConflict)
 	}
 	return nil
 }
@@ -161,7 +162,8 @@ func (g *Gate) allow(a Ask, r Request) error {
 	again := g.book.attempts[a.release()] > 0
 	for _, l := range g.study.Requests {
 		if n := g.book.kinds[l.Kind]; l.Kind == a.Kind && n >= l.Times && !again {
-			no.add("", fmt.Sprintf("the plan lists task %q %s, and this site has answered it as often", a.Kind, times(l.Times)), "")
+			no.add("", fmt.Sprintf("the plan lists task %q %s, and this site has answered it as often", a.Kind,
+				times(l.Times)), "")
 		}
 	}
 	if most := g.study.Rounds; most > 0 && a.Round > most {

@@ -50,11 +50,15 @@ func PreApproves(p policy.Policy, s Study) (ok bool, why string) {
 	case g == nil || !s.Noised():
 		return false, "The policy's rule is for studies with differential privacy in total, and this one has none."
 	case g.Unit != Subject:
-		return false, fmt.Sprintf("The policy's rule is for guarantees for one subject, and this one is for one %s.", g.Unit)
+		return false, fmt.Sprintf("The policy's rule is for guarantees for one subject, and this one is for one %s.",
+			g.Unit)
 	case p.Size == 0 && p.CountsSubjects():
-		return false, "The policy's rule knows no number of subjects to hold minimum.subjects and δ against: the policy must name one that others may know, as its size."
+		return false, "The policy's rule knows no number of subjects to hold minimum.subjects and δ against: the " +
+			"policy must name one that others may know, as its size."
 	case !(g.Epsilon <= r.Study.Epsilon && g.Delta <= r.Study.Delta):
-		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", account.Words(r.Study.Epsilon, r.Study.Delta), account.Words(g.Epsilon, g.Delta))
+		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.",
+			account.Words(r.Study.Epsilon, r.Study.Delta), account.Words(g.Epsilon, g.Delta))
 	}
-	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.", s.Method, account.Words(r.Study.Epsilon, r.Study.Delta), account.Words(g.Epsilon, g.Delta))
+	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.",
+		s.Method, account.Words(r.Study.Epsilon, r.Study.Delta), account.Words(g.Epsilon, g.Delta))
 }

@@ -30,7 +30,8 @@ func FuzzPolicies(f *testing.F) {
 			t.Fatal("it demands protection, and allows a release without")
 		}
 		s := guaranteed(privacy.Subject, account.AddRemove, 1, 1e-5)
-		if ok, why := privacy.PreApproves(p, s); ok && (p.PreApproval == nil || p.PreApproval.Study.Epsilon < 1) || why == "" {
+		if ok, why := privacy.PreApproves(p, s); ok && (p.PreApproval == nil || p.PreApproval.Study.Epsilon < 1) ||
+			why == "" {
 			t.Fatal(ok, why)
 		}
 	})
@@ -67,25 +68,41 @@ func TestPolicyRefusesForEveryReasonAtOnce(t *testing.T) {
 		request privacy.Request
 		want    []string // nil if it is granted
 	}{
-		"granted":                    {policy.Default(), good, ok, nil},
-		"no protection":              {policy.Default(), study, request, []string{"it demands differential privacy, and the plan has none", "nobody has counted", "the method may give numbers of 0 subjects"}},
-		"another site's policy":      {elsewhere, good, ok, []string{`policy of site "south", not of "north"`}},
-		"the zero policy":            {policy.Policy{}, study, request, []string{"it demands differential privacy"}},
-		"few subjects":               {policy.Default(), change(func(s *privacy.Study) { s.Subjects = 49 }), ok, []string{"at least 50 subjects, and the site has fewer"}},
-		"few sites":                  {policy.Default(), change(func(s *privacy.Study) { s.Quorum = 2 }), ok, []string{"quorum is 2"}},
-		"large guarantee":            {policy.Default(), guaranteed(privacy.Subject, account.AddRemove, 4, 1e-5), ok, []string{"at most ε 3"}},
-		"large δ":                    {policy.Default(), change(func(s *privacy.Study) { s.Subjects = 100_000 }), ok, []string{"δ of 1e-05 is above"}},
-		"δ at nobody knows how many": {policy.Policy{}, change(func(s *privacy.Study) { s.Subjects = 0 }), ok, []string{"δ of 1e-05 is above"}},
-		"other adjacency, method":    {adjacent, good, ok, []string{"for add-remove, and it wants replace-one", `method "toy" is not among`}},
-		"patterns":                   {policy.Default(), good, differential(vectors(5, 3, 3)), []string{"numbers of 0 subjects alone, and it wants at least 10"}},
-		"no total":                   {policy.Default(), change(func(s *privacy.Study) { s.Guarantee = nil }), ok, []string{"no guarantee for the study as a whole"}},
-		"no total, allowed":          {per, change(func(s *privacy.Study) { s.Guarantee = nil }), ok, nil},
-		"no total, above the limit":  {per, change(func(s *privacy.Study) { s.Guarantee = nil }), differential(vectors(0.5, 3)), []string{"of the policy's limit for a study"}},
-		"no noise in a private plan": {open, good, request, []string{"the plan guarantees differential privacy, and the method asks for a release without"}},
-		"above the guarantee":        {open, good, differential(vectors(0.5, 3)), []string{"above the ε 3 of the plan's guarantee for a subject"}},
-		"for sites, from subjects":   {open, guaranteed(privacy.WholeSite, account.AddRemove, 3, 1e-5), ok, []string{"promises nothing for a site as a whole"}},
-		"for sites":                  {open, guaranteed(privacy.WholeSite, account.AddRemove, 3, 1e-5), differential(whole), nil},
-		"above the lifetime":         {policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 0.5, Delta: 1e-5}}, good, ok, []string{"would exceed ε 0.5 at δ 1e-05 (add-remove)", "(replace-one)"}},
+		"granted": {policy.Default(), good, ok, nil},
+		"no protection": {policy.Default(), study, request,
+			[]string{"it demands differential privacy, and the plan has none", "nobody has counted",
+				"the method may give numbers of 0 subjects"}},
+		"another site's policy": {elsewhere, good, ok, []string{`policy of site "south", not of "north"`}},
+		"the zero policy":       {policy.Policy{}, study, request, []string{"it demands differential privacy"}},
+		"few subjects": {policy.Default(), change(func(s *privacy.Study) { s.Subjects = 49 }), ok,
+			[]string{"at least 50 subjects, and the site has fewer"}},
+		"few sites": {policy.Default(), change(func(s *privacy.Study) { s.Quorum = 2 }), ok,
+			[]string{"quorum is 2"}},
+		"large guarantee": {policy.Default(), guaranteed(privacy.Subject, account.AddRemove, 4, 1e-5), ok,
+			[]string{"at most ε 3"}},
+		"large δ": {policy.Default(), change(func(s *privacy.Study) { s.Subjects = 100_000 }), ok,
+			[]string{"δ of 1e-05 is above"}},
+		"δ at nobody knows how many": {policy.Policy{}, change(func(s *privacy.Study) { s.Subjects = 0 }), ok,
+			[]string{"δ of 1e-05 is above"}},
+		"other adjacency, method": {adjacent, good, ok, []string{"for add-remove, and it wants replace-one",
+			`method "toy" is not among`}},
+		"patterns": {policy.Default(), good, differential(vectors(5, 3, 3)),
+			[]string{"numbers of 0 subjects alone, and it wants at least 10"}},
+		"no total": {policy.Default(), change(func(s *privacy.Study) { s.Guarantee = nil }), ok,
+			[]string{"no guarantee for the study as a whole"}},
+		"no total, allowed": {per, change(func(s *privacy.Study) { s.Guarantee = nil }), ok, nil},
+		"no total, above the limit": {per, change(func(s *privacy.Study) { s.Guarantee = nil }),
+			differential(vectors(0.5, 3)), []string{"of the policy's limit for a study"}},
+		"no noise in a private plan": {open, good, request,
+			[]string{"the plan guarantees differential privacy, and the method asks for a release without"}},
+		"above the guarantee": {open, good, differential(vectors(0.5, 3)),
+			[]string{"above the ε 3 of the plan's guarantee for a subject"}},
+		"for sites, from subjects": {open, guaranteed(privacy.WholeSite, account.AddRemove, 3, 1e-5), ok,
+			[]string{"promises nothing for a site as a whole"}},
+		"for sites": {open, guaranteed(privacy.WholeSite, account.AddRemove, 3, 1e-5),
+			differential(whole), nil},
+		"above the lifetime": {policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 0.5, Delta: 1e-5}}, good, ok,
+			[]string{"would exceed ε 0.5 at δ 1e-05 (add-remove)", "(replace-one)"}},
 	} {
 		err := privacy.Check(c.policy, c.study, c.request)
 		refusal := (*privacy.RefusalError)(nil)
@@ -141,12 +158,18 @@ func TestRequestsThatMakeNoSenseAreErrors(t *testing.T) {
 		"noise 0":             change(func(s *privacy.Sum) { s.Mechanism.Noise = 0 }),
 		"diameter 1":          change(func(s *privacy.Sum) { s.Mechanism.Diameter = 1 }),
 		"diameter 1.4":        change(func(s *privacy.Sum) { s.Form, s.Mechanism.Diameter = privacy.Moments, 1.4 }),
-		"moments are of":      change(func(s *privacy.Sum) { s.Form, s.Mechanism.Kind = privacy.Moments, account.Laplace }),
-		"a whole site gives":  change(func(s *privacy.Sum) { s.Unit, s.Blocks = privacy.WholeSite, []int{1, 2} }),
-		"is not sampled":      change(func(s *privacy.Sum) { s.Unit, s.Mechanism.Rate = privacy.WholeSite, 0.5 }),
-		"it has no blocks":    change(func(s *privacy.Sum) { s.Blocks = nil }),
-		"needs a length":      change(func(s *privacy.Sum) { s.Blocks = []int{3, 0} }),
-		"at most 1048576":     change(func(s *privacy.Sum) { s.Form, s.Mechanism.Diameter, s.Blocks = privacy.Moments, 2, []int{1 << 20} }),
+		"moments are of": change(func(s *privacy.Sum) {
+			s.Form, s.Mechanism.Kind = privacy.Moments,
+				account.Laplace
+		}),
+		"a whole site gives": change(func(s *privacy.Sum) { s.Unit, s.Blocks = privacy.WholeSite, []int{1, 2} }),
+		"is not sampled":     change(func(s *privacy.Sum) { s.Unit, s.Mechanism.Rate = privacy.WholeSite, 0.5 }),
+		"it has no blocks":   change(func(s *privacy.Sum) { s.Blocks = nil }),
+		"needs a length":     change(func(s *privacy.Sum) { s.Blocks = []int{3, 0} }),
+		"at most 1048576": change(func(s *privacy.Sum) {
+			s.Form, s.Mechanism.Diameter, s.Blocks = privacy.Moments,
+				2, []int{1 << 20}
+		}),
 		"at most 25165824":    change(func(s *privacy.Sum) { s.Blocks = slices.Repeat([]int{1 << 20}, 25) }),
 		"bound -1":            change(func(s *privacy.Sum) { s.Bound = -1 }),
 		"unit \"person\"":     change(func(s *privacy.Sum) { s.Unit = "person" }),
@@ -166,7 +189,8 @@ func TestRequestsThatMakeNoSenseAreErrors(t *testing.T) {
 	}
 }
 
-var ruled = policy.Policy{Version: 1, Size: 400, Protection: policy.Optional, PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}}}
+var ruled = policy.Policy{Version: 1, Size: 400, Protection: policy.Optional,
+	PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}}}
 
 func TestRuleApprovesNothingElse(t *testing.T) {
 	unsized := ruled
@@ -184,12 +208,17 @@ func TestRuleApprovesNothingElse(t *testing.T) {
 		ok     bool
 		why    string
 	}{
-		"approved":       {ruled, ok, true, "approves studies by toy of at most (ε 1, δ 1e-5), and this one promises (ε 1, δ 1e-5)"},
-		"no size":        {unsized, ok, false, "knows no number of subjects"},
-		"no rule":        {policy.Default(), ok, false, "has no rule"},
-		"another method": {ruled, change(func(s *privacy.Study) { s.Method = "other" }), false, "is for [toy], and the study's method is other"},
-		"no total":       {ruled, change(func(s *privacy.Study) { s.Guarantee = nil }), false, "differential privacy in total"},
-		"exact":          {ruled, change(func(s *privacy.Study) { s.Requests = []privacy.Listed{{Kind: "a", Times: 1, Request: request}} }), false, "differential privacy in total"},
+		"approved": {ruled, ok, true, "approves studies by toy of at most (ε 1, δ 1e-5), and this one promises " +
+			"(ε 1, δ 1e-5)"},
+		"no size": {unsized, ok, false, "knows no number of subjects"},
+		"no rule": {policy.Default(), ok, false, "has no rule"},
+		"another method": {ruled, change(func(s *privacy.Study) { s.Method = "other" }), false,
+			"is for [toy], and the study's method is other"},
+		"no total": {ruled, change(func(s *privacy.Study) { s.Guarantee = nil }), false,
+			"differential privacy in total"},
+		"exact": {ruled, change(func(s *privacy.Study) {
+			s.Requests = []privacy.Listed{{Kind: "a", Times: 1, Request: request}}
+		}), false, "differential privacy in total"},
 		"large ε": {ruled, change(func(s *privacy.Study) {
 			s.Guarantee = guaranteed(privacy.Subject, account.AddRemove, 1.1, 1e-6).Guarantee
 		}), false, "at most (ε 1, δ 1e-5), and this one promises (ε 1.1, δ 1e-6)"},
@@ -208,7 +237,8 @@ func TestRuleApprovesNothingElse(t *testing.T) {
 
 func ExampleCheck() {
 	plan := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca", Sites: 3, Quorum: 2, Subjects: 400}
-	plan.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 4, Delta: 1e-5}}
+	plan.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+		Budget: account.Budget{Epsilon: 4, Delta: 1e-5}}
 	err := privacy.Check(policy.Default(), plan)
 	refusal := (*privacy.RefusalError)(nil)
 	if errors.As(err, &refusal) {

@@ -164,17 +164,24 @@ func faults() []fault {
 		// hide as well as the charge says.
 		{"missing factor 2", neighbours{far, [][]float64{{-1e9, 0}}}, noisy(2), plain.release, sum, auditRuns / 4},
 		// An answer was lost, and the retry has a key of its own: two releases went out.
-		{"key drawn anew at a retry, charged once", neighbours{far, nil}, plain.release, both(plain.release, plain.release), sum, auditRuns / 2},
-		{"noise that ignores the data, twice", neighbours{far, nil}, difference(plain), difference(reused), twice, auditRuns / 4},
+		{"key drawn anew at a retry, charged once", neighbours{far, nil}, plain.release,
+			both(plain.release, plain.release), sum, auditRuns / 2},
+		{"noise that ignores the data, twice", neighbours{far, nil}, difference(plain), difference(reused), twice,
+			auditRuns / 4},
 		// The target among three at the other end of the ball. With a batch of one
 		// record, another takes its place.
-		{"fixed-size batch charged as Poisson, one step", neighbours{[][]float64{{1, 0}, {-1, 0}, {-1, 0}, {-1, 0}}, [][]float64{{-1, 0}, {-1, 0}, {-1, 0}}},
-			site{sum: poisson, score: along(1, 0)}.release, site{sum: everybody, score: along(1, 0), prepare: oneOf}.release, poisson, auditRuns / 4},
-		{"fixed-size batch charged as Poisson, 3025 steps", neighbours{far, nil}, steps(3025, 0.02, 5, 1), steps(3025, 0.02, 5, 2), long, auditRuns},
-		{"unclipped NaN record", neighbours{[][]float64{{1e9, math.NaN()}}, nil}, plain.release, with(unbounded), sum, auditRuns / 4},
+		{"fixed-size batch charged as Poisson, one step", neighbours{[][]float64{{1, 0}, {-1, 0}, {-1, 0}, {-1, 0}},
+			[][]float64{{-1, 0}, {-1, 0}, {-1, 0}}},
+			site{sum: poisson, score: along(1, 0)}.release,
+			site{sum: everybody, score: along(1, 0), prepare: oneOf}.release, poisson, auditRuns / 4},
+		{"fixed-size batch charged as Poisson, 3025 steps", neighbours{far, nil}, steps(3025, 0.02, 5, 1),
+			steps(3025, 0.02, 5, 2), long, auditRuns},
+		{"unclipped NaN record", neighbours{[][]float64{{1e9, math.NaN()}}, nil}, plain.release, with(unbounded), sum,
+			auditRuns / 4},
 		// Three records pull the sum to one end of the ball, and the target to the
 		// other: the clipped sum moves by 2, not by 1.
-		{"clip after summing", neighbours{[][]float64{{-1e9, 0}, {-1e9, 0}, {-1e9, 0}, {1e10, 0}}, [][]float64{{-1e9, 0}, {-1e9, 0}, {-1e9, 0}}},
+		{"clip after summing", neighbours{[][]float64{{-1e9, 0}, {-1e9, 0}, {-1e9, 0}, {1e10, 0}},
+			[][]float64{{-1e9, 0}, {-1e9, 0}, {-1e9, 0}}},
 			plain.release, with(func(s *site) { s.prepare = summedFirst }), sum, auditRuns / 4},
 	}
 }
@@ -192,7 +199,8 @@ func TestAuditRejectsPlantedFaults(t *testing.T) {
 				claimed := *claim(t, f.claim, privacy.Subject, account.AddRemove, delta).Epsilon
 				t.Logf("δ %v: claimed %.3f, right at least %.3f, faulty at least %.3f", delta, claimed, good[i], bad[i])
 				if good[i] > claimed {
-					t.Errorf("the right release is rejected: at δ %v ε is at least %v, and %v is claimed", delta, good[i], claimed)
+					t.Errorf("the right release is rejected: at δ %v ε is at least %v, and %v is claimed", delta,
+						good[i], claimed)
 				}
 				rejected = rejected || bad[i] > claimed
 			}

@@ -163,7 +163,8 @@ func (c canaries) observe(t testing.TB, g *privacy.Gate, requests []privacy.Requ
 // with a tenth or a fifth of its noise is found out. One with half would pass:
 // one run sees less than many, and TestAuditOfReleases is the sharp test.
 func TestAuditOfAStudyInOneRun(t *testing.T) {
-	promise := privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 1, Delta: 1e-7}}
+	promise := privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+		Budget: account.Budget{Epsilon: 1, Delta: 1e-7}}
 	requests := onerunStudy(t, promise)
 	coins := toss(1)
 	guaranteed := study
@@ -173,7 +174,8 @@ func TestAuditOfAStudyInOneRun(t *testing.T) {
 	p := plausible(onerunCanaries, onerunGuesses, right, promise.Budget)
 	t.Logf("%d of %d guesses are right: p = %.3g", right, onerunGuesses, p)
 	if p < auditLevel {
-		t.Errorf("%d of %d guesses are right, which has a probability of at most %.2g under ε %v", right, onerunGuesses, p, promise.Epsilon)
+		t.Errorf("%d of %d guesses are right, which has a probability of at most %.2g under ε %v", right, onerunGuesses,
+			p, promise.Epsilon)
 	}
 	for _, share := range []float64{0.1, 0.2} {
 		faulty := onerunStudy(t, promise)
@@ -185,7 +187,8 @@ func TestAuditOfAStudyInOneRun(t *testing.T) {
 		p := plausible(onerunCanaries, onerunGuesses, right, promise.Budget)
 		t.Logf("with noise times %v, %d are right: p = %.3g", share, right, p)
 		if p >= auditLevel {
-			t.Errorf("with noise times %v, %d of %d guesses are right, and that is not seen", share, right, onerunGuesses)
+			t.Errorf("with noise times %v, %d of %d guesses are right, and that is not seen", share, right,
+				onerunGuesses)
 		}
 	}
 }

@@ -88,7 +88,8 @@ func (s site) release(t testing.TB, seed uint64, data [][]float64, n int) []floa
 	gate := privacy.NewGate(study, open, sitestore.NewMemory(), people, noise(seed))
 	a := ask
 	a.Round += s.round
-	session := testkit.Get(gate.AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{s.sum}}))(t)
+	session := testkit.Get(gate.AdmitAny(a, privacy.Request{Protection: privacy.Differential,
+		Sums: []privacy.Sum{s.sum}}))(t)
 	var out []float64
 	for len(out) < n {
 		noised := testkit.Get(s.use(t.Context(), session, room, length))(t)
@@ -182,10 +183,12 @@ func audits() []audit {
 		{"vectors", vector(privacy.Subject, gaussian), account.ReplaceOne, projected, other},
 		{"moments", moments, account.AddRemove, alongOuter(0.36, 0.48, 0.64), more},
 		// qqᵀ − rrᵀ of the orthogonal q = (0.6, 0.8) and r = (−0.8, 0.6)
-		{"moments", moments, account.ReplaceOne, alongOuter(-0.28, 0.96, 0.28), neighbours{more.d, [][]float64{across}}},
+		{"moments", moments, account.ReplaceOne, alongOuter(-0.28, 0.96, 0.28),
+			neighbours{more.d, [][]float64{across}}},
 		{"sampled vectors", vector(privacy.Subject, sampled), account.AddRemove, projected, more},
 		{"sampled vectors", vector(privacy.Subject, sampled), account.ReplaceOne, projected, other},
-		{"laplace", vector(privacy.Subject, laplace), account.AddRemove, between([]float64{0, 1}, []float64{0, 0}), corner},
+		{"laplace", vector(privacy.Subject, laplace), account.AddRemove, between([]float64{0, 1}, []float64{0, 0}),
+			corner},
 		{"laplace", vector(privacy.Subject, laplace), account.ReplaceOne, between(v, w), other},
 		{"whole site", vector(privacy.WholeSite, gaussian), account.AddRemove, projected, more},
 		{"whole site", vector(privacy.WholeSite, gaussian), account.ReplaceOne, projected, other},
@@ -216,7 +219,8 @@ func TestAuditOfReleases(t *testing.T) {
 					t.Errorf("at δ %v the ledger says ε %v, but it is at least %v", deltas[i], claimed, found)
 				}
 				if deltas[i] == 1e-2 && found < 0.5*claimed {
-					t.Errorf("at δ %v the audit found ε %v of the claimed %v: it is blind, or there is too much noise", deltas[i], found, claimed)
+					t.Errorf("at δ %v the audit found ε %v of the claimed %v: it is blind, or there is too much noise",
+						deltas[i], found, claimed)
 				}
 			}
 			if mu := claim(t, a.sum, a.sum.Unit, a.adjacency, 1e-2).Mu; mu != nil {

@@ -189,10 +189,12 @@ func (s scores) roc(mu float64) error {
 		trues, falses := event{from: without[i]}.counts(scores{d, without})
 		alpha, power := float64(falses)/n, float64(trues)/n
 		if power > curve(alpha+e)+e {
-			return fmt.Errorf("at false positives %.4f true ones are %.4f, above %.4f: less noise than was charged for", alpha, power, curve(alpha))
+			return fmt.Errorf("at false positives %.4f true ones are %.4f, above %.4f: less noise than was charged for",
+				alpha, power, curve(alpha))
 		}
 		if power < curve(alpha-e)-e {
-			return fmt.Errorf("at false positives %.4f true ones are %.4f, below %.4f: more noise than was charged for", alpha, power, curve(alpha))
+			return fmt.Errorf("at false positives %.4f true ones are %.4f, below %.4f: more noise than was charged for",
+				alpha, power, curve(alpha))
 		}
 	}
 	return nil
@@ -201,7 +203,8 @@ func (s scores) roc(mu float64) error {
 // claim is what the ledger would say of one release.
 func claim(t testing.TB, sum privacy.Sum, unit privacy.Unit, a account.Adjacency, delta float64) ledger.Loss {
 	t.Helper()
-	losses := testkit.Get(ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}}, delta, unit))(t)
+	losses := testkit.Get(ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}},
+		delta, unit))(t)
 	loss := losses[slices.IndexFunc(losses, func(l ledger.Loss) bool { return l.Adjacency == a })]
 	if loss.Epsilon == nil {
 		t.Fatal(loss.Unbounded)

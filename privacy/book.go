@@ -19,7 +19,8 @@ type book struct {
 }
 
 func newBook(study string) *book {
-	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{}, ours: map[Unit]account.Tally{}, boundless: map[Unit]bool{}, opened: map[int]string{}}
+	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{},
+		ours: map[Unit]account.Tally{}, boundless: map[Unit]bool{}, opened: map[int]string{}}
 }
 
 // read takes in the lines that have been added.

@@ -30,7 +30,8 @@ type Charge struct {
 
 // Trust is what the protection of a masked release rests on.
 type Trust struct {
-	Openers   []string `cbor:"openers" json:"openers"`     // who can see the site's own sums if all of them work together
+	// who can see the site's own sums if all of them work together
+	Openers   []string `cbor:"openers" json:"openers"`
 	Quorum    int      `cbor:"quorum" json:"quorum"`       // sites in a total, at least
 	Collusion int      `cbor:"collusion" json:"collusion"` // sites whose noise may be known; −1 where there is none
 }
@@ -51,7 +52,8 @@ func (g *Gate) trust(r Request) *Trust {
 
 func (g *Gate) charge(a Ask, r Request) ([]byte, error) {
 	b, err := wire.Marshal(Charge{
-		Version: chargeVersion, At: g.now().UTC().Format(time.RFC3339), Method: g.study.Method, Round: a.Round, Kind: a.Kind,
+		Version: chargeVersion, At: g.now().UTC().Format(time.RFC3339), Method: g.study.Method, Round: a.Round,
+		Kind:      a.Kind,
 		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Opens: a.Opens, Set: a.Set, Trust: g.trust(r), Request: r,
 	})
 	if err != nil {

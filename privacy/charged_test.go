@@ -31,14 +31,19 @@ func TestEachLimitOfAPolicyBinds(t *testing.T) {
 		sum           privacy.Sum
 		want          string
 	}{
-		"all kept":         {budget(3, delta), 1e-3, privacy.Subject, 3, delta, vectors(40, 2), ""},
-		"a study's δ":      {budget(3, delta), 1e-3, privacy.Subject, 3, 1.01 * delta, vectors(40, 2), "study: the plan's guarantee is"},
-		"a study's ε":      {budget(3, delta), 1e-3, privacy.Subject, 3.01, delta, vectors(40, 2), "study: the plan's guarantee is"},
-		"the largest δ":    {budget(3, 1e-3), delta, privacy.Subject, 3, 1.01 * delta, vectors(40, 2), "max_delta: the plan's δ"},
-		"loss of subjects": {budget(3, delta), 1e-3, privacy.WholeSite, 3, delta, whole, "the policy's limit for a study"},
-		"larger limit":     {budget(30, delta), 1e-3, privacy.WholeSite, 3, delta, whole, ""},
+		"all kept": {budget(3, delta), 1e-3, privacy.Subject, 3, delta, vectors(40, 2), ""},
+		"a study's δ": {budget(3, delta), 1e-3, privacy.Subject, 3, 1.01 * delta, vectors(40, 2),
+			"study: the plan's guarantee is"},
+		"a study's ε": {budget(3, delta), 1e-3, privacy.Subject, 3.01, delta, vectors(40, 2),
+			"study: the plan's guarantee is"},
+		"the largest δ": {budget(3, 1e-3), delta, privacy.Subject, 3, 1.01 * delta, vectors(40, 2),
+			"max_delta: the plan's δ"},
+		"loss of subjects": {budget(3, delta), 1e-3, privacy.WholeSite, 3, delta, whole,
+			"the policy's limit for a study"},
+		"larger limit": {budget(30, delta), 1e-3, privacy.WholeSite, 3, delta, whole, ""},
 	} {
-		err := privacy.Check(policy.Policy{Study: x.study, MaxDelta: x.largest}, guaranteed(x.unit, account.AddRemove, x.epsilon, x.plan), differential(x.sum))
+		err := privacy.Check(policy.Policy{Study: x.study, MaxDelta: x.largest},
+			guaranteed(x.unit, account.AddRemove, x.epsilon, x.plan), differential(x.sum))
 		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want %q", name, err, x.want)
 		}

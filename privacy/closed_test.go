@@ -103,14 +103,15 @@ func TestWholeSitesDataEndWithTheFunction(t *testing.T) {
 // spying is a session whose exact sums are seen, which release no noise.
 func spying(t *testing.T, data dataset.Source, seen *[][][]int64, sums ...privacy.Sum) *privacy.Session {
 	t.Helper()
-	s, err := privacy.NewGate(study, open, sitestore.NewMemory(), data, privacytest.Replaced(func(_ string, exact [][]int64) [][]int64 {
-		var kept [][]int64
-		for _, b := range exact {
-			kept = append(kept, append([]int64{}, b...))
-		}
-		*seen = append(*seen, kept)
-		return exact
-	})).AdmitAny(ask, differential(sums...))
+	s, err := privacy.NewGate(study, open, sitestore.NewMemory(), data,
+		privacytest.Replaced(func(_ string, exact [][]int64) [][]int64 {
+			var kept [][]int64
+			for _, b := range exact {
+				kept = append(kept, append([]int64{}, b...))
+			}
+			*seen = append(*seen, kept)
+			return exact
+		})).AdmitAny(ask, differential(sums...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,13 +139,15 @@ func (f few) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 // and nobody is told.
 func TestRowThatPanicsCountsAsNothing(t *testing.T) {
 	for name, blow := range map[string]func(row *dataset.Row, v []float64) int{
-		"an error":              func(*dataset.Row, []float64) int { panic(errors.New("overflow")) },
-		"a text":                func(row *dataset.Row, _ []float64) int { panic("subject " + row.ID) },
-		"nil":                   func(*dataset.Row, []float64) int { panic(nil) },
-		"an index":              func(row *dataset.Row, v []float64) int { return int(v[len(row.ID)+len(v)]) },
-		"a view that is not":    func(row *dataset.Row, v []float64) int { v[0] = row.Views[3][0]; return 0 },
-		"after it has written":  func(_ *dataset.Row, v []float64) int { v[0], v[1] = 3, 4; panic("now") },
-		"a type":                func(row *dataset.Row, _ []float64) int { return len(any(row).(fmt.Stringer).String()) },
+		"an error":             func(*dataset.Row, []float64) int { panic(errors.New("overflow")) },
+		"a text":               func(row *dataset.Row, _ []float64) int { panic("subject " + row.ID) },
+		"nil":                  func(*dataset.Row, []float64) int { panic(nil) },
+		"an index":             func(row *dataset.Row, v []float64) int { return int(v[len(row.ID)+len(v)]) },
+		"a view that is not":   func(row *dataset.Row, v []float64) int { v[0] = row.Views[3][0]; return 0 },
+		"after it has written": func(_ *dataset.Row, v []float64) int { v[0], v[1] = 3, 4; panic("now") },
+		"a type": func(row *dataset.Row, _ []float64) int {
+			return len(any(row).(fmt.Stringer).String())
+		},
 		"a number that is none": func(_ *dataset.Row, v []float64) int { v[1] = math.NaN(); return 0 },
 		"infinity":              func(_ *dataset.Row, v []float64) int { v[1] = math.Inf(-1); return 0 },
 		"no such block":         func(_ *dataset.Row, v []float64) int { v[1] = 1; return 2 },
@@ -184,12 +187,13 @@ func TestWholeSiteThatPanicsCountsAsNothing(t *testing.T) {
 		"a failure that is told": func(v []float64) error { v[0] = 1; return errors.New("subject 7 is singular") },
 	} {
 		var seen [][][]int64
-		n, err := spying(t, subjects(10), &seen, sum).Whole(t.Context(), "v", func(data dataset.Source, v []float64) error {
-			if _, err := rowsOf(data); err != nil {
-				return err
-			}
-			return blow(v)
-		})
+		n, err := spying(t, subjects(10), &seen, sum).Whole(t.Context(), "v",
+			func(data dataset.Source, v []float64) error {
+				if _, err := rowsOf(data); err != nil {
+					return err
+				}
+				return blow(v)
+			})
 		if err != nil || n == nil || fmt.Sprint(seen) != "[[[0 0]]]" {
 			t.Errorf("%s: %v, %v, %v", name, n, seen, err)
 		}

@@ -11,7 +11,9 @@ import (
 // admits the task. It is for tests of what comes after the list.
 func (g *Gate) AdmitAny(a Ask, r Request) (*Session, error) {
 	g.mu.Lock()
-	g.study.Requests = append(slices.DeleteFunc(slices.Clone(g.study.Requests), func(l Listed) bool { return l.Kind == a.Kind }),
+	g.study.Requests = append(slices.DeleteFunc(slices.Clone(g.study.Requests), func(l Listed) bool {
+		return l.Kind == a.Kind
+	}),
 		Listed{Kind: a.Kind, Times: math.MaxInt, Request: r})
 	g.mu.Unlock()
 	return g.Admit(a)

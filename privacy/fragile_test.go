@@ -111,7 +111,8 @@ func onDisk(t testing.TB) place {
 }
 
 func newFragile(p place, die func(string) bool) *fragile {
-	return &fragile{Journal: p.open(), die: die, keys: map[string][32]byte{}, offered: map[string][]byte{}, rows: 5, files: p.files}
+	return &fragile{Journal: p.open(), die: die, keys: map[string][32]byte{}, offered: map[string][]byte{}, rows: 5,
+		files: p.files}
 }
 
 // survives calls do, and says whether the process died of it.

@@ -86,13 +86,14 @@ func Requests(list []Listed) []Request {
 // Study is what the gate must know of the study that it serves. It comes from
 // the plan that the site's people agreed to, never from a task.
 type Study struct {
-	Digest   string   // hexadecimal, of the plan
-	Site     string   // whose data the gate guards
-	Method   string   // name of the method
-	Sites    int      // sites of the plan
-	Quorum   int      // contributions without which the study ends
-	Person   string   // column of the data whose rows with the same cell are one person; "" if every row is another
-	Subjects int      // at this site, for the limits that depend on it; 0 if it is not known. Others may learn it from what is refused
+	Digest string // hexadecimal, of the plan
+	Site   string // whose data the gate guards
+	Method string // name of the method
+	Sites  int    // sites of the plan
+	Quorum int    // contributions without which the study ends
+	Person string // column of the data whose rows with the same cell are one person; "" if every row is another
+	// at this site, for the limits that depend on it; 0 if it is not known. Others may learn it from what is refused
+	Subjects int
 	Requests []Listed // all that the gate grants
 	Rounds   int      // what the plan comes to if each has one task of one site; 0 if nobody has counted
 	// Data returns the fingerprint of the data when the first task is charged: other data
@@ -199,7 +200,8 @@ func (g *Gate) Protection(kind string) Protection {
 // find returns what is kept for a task.
 func (g *Gate) find(a Ask) (r sitestore.Release, err error) {
 	if a.Study != g.study.Digest || a.Site != g.study.Site {
-		return r, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
+		return r, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site,
+			a.Study, g.study.Site, g.study.Digest)
 	}
 	r, charged, err := g.journal.Release(a.release())
 	if err != nil || !charged {

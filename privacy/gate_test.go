@@ -107,7 +107,8 @@ func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
 	}
 	other := ask
 	other.Task = [32]byte{2}
-	if _, err := answer(privacy.NewGate(study, open, tape, tape), other); !errors.Is(err, privacy.ErrConflict) || tape.events != nil {
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), other); !errors.Is(err, privacy.ErrConflict) ||
+		tape.events != nil {
 		t.Fatalf("another task under the same name: %v, %v", tape.events, err)
 	}
 	next := ask
@@ -123,7 +124,8 @@ func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
 	for broken, want := range map[string]string{"room": "[]", "reserve": "[room]"} {
 		tape.broken, tape.events = broken, nil
-		if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil || fmt.Sprint(tape.events) != want {
+		if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() !=
+			nil || fmt.Sprint(tape.events) != want {
 			t.Fatalf("%s failed: %q, %v, %v", broken, r.Bytes(), tape.events, err)
 		}
 		if lines, err := tape.Reservations(0); err != nil || len(lines) > 0 {
@@ -135,7 +137,8 @@ func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
 		t.Fatalf("storing failed: %q, %v", r.Bytes(), err)
 	}
 	tape.broken, tape.events = "", nil
-	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) != "[read commit]" {
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) !=
+		"[read commit]" {
 		t.Fatalf("the task was not answered by the charge that it has: %v, %v", tape.events, err)
 	}
 	if lines, err := tape.Reservations(0); err != nil || len(lines) != 1 {
@@ -183,6 +186,7 @@ func ExampleGate() {
 		panic(err)
 	}
 	opened, err := privacy.Open(release.Bytes(), request)
-	fmt.Printf("%s, round %d, protection %q: %s %v\n", opened.Site, opened.Round, opened.Request.Protection, opened.Body, err)
+	fmt.Printf("%s, round %d, protection %q: %s %v\n", opened.Site, opened.Round, opened.Request.Protection,
+		opened.Body, err)
 	// Output: north, round 2, protection "none": the method's numbers <nil>
 }

@@ -26,7 +26,8 @@ func task(round int, kind string) privacy.Ask {
 func TestGateGrantsTheList(t *testing.T) {
 	s := guaranteed(privacy.Subject, account.AddRemove, 50, 1e-5)
 	s.Rounds = 12 // of three sites
-	s.Requests = []privacy.Listed{{Kind: "fit", Times: 3, Request: differential(vectors(5, 2))}, {Kind: "look", Times: 1, Request: differential(vectors(7, 3))}}
+	s.Requests = []privacy.Listed{{Kind: "fit", Times: 3, Request: differential(vectors(5, 2))},
+		{Kind: "look", Times: 1, Request: differential(vectors(7, 3))}}
 	m := sitestore.NewMemory()
 	g := privacy.NewGate(s, open, m, subjects(3))
 	for i, c := range []struct {
@@ -132,7 +133,8 @@ func TestRepeatedRoundIsTheSameTaskOrNone(t *testing.T) {
 // Exact requests pass no gate of a plan or policy that wants protection, not
 // even when they are listed, and not beside others that are protected.
 func TestExactRequestsPassNoGateThatProtects(t *testing.T) {
-	list := []privacy.Listed{{Kind: "fit", Times: 3, Request: differential(vectors(5, 2))}, {Kind: "exact", Times: 3, Request: request}}
+	list := []privacy.Listed{{Kind: "fit", Times: 3, Request: differential(vectors(5, 2))},
+		{Kind: "exact", Times: 3, Request: request}}
 	promised := guaranteed(privacy.Subject, account.AddRemove, 50, 1e-5)
 	promised.Requests = list
 	per := study
@@ -141,7 +143,8 @@ func TestExactRequestsPassNoGateThatProtects(t *testing.T) {
 	for name, g := range map[string]struct {
 		study  privacy.Study
 		policy policy.Policy
-	}{"the plan": {promised, open}, "the policy": {per, required}, "both": {promised, policy.Policy{Protection: policy.Required}}} {
+	}{"the plan": {promised, open}, "the policy": {per, required},
+		"both": {promised, policy.Policy{Protection: policy.Required}}} {
 		m := sitestore.NewMemory()
 		gate := privacy.NewGate(g.study, g.policy, m, subjects(3))
 		if _, err := gate.Admit(task(1, "fit")); err != nil {
@@ -176,16 +179,19 @@ func TestEverySumOfARequestIsCounted(t *testing.T) {
 	}
 	lifetime := policy.Policy{PerRelease: true, Adjacency: account.AddRemove,
 		Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter}}
-	perStudy := policy.Policy{PerRelease: true, Adjacency: account.AddRemove, Study: &account.Budget{Epsilon: 3, Delta: 1e-5}}
+	perStudy := policy.Policy{PerRelease: true, Adjacency: account.AddRemove,
+		Study: &account.Budget{Epsilon: 3, Delta: 1e-5}}
 	for name, c := range map[string]struct {
 		study  privacy.Study
 		policy policy.Policy
-	}{"guarantee": {guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5), open}, "lifetime": {study, lifetime}, "policy for a study": {study, perStudy}} {
+	}{"guarantee": {guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5), open}, "lifetime": {study, lifetime},
+		"policy for a study": {study, perStudy}} {
 		m := sitestore.NewMemory()
 		for round := 1; round <= room+1; round++ {
 			c.study.Requests = []privacy.Listed{{Kind: "fit", Times: 100, Request: all}}
 			g := privacy.NewGate(c.study, c.policy, m, subjects(3)) // reads the ledger anew
-			if _, err := g.Admit(task(round, "fit")); (err == nil) != (round <= room) || err != nil && !errors.Is(err, privacy.ErrRefused) {
+			if _, err := g.Admit(task(round, "fit")); (err == nil) != (round <= room) || err != nil &&
+				!errors.Is(err, privacy.ErrRefused) {
 				t.Errorf("%s, request %d: %v", name, round, err)
 			}
 		}
@@ -197,7 +203,8 @@ func TestEverySumOfARequestIsCounted(t *testing.T) {
 		if err := (&ledger.Ledger{}).Check(c.policy, c.study, requests(room)...); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := (&ledger.Ledger{}).Check(c.policy, c.study, requests(room+1)...); !errors.Is(err, privacy.ErrRefused) {
+		if err := (&ledger.Ledger{}).Check(c.policy, c.study, requests(room+1)...); !errors.Is(err,
+			privacy.ErrRefused) {
 			t.Errorf("%s, %d at once: %v", name, room+1, err)
 		}
 		if err := l.Check(c.policy, c.study, all); !errors.Is(err, privacy.ErrRefused) {

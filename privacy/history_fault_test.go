@@ -41,7 +41,9 @@ func (f *faulty) Release(id string) (sitestore.Release, bool, error) {
 	}
 	if f.lines != nil && r.Sealed == nil && !f.mine[id] {
 		f.mine[id] = true
-		again := (*f.lines)[slices.IndexFunc(*f.lines, func(line sitestore.Reservation) bool { return line.Release == id })]
+		again := (*f.lines)[slices.IndexFunc(*f.lines, func(line sitestore.Reservation) bool {
+			return line.Release == id
+		})]
 		again.Seq = len(*f.lines) + 1
 		*f.lines = append(*f.lines, again)
 	}
@@ -109,7 +111,8 @@ func TestHistoriesCatchPlantedFaults(t *testing.T) {
 	}{
 		{name: "key drawn anew at a retry", fault: func(f *faulty) { f.otherKey = true }, want: "noised anew"},
 		{name: "key kept after the release", fault: func(f *faulty) {}, want: "its key is kept"},
-		{name: "key left in the file", fault: func(f *faulty) { f.inState = true }, disk: true, want: "still in the file"},
+		{name: "key left in the file", fault: func(f *faulty) { f.inState = true }, disk: true,
+			want: "still in the file"},
 		{name: "retry charged again", fault: func(f *faulty) {}, want: "charges for"},
 		{name: "noise that ignores the data", blind: true, want: "was used before"},
 	} {

@@ -54,7 +54,8 @@ func plan() []privacy.Listed {
 	return []privacy.Listed{{Kind: "fit", Times: 3, Request: pair()}, {Kind: "look", Times: 1, Request: once}}
 }
 
-var promise = privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 2, Delta: 1e-5}}
+var promise = privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+	Budget: account.Budget{Epsilon: 2, Delta: 1e-5}}
 
 // grants says what must become of a task: nil, ErrRefused or ErrConflict.
 func (a *auditor) grants(ask privacy.Ask) error {
@@ -115,7 +116,8 @@ func (a *auditor) handle(t testing.TB, g *privacy.Gate, j *fragile, ask privacy.
 			a.drawn[a.now] = noise
 			a.made[name(ask)] = append(a.made[name(ask)], made)
 		}
-		if r, err = session.Seal(fmt.Appendf(nil, "state was %q", session.State()), fmt.Appendf(nil, "round %d", ask.Round)); err != nil {
+		if r, err = session.Seal(fmt.Appendf(nil, "state was %q", session.State()),
+			fmt.Appendf(nil, "round %d", ask.Round)); err != nil {
 			return err
 		}
 	}
@@ -145,7 +147,8 @@ func (a *auditor) verdict(j *fragile) error {
 		for i, ask := range asks {
 			e := charged[study][i]
 			l := plan()[slices.IndexFunc(plan(), func(l privacy.Listed) bool { return l.Kind == ask.Kind })]
-			if e.Release != name(ask) || e.Attempt != 1 || e.Kind != ask.Kind || fmt.Sprint(e.Request) != fmt.Sprint(l.Request) {
+			if e.Release != name(ask) || e.Attempt != 1 || e.Kind != ask.Kind || fmt.Sprint(e.Request) !=
+				fmt.Sprint(l.Request) {
 				return fmt.Errorf("study %s: charge %d reads %+v, and %+v was asked", study, i, e, ask)
 			}
 			if err := a.stored(j, name(ask), l.Request); err != nil {
@@ -210,13 +213,15 @@ func keyOf(j *fragile, release string) []byte {
 }
 
 func newAuditor() *auditor {
-	return &auditor{granted: map[string][]privacy.Ask{}, drawn: map[draw][]int64{}, made: map[string][][]int64{}, sent: map[string][]byte{}}
+	return &auditor{granted: map[string][]privacy.Ask{}, drawn: map[draw][]int64{}, made: map[string][][]int64{},
+		sent: map[string][]byte{}}
 }
 
 // history is a random life of one site: two studies, tasks in any order, late
 // and duplicate ones, tasks that no plan lists, a clock that jumps, and crashes
 // anywhere, after which the site may have another row.
-func history(t testing.TB, rt *rapid.T, p place, plant func(*auditor, privacy.Journal) (privacy.Journal, []privacy.Option)) error {
+func history(t testing.TB, rt *rapid.T, p place, plant func(*auditor, privacy.Journal) (privacy.Journal,
+	[]privacy.Option)) error {
 	a := newAuditor()
 	deaths := 0
 	j := newFragile(p, func(at string) bool {
@@ -247,7 +252,8 @@ func history(t testing.TB, rt *rapid.T, p place, plant func(*auditor, privacy.Jo
 	gates := map[string]*privacy.Gate{}
 	var unanswered *privacy.Ask
 	for range rapid.IntRange(1, 25).Draw(rt, "tasks") {
-		ask := privacy.Ask{Study: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "study"), Site: "north", Round: rapid.IntRange(-1, 6).Draw(rt, "round")}
+		ask := privacy.Ask{Study: rapid.SampledFrom([]string{"one", "two"}).Draw(rt, "study"), Site: "north",
+			Round: rapid.IntRange(-1, 6).Draw(rt, "round")}
 		ask.Kind = rapid.SampledFrom([]string{"fit", "fit", "fit", "look", "other"}).Draw(rt, "kind")
 		copy(ask.Task[1:], ask.Kind)
 		ask.Task[0] = byte(rapid.IntRange(0, 9).Draw(rt, "task") / 9) // now and then another task under the same name
@@ -262,7 +268,8 @@ func history(t testing.TB, rt *rapid.T, p place, plant func(*auditor, privacy.Jo
 		died, err := survives(func() error {
 			if gates[ask.Study] == nil {
 				g := promise
-				gates[ask.Study] = privacy.NewGate(privacy.Study{Digest: ask.Study, Site: "north", Requests: plan(), Guarantee: &g}, privacy.SimulationPolicy(), j, subjects(j.rows), options...)
+				gates[ask.Study] = privacy.NewGate(privacy.Study{Digest: ask.Study, Site: "north", Requests: plan(),
+					Guarantee: &g}, privacy.SimulationPolicy(), j, subjects(j.rows), options...)
 			}
 			return a.handle(t, gates[ask.Study], j, ask)
 		})
@@ -278,7 +285,9 @@ func history(t testing.TB, rt *rapid.T, p place, plant func(*auditor, privacy.Jo
 		if err != nil {
 			return err
 		}
-		if charged && !slices.ContainsFunc(a.granted[ask.Study], func(g privacy.Ask) bool { return g.Round == ask.Round }) {
+		if charged && !slices.ContainsFunc(a.granted[ask.Study], func(g privacy.Ask) bool {
+			return g.Round == ask.Round
+		}) {
 			if want != nil {
 				return fmt.Errorf("task %+v was charged, and it should have been %v", ask, want)
 			}
@@ -307,7 +316,8 @@ func TestChargedIsWhatWasGrantedInEveryHistory(t *testing.T) {
 // are tested with the engine.)
 func TestHistoriesOnDisk(t *testing.T) {
 	for seed := range 6 {
-		if err := rapid.Custom(func(rt *rapid.T) error { return history(t, rt, onDisk(t), nil) }).Example(seed); err != nil {
+		if err := rapid.Custom(func(rt *rapid.T) error { return history(t, rt, onDisk(t), nil) }).Example(seed); err !=
+			nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}

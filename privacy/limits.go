@@ -64,7 +64,8 @@ func (l *limits) check(b *book, requests ...Request) error {
 		return no.err()
 	}
 	if g := l.study.Guarantee; g != nil {
-		if err := l.guarantee.limit(no, fmt.Sprintf("the plan's guarantee for a %s", g.Unit), b.ours[g.Unit], proposed[g.Unit]); err != nil {
+		if err := l.guarantee.limit(no, fmt.Sprintf("the plan's guarantee for a %s", g.Unit), b.ours[g.Unit],
+			proposed[g.Unit]); err != nil {
 			return err
 		}
 	}
@@ -81,9 +82,11 @@ func (l *limits) check(b *book, requests ...Request) error {
 		if !ok {
 			hint := "what was released cannot be taken back: only a new policy would allow it"
 			if len(b.all) == 0 {
-				hint = "nothing was released yet, so that a plan with a smaller total fits, or a lifetime above what this study costs"
+				hint = "nothing was released yet, so that a plan with a smaller total fits, or a lifetime above what " +
+					"this study costs"
 			}
-			no.add("lifetime", fmt.Sprintf("everything that this site has released, with this, would exceed ε %v at δ %v (%s)",
+			no.add("lifetime", fmt.Sprintf("everything that this site has released, with this, would exceed ε %v at δ "+
+				"%v (%s)",
 				l.policy.Lifetime.Epsilon, l.policy.Lifetime.Delta, l.policy.Adjacencies()[i]), hint)
 		}
 	}
@@ -102,7 +105,8 @@ func (m *meter) limit(no *RefusalError, what string, spent account.Tally, propos
 	} else if !math.IsInf(epsilon, 1) {
 		text = fmt.Sprintf("ε %.4g", epsilon)
 	}
-	no.add("", fmt.Sprintf("with this the study would cost %s at δ %v (%s), above the ε %v of %s", text, m.budget.Delta, m.adjacency, m.budget.Epsilon, what), "")
+	no.add("", fmt.Sprintf("with this the study would cost %s at δ %v (%s), above the ε %v of %s", text, m.budget.Delta,
+		m.adjacency, m.budget.Epsilon, what), "")
 	return nil
 }
 
@@ -113,33 +117,40 @@ func (l *limits) checkStudy(no *RefusalError) {
 		no.add("site", fmt.Sprintf("this is the policy of site %q, not of %q", p.Site, s.Site), "")
 	}
 	if !p.Allows(s.Method) {
-		no.add("methods", fmt.Sprintf("method %q is not among those it allows", s.Method), fmt.Sprintf("it allows %v", p.Methods))
+		no.add("methods", fmt.Sprintf("method %q is not among those it allows", s.Method),
+			fmt.Sprintf("it allows %v", p.Methods))
 	}
 	if s.Quorum < p.Minimum.Sites {
-		no.add("minimum.sites", fmt.Sprintf("the plan's quorum is %d, and it wants at least %d sites to contribute", s.Quorum, p.Minimum.Sites), "raise the plan's quorum")
+		no.add("minimum.sites", fmt.Sprintf("the plan's quorum is %d, and it wants at least %d sites to contribute",
+			s.Quorum, p.Minimum.Sites), "raise the plan's quorum")
 	}
 	if t := p.Minimum.Collusion; s.Collusion >= 0 && s.Collusion < t {
-		no.add("minimum.collusion", fmt.Sprintf("the plan's noise is enough where %d sites work together with the coordinator, and it wants that for %d", s.Collusion, t), "raise collusion in the plan")
+		no.add("minimum.collusion", fmt.Sprintf("the plan's noise is enough where %d sites work together with the "+
+			"coordinator, and it wants that for %d", s.Collusion, t), "raise collusion in the plan")
 	}
 	switch {
 	case p.Minimum.Subjects == 0:
 	case s.Subjects == 0:
 		no.add("minimum.subjects", "nobody has counted the site's subjects", "")
 	case s.Subjects < p.Minimum.Subjects:
-		no.add("minimum.subjects", fmt.Sprintf("it wants at least %d subjects, and the site has fewer", p.Minimum.Subjects), "")
+		no.add("minimum.subjects", fmt.Sprintf("it wants at least %d subjects, and the site has fewer",
+			p.Minimum.Subjects), "")
 	}
 	g := s.Guarantee
 	if g == nil {
 		return
 	}
 	if p.Adjacency != "" && g.Adjacency != p.Adjacency {
-		no.add("adjacency", fmt.Sprintf("the plan's guarantee is for %s, and it wants %s", g.Adjacency, p.Adjacency), "")
+		no.add("adjacency", fmt.Sprintf("the plan's guarantee is for %s, and it wants %s", g.Adjacency, p.Adjacency),
+			"")
 	}
 	if p.Study != nil && (g.Epsilon > p.Study.Epsilon || g.Delta > p.Study.Delta) {
-		no.add("study", fmt.Sprintf("the plan's guarantee is ε %v, δ %v, and it allows at most ε %v, δ %v", g.Epsilon, g.Delta, p.Study.Epsilon, p.Study.Delta), "a smaller total in the plan")
+		no.add("study", fmt.Sprintf("the plan's guarantee is ε %v, δ %v, and it allows at most ε %v, δ %v", g.Epsilon,
+			g.Delta, p.Study.Epsilon, p.Study.Delta), "a smaller total in the plan")
 	}
 	if g.Delta > p.LargestDelta(s.Subjects) {
-		no.add("max_delta", fmt.Sprintf("the plan's δ of %v is above what it allows", g.Delta), "by default δ may be at most 1e-5, and at most 1 divided by 100 times the number of the site's subjects")
+		no.add("max_delta", fmt.Sprintf("the plan's δ of %v is above what it allows", g.Delta),
+			"by default δ may be at most 1e-5, and at most 1 divided by 100 times the number of the site's subjects")
 	}
 }
 
@@ -153,8 +164,10 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 	if err := r.Check(); err != nil {
 		return err
 	}
-	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected && !r.Masked || r.perPattern()) {
-		no.add("minimum.pattern_subjects", fmt.Sprintf("the method may give numbers of %d subjects alone, and it wants at least %d", r.PatternMinimum, want), "")
+	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected && !r.Masked ||
+		r.perPattern()) {
+		no.add("minimum.pattern_subjects", fmt.Sprintf("the method may give numbers of %d subjects alone, and it "+
+			"wants at least %d", r.PatternMinimum, want), "")
 	}
 	if r.Protection == Unprotected {
 		if p.Protection != policy.Optional {
@@ -165,7 +178,8 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 		return nil
 	}
 	if s.Guarantee == nil && !p.PerRelease {
-		no.add("per_release", "the plan gives no guarantee for the study as a whole", "a total in the plan, or per_release: true in the policy")
+		no.add("per_release", "the plan gives no guarantee for the study as a whole",
+			"a total in the plan, or per_release: true in the policy")
 	}
 	for _, x := range r.Sums {
 		if _, err := x.grid(); err != nil { // nothing is charged for what cannot be made

@@ -54,7 +54,8 @@ func TestGuaranteeEndsAStudyWhereItIsSpent(t *testing.T) {
 			if granted := err == nil; granted != (round <= room) {
 				t.Fatalf("noise %v, release %d of %d: %v", noise, round, room, err)
 			}
-			if round > room && (!errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "above the ε 3 of the plan's guarantee")) {
+			if round > room && (!errors.Is(err, privacy.ErrRefused) ||
+				!strings.Contains(err.Error(), "above the ε 3 of the plan's guarantee")) {
 				t.Fatal(err)
 			}
 		}
@@ -73,7 +74,8 @@ func TestUnfinishedTaskComesAgainAtItsOwnCharge(t *testing.T) {
 	// μ = 0.625 each: there is room for one, not for two.
 	sum := vectors(1.6, 2)
 	testkit.Get(gate().AdmitAny(at(s.Digest, 1), differential(sum)))(t)
-	if err := releaseAt(t, gate(), at(s.Digest, 2), sum); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "above the ε 3 of the plan's guarantee") {
+	if err := releaseAt(t, gate(), at(s.Digest, 2), sum); !errors.Is(err, privacy.ErrRefused) ||
+		!strings.Contains(err.Error(), "above the ε 3 of the plan's guarantee") {
 		t.Fatalf("there is room for one: %v", err)
 	}
 	if err := releaseAt(t, gate(), at(s.Digest, 1), sum); err != nil {
@@ -96,16 +98,19 @@ func TestLifetimeSpansStudies(t *testing.T) {
 		for i := range 20 {
 			s := guaranteed(privacy.Subject, account.AddRemove, 2, 1e-5)
 			s.Digest = fmt.Sprint(i)
-			if last = releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at(s.Digest, 1), vectors(2, 2)); last == nil {
+			if last = releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at(s.Digest, 1), vectors(2, 2)); last ==
+				nil {
 				granted++
 			}
 		}
-		if granted < 2 || granted > 8 || !errors.Is(last, privacy.ErrRefused) || !strings.Contains(last.Error(), "everything that this site has released") {
+		if granted < 2 || granted > 8 || !errors.Is(last, privacy.ErrRefused) ||
+			!strings.Contains(last.Error(), "everything that this site has released") {
 			t.Errorf("%s: %d studies were granted, then %v", filter, granted, last)
 		}
 		charged := testkit.Get(ledger.Read(m))(t)
 		left, err := charged.Against(policy)
-		if err != nil || len(left) != 2 || left[0].Adjacency != account.AddRemove || left[1].Left >= left[0].Left || left[1].Left > 0.5 {
+		if err != nil || len(left) != 2 || left[0].Adjacency != account.AddRemove || left[1].Left >= left[0].Left ||
+			left[1].Left > 0.5 {
 			t.Errorf("%s: left %+v, %v", filter, left, err)
 		}
 		s := guaranteed(privacy.Subject, account.AddRemove, 2, 1e-5)
@@ -118,7 +123,8 @@ func TestLifetimeSpansStudies(t *testing.T) {
 // Two studies of one site that charge at the same time are counted one after
 // the other, whatever each of them last saw of the ledger.
 func TestStudiesThatChargeAtOnceShareTheLifetime(t *testing.T) {
-	policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter}, Adjacency: account.AddRemove}
+	policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter},
+		Adjacency: account.AddRemove}
 	m := sitestore.NewMemory()
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -164,7 +170,8 @@ func (i *intruded) Reserve(r sitestore.Reservation, key [32]byte) error {
 
 func TestChargeBetweenCheckAndReservationIsSeen(t *testing.T) {
 	// μ = 0.5 each: ε 3 at 10⁻⁵ has room for two, and not for three.
-	policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter}, Adjacency: account.AddRemove}
+	policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter},
+		Adjacency: account.AddRemove}
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest = "other"
 	m := sitestore.NewMemory()
@@ -174,7 +181,8 @@ func TestChargeBetweenCheckAndReservationIsSeen(t *testing.T) {
 	other.Seq, other.Release = 0, "other/north/2"
 	s.Digest = "ours"
 	j := &intruded{m, &other}
-	if err := releaseAt(t, privacy.NewGate(s, policy, j, subjects(3)), at("ours", 1), vectors(2, 2)); !errors.Is(err, privacy.ErrRefused) {
+	if err := releaseAt(t, privacy.NewGate(s, policy, j, subjects(3)), at("ours", 1), vectors(2, 2)); !errors.Is(err,
+		privacy.ErrRefused) {
 		t.Fatal(err)
 	}
 	if lines, err := m.Reservations(0); err != nil || len(lines) != 2 {
@@ -187,7 +195,8 @@ func TestStudyThatReleasedInClearKeepsNoGuarantee(t *testing.T) {
 	m := sitestore.NewMemory()
 	clear := study // without a guarantee
 	testkit.Get(privacy.NewGate(clear, open, m, subjects(3)).AdmitAny(at(clear.Digest, 1), request))(t)
-	if err := releaseAt(t, privacy.NewGate(clear, open, m, subjects(3)), at(clear.Digest, 2), vectors(5, 2)); err != nil {
+	if err := releaseAt(t, privacy.NewGate(clear, open, m, subjects(3)), at(clear.Digest, 2), vectors(5, 2)); err !=
+		nil {
 		t.Fatalf("per release, in a simulation: %v", err)
 	}
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5) // the same digest: cannot be, but must not pass
@@ -225,7 +234,8 @@ func TestUnreadableChargeIsNotNothing(t *testing.T) {
 		m := sitestore.NewMemory()
 		testkit.Do(t, m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}))
 		_, err := privacy.NewGate(study, open, m, subjects(3)).AdmitAny(ask, request)
-		if err == nil || errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "line 1 of the ledger cannot be read") {
+		if err == nil || errors.Is(err, privacy.ErrRefused) ||
+			!strings.Contains(err.Error(), "line 1 of the ledger cannot be read") {
 			t.Errorf("%x: %v", line, err)
 		}
 		if l, err := ledger.Read(m); err == nil {
@@ -242,7 +252,8 @@ func BenchmarkAdmissions(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
-		g := privacy.NewGate(s, policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5}}, sitestore.NewMemory(), subjects(0))
+		g := privacy.NewGate(s, policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5}},
+			sitestore.NewMemory(), subjects(0))
 		for round := 1; round <= 600; round++ {
 			if _, err := g.AdmitAny(at(s.Digest, round), differential(sum)); err != nil {
 				b.Fatalf("charge %d: %v", round, err)

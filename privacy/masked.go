@@ -92,7 +92,8 @@ func (s *Session) mask() (*sentMasked, error) {
 			}
 		}
 		if made != sum.Mechanism.Count {
-			return nil, fmt.Errorf("sum %q was made %d times, and %d were declared: a masked release has all of them", sum.Name, made, sum.Mechanism.Count)
+			return nil, fmt.Errorf("sum %q was made %d times, and %d were declared: a masked release has all of them",
+				sum.Name, made, sum.Mechanism.Count)
 		}
 	}
 	for _, t := range s.request.Totals {
@@ -105,7 +106,8 @@ func (s *Session) mask() (*sentMasked, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sentMasked{Common: s.ask.Common[:], Site: signed.Site, Key: signed.Key, Signature: signed.Signature, Words: v.Bytes()}, nil
+	return &sentMasked{Common: s.ask.Common[:], Site: signed.Site, Key: signed.Key, Signature: signed.Signature,
+		Words: v.Bytes()}, nil
 }
 
 func (a Ask) sum(shape masks.Shape) masks.Sum {
@@ -139,7 +141,8 @@ const mostTotal = 3 << 61
 
 // Unmasked reads a total over sites: what the request's sums and totals come to, of so many sites. Of a noised sum
 // the noise is that of all of them together.
-func (r Request) Unmasked(v masks.Vector, sites int) (sums map[string][]*Noised, totals map[string][]float64, err error) {
+func (r Request) Unmasked(v masks.Vector,
+	sites int) (sums map[string][]*Noised, totals map[string][]float64, err error) {
 	if n := r.Shape().Words(); len(v) != n {
 		return nil, nil, fmt.Errorf("a total of %d words, and %d were declared", len(v), n)
 	}
@@ -150,7 +153,8 @@ func (r Request) Unmasked(v masks.Vector, sites int) (sums map[string][]*Noised,
 			return nil, nil, err
 		}
 		for range s.Mechanism.Count {
-			n := &Noised{step: grid.Step, sd: grid.SD() * math.Sqrt(float64(sites)), times: math.Sqrt(float64(sites) / float64(max(s.Honest, 1)))}
+			n := &Noised{step: grid.Step, sd: grid.SD() * math.Sqrt(float64(sites)),
+				times: math.Sqrt(float64(sites) / float64(max(s.Honest, 1)))}
 			for i := range s.Blocks {
 				block := make([]int64, s.entries(i))
 				for j := range block {
@@ -221,7 +225,8 @@ func (g *Gate) allowOpening(no *RefusalError, a Ask) {
 	case a.Opens != g.book.masked:
 		no.add("", fmt.Sprintf("the sum of round %d is not the last that this site has answered", a.Opens), "")
 	case !g.study.Noised() && g.book.set != "" && g.book.set != a.Set:
-		no.add("", "the first exact total of the study was over other sites, and the difference would be theirs alone", "")
+		no.add("", "the first exact total of the study was over other sites, and the difference would be theirs alone",
+			"")
 	}
 }
 
@@ -260,7 +265,8 @@ func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 		return own, err
 	}
 	if sent == nil || !sent.Sum.Same(o.Sum) {
-		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d, or its store was put back since", o.Sum.Round))
+		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d, or its store was put back "+
+			"since", o.Sum.Round))
 	}
 	if err := g.study.Party.Opens(o.Sum, o.Set, sent.Signed.Digest); err != nil {
 		return own, refusal(err.Error())

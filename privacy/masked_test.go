@@ -29,9 +29,16 @@ type maskedStudy struct {
 }
 
 var (
-	sumUp   = privacy.Listed{Kind: "sum", Times: 3, Request: privacy.Request{Protection: privacy.Differential, Masked: true, Sums: []privacy.Sum{{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2}, Bound: 5, Honest: 3, Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 10, Rate: 1, Diameter: 2, Count: 1}}}}}
-	addUp   = privacy.Listed{Kind: "sum", Times: 3, Request: privacy.Request{Protection: privacy.Unprotected, Masked: true, Contents: []privacy.Content{{What: "numbers", Values: 3}}, Totals: []privacy.Total{{Name: "raw", Numbers: 2, Grid: masks.Raw}, {Name: "standardised", Numbers: 1, Grid: masks.Standardised}}}}
-	opening = privacy.Listed{Kind: "open", Times: 3, Request: privacy.Request{Protection: privacy.Differential, Opens: 8}}
+	sumUp = privacy.Listed{Kind: "sum", Times: 3, Request: privacy.Request{Protection: privacy.Differential,
+		Masked: true, Sums: []privacy.Sum{{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2},
+			Bound: 5, Honest: 3, Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 10, Rate: 1, Diameter: 2,
+				Count: 1}}}}}
+	addUp = privacy.Listed{Kind: "sum", Times: 3, Request: privacy.Request{Protection: privacy.Unprotected,
+		Masked: true, Contents: []privacy.Content{{What: "numbers", Values: 3}},
+		Totals: []privacy.Total{{Name: "raw", Numbers: 2, Grid: masks.Raw},
+			{Name: "standardised", Numbers: 1, Grid: masks.Standardised}}}}
+	opening = privacy.Listed{Kind: "open", Times: 3,
+		Request: privacy.Request{Protection: privacy.Differential, Opens: 8}}
 )
 
 func newMaskedStudy(t *testing.T, sum privacy.Listed) *maskedStudy {
@@ -45,19 +52,23 @@ func newMaskedStudy(t *testing.T, sum privacy.Listed) *maskedStudy {
 		g.Members = append(g.Members, k.Member(fmt.Sprint(i)))
 	}
 	for i := range 5 {
-		s := privacy.Study{Digest: "abc", Site: fmt.Sprint(i), Method: "m", Sites: 5, Quorum: 3, Requests: x.requests, Collusion: -1,
-			Party: &masks.Party{Group: g, Self: i, Keys: keys[i]}}
+		s := privacy.Study{Digest: "abc", Site: fmt.Sprint(i), Method: "m", Sites: 5, Quorum: 3, Requests: x.requests,
+			Collusion: -1,
+			Party:     &masks.Party{Group: g, Self: i, Keys: keys[i]}}
 		if sum.Request.Protection == privacy.Differential {
-			s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 5, Delta: 1e-5}}
+			s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+				Budget: account.Budget{Epsilon: 5, Delta: 1e-5}}
 		}
 		x.stores = append(x.stores, sitestore.NewMemory())
-		x.gates = append(x.gates, privacy.NewGate(s, open, x.stores[i], subjects(10), privacytest.Replaced(func(_ string, exact [][]int64) [][]int64 { return exact })))
+		x.gates = append(x.gates, privacy.NewGate(s, open, x.stores[i], subjects(10),
+			privacytest.Replaced(func(_ string, exact [][]int64) [][]int64 { return exact })))
 	}
 	return x
 }
 
 func (x *maskedStudy) ask(site, round int, kind, task string) privacy.Ask {
-	return privacy.Ask{Study: "abc", Site: fmt.Sprint(site), Round: round, Kind: kind, Task: sha256.Sum256(fmt.Append(nil, site, task)), Common: sha256.Sum256([]byte(task))}
+	return privacy.Ask{Study: "abc", Site: fmt.Sprint(site), Round: round, Kind: kind,
+		Task: sha256.Sum256(fmt.Append(nil, site, task)), Common: sha256.Sum256([]byte(task))}
 }
 
 // answer is a site's masked release in a round.
@@ -65,8 +76,12 @@ func (x *maskedStudy) answer(site, round int) privacy.Opened {
 	x.t.Helper()
 	s := testkit.Get(x.gates[site].Admit(x.ask(site, round, "sum", fmt.Sprint("task ", round))))(x.t)
 	if x.requests[0].Request.Protection == privacy.Differential {
-		testkit.Get(s.Sum(x.t.Context(), "v", func(_ *dataset.Row, v []float64) int { v[0] = float64(site); return 0 }))(x.t)
-	} else if err := errors.Join(s.Total("raw", []float64{1e6 + float64(site), -1}), s.Total("standardised", []float64{1 / 3.})); err != nil {
+		testkit.Get(s.Sum(x.t.Context(), "v", func(_ *dataset.Row, v []float64) int {
+			v[0] = float64(site)
+			return 0
+		}))(x.t)
+	} else if err := errors.Join(s.Total("raw", []float64{1e6 + float64(site), -1}),
+		s.Total("standardised", []float64{1 / 3.})); err != nil {
 		x.t.Fatal(err)
 	}
 	return testkit.Get(privacy.Open(testkit.Get(s.Seal(nil, nil))(x.t).Bytes(), x.requests[0].Request))(x.t)
@@ -115,12 +130,14 @@ func TestMaskedReleasesAddUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if sum.Request.Totals != nil {
-			if raw, want := totals["raw"], []float64{4e6 + 7, -4}; !slices.Equal(raw, want) || math.Abs(totals["standardised"][0]-4/3.) > 1e-14 {
+			if raw, want := totals["raw"], []float64{4e6 + 7, -4}; !slices.Equal(raw, want) ||
+				math.Abs(totals["standardised"][0]-4/3.) > 1e-14 {
 				t.Errorf("totals %v", totals)
 			}
 			continue
 		}
-		if v := sums["v"][0].Floats(0); math.Abs(v[0]-10*7) > 1e-4 || v[1] != 0 { // Σ over ten subjects of each site, below the bound
+		// Σ over ten subjects of each site, below the bound
+		if v := sums["v"][0].Floats(0); math.Abs(v[0]-10*7) > 1e-4 || v[1] != 0 {
 			t.Errorf("a total of %v", v)
 		}
 		// Four sites each have a third of the variance of the one noise that is charged.
@@ -184,7 +201,8 @@ func TestASumIsOpenedOnce(t *testing.T) {
 	_, err = x.open(0, 4, second)
 	says("an exact total of other sites", err, "over other sites")
 	entries := testkit.Get(ledger.Read(x.stores[0]))(t).Entries
-	if e := entries[1]; e.Opens != 1 || e.Trust != nil || len(entries) != 3 || !slices.Equal(entries[0].Trust.Openers, []string{"0", "1", "2"}) || entries[0].Trust.Quorum != 3 {
+	if e := entries[1]; e.Opens != 1 || e.Trust != nil || len(entries) != 3 ||
+		!slices.Equal(entries[0].Trust.Openers, []string{"0", "1", "2"}) || entries[0].Trust.Quorum != 3 {
 		t.Errorf("the ledger says %+v", entries)
 	}
 }
@@ -202,7 +220,8 @@ func TestMaskedReleasesHoldNothingElse(t *testing.T) {
 	x = newMaskedStudy(t, addUp)
 	s = testkit.Get(x.gates[0].Admit(x.ask(0, 1, "sum", "task")))(t)
 	for what, err := range map[string]error{
-		"declared no total": s.Total("other", nil), "3 numbers, and 2": s.Total("raw", []float64{1, 2, 3}), "beyond the range": s.Total("raw", []float64{1e300, 0}),
+		"declared no total": s.Total("other", nil), "3 numbers, and 2": s.Total("raw", []float64{1, 2, 3}),
+		"beyond the range": s.Total("raw", []float64{1e300, 0}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, which does not say %q", err, what)
@@ -224,7 +243,8 @@ func TestMaskedReleasesHoldNothingElse(t *testing.T) {
 		"shares of noise": {Protection: privacy.Differential, Sums: sumUp.Request.Sums},
 		"need masks":      {Protection: privacy.Unprotected, Totals: addUp.Request.Totals},
 		"own":             {Protection: privacy.Differential, Opens: 3, Masked: true},
-		"no name or grid": {Protection: privacy.Unprotected, Masked: true, Totals: []privacy.Total{{Name: "x", Numbers: 1, Grid: masks.Grid{Words: 1, Places: 3}}}},
+		"no name or grid": {Protection: privacy.Unprotected, Masked: true,
+			Totals: []privacy.Total{{Name: "x", Numbers: 1, Grid: masks.Grid{Words: 1, Places: 3}}}},
 	} {
 		if err := r.Check(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, which does not say %q", err, what)

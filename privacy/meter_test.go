@@ -20,7 +20,8 @@ func TestMeterDecidesAsIfItComputedEveryTime(t *testing.T) {
 		m := &meter{adjacency: account.AddRemove, budget: budget}
 		var spent account.Tally
 		for range rapid.IntRange(1, 60).Draw(t, "charges") {
-			x := gaussian(rapid.SampledFrom([]float64{1, 3, 3.5, 10, 30}).Draw(t, "noise"), rapid.IntRange(1, 3).Draw(t, "count"))
+			x := gaussian(rapid.SampledFrom([]float64{1, 3, 3.5, 10, 30}).Draw(t, "noise"),
+				rapid.IntRange(1, 3).Draw(t, "count"))
 			got := testkit.Get(m.admits(spent, []account.Mechanism{x}))(t)
 			epsilon := testkit.Get(account.Epsilon(spent.With(1, x), account.AddRemove, budget.Delta))(t)
 			if want := epsilon <= budget.Epsilon; got != want {

@@ -100,7 +100,8 @@ func (n *Noised) Check(s Sum) error {
 		step = n.step
 	}
 	if !near(n.step, step) || !near(n.sd, grid.SD()*times) {
-		return fmt.Errorf("sum %q: step %v and noise %v are not the declared %v and %v", s.Name, n.step, n.sd, grid.Step, grid.SD())
+		return fmt.Errorf("sum %q: step %v and noise %v are not the declared %v and %v", s.Name, n.step, n.sd,
+			grid.Step, grid.SD())
 	}
 	return n.check(s)
 }
@@ -114,7 +115,8 @@ func (n *Noised) check(s Sum) error {
 		if want := s.entries(i); len(b) != want {
 			return fmt.Errorf("sum %q: block %d has %d entries, not %d", s.Name, i, len(b), want)
 		}
-		if j := slices.IndexFunc(b, func(x int64) bool { return x == math.MinInt64 }); j >= 0 { // no sum is, and it has no opposite
+		// no sum is, and it has no opposite
+		if j := slices.IndexFunc(b, func(x int64) bool { return x == math.MinInt64 }); j >= 0 {
 			return fmt.Errorf("sum %q: entry %d of block %d is out of range", s.Name, j, i)
 		}
 	}
@@ -144,7 +146,8 @@ func (s Sum) grid() (fixed.Grid, error) {
 	case account.Laplace:
 		norm = fixed.L1
 	default: // noise that was accounted for under another norm would be too little
-		return fixed.Grid{}, fmt.Errorf("sum %q: there is no grid for noise of kind %q", s.Name, string(s.Mechanism.Kind))
+		return fixed.Grid{}, fmt.Errorf("sum %q: there is no grid for noise of kind %q", s.Name,
+			string(s.Mechanism.Kind))
 	}
 	g, err := fixed.NewGrid(form, norm, s.Bound, s.share()*(1+discreteness))
 	if err == nil {

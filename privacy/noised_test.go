@@ -18,7 +18,8 @@ import (
 
 func noisedSum(t testing.TB) *privacy.Noised {
 	t.Helper()
-	return testkit.Get(granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 1 }))(t)
+	return testkit.Get(granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v",
+		func(*dataset.Row, []float64) int { return 1 }))(t)
 }
 
 func TestNoisedSumTravelsAsWholeNumbers(t *testing.T) {
@@ -62,7 +63,8 @@ func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if err := privacy.NoisedOf([][]int64{{1, 2}, {3, 4, 5}}, math.NaN(), 1).Check(s); err == nil || !strings.Contains(err.Error(), "step NaN") {
+	if err := privacy.NoisedOf([][]int64{{1, 2}, {3, 4, 5}}, math.NaN(), 1).Check(s); err == nil ||
+		!strings.Contains(err.Error(), "step NaN") {
 		t.Errorf("a step that is no number: %v", err)
 	}
 	if err := privacy.NoisedOf([][]int64{{1, 2}}, 1, 1).Check(vectors(1, 2, 3)); err == nil {
@@ -106,7 +108,8 @@ func FuzzNoised(f *testing.F) {
 
 func ExampleSession_Sum() {
 	sum := vectors(2, 2) // two numbers of each subject, noise of twice the bound
-	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), subjects(400), privacytest.Seeded(1))
+	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), subjects(400),
+		privacytest.Seeded(1))
 	session, err := gate.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}})
 	if err != nil {
 		panic(err)
@@ -119,6 +122,7 @@ func ExampleSession_Sum() {
 		panic(err)
 	}
 	total := noised.Floats(0)
-	fmt.Printf("noise of %.1f around 400: %v, around 200: %v\n", noised.SD(), math.Abs(total[0]-400) < 50, math.Abs(total[1]-200) < 50)
+	fmt.Printf("noise of %.1f around 400: %v, around 200: %v\n", noised.SD(), math.Abs(total[0]-400) < 50,
+		math.Abs(total[1]-200) < 50)
 	// Output: noise of 10.0 around 400: true, around 200: true
 }

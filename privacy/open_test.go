@@ -18,10 +18,12 @@ import (
 func several() privacy.Request {
 	twice := vectors(2, 2, 3)
 	twice.Mechanism.Count = 2
-	moments := privacy.Sum{Name: "m", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{2}, Bound: 3, Mechanism: mechanism(account.Gaussian, 2, math.Sqrt2)}
+	moments := privacy.Sum{Name: "m", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{2}, Bound: 3,
+		Mechanism: mechanism(account.Gaussian, 2, math.Sqrt2)}
 	kept := vectors(2, 1)
 	kept.Name, kept.Kept = "k", true
-	return privacy.Request{Protection: privacy.Differential, Contents: []privacy.Content{{What: "sums", Values: 13}}, Sums: []privacy.Sum{twice, moments, kept}}
+	return privacy.Request{Protection: privacy.Differential, Contents: []privacy.Content{{What: "sums", Values: 13}},
+		Sums: []privacy.Sum{twice, moments, kept}}
 }
 
 // sealed is a release of such sums, each made as often as declared.
@@ -61,7 +63,8 @@ func TestOpenedReleaseHasWhatWasDeclared(t *testing.T) {
 	declared := without(several())
 	good := sealed(t, declared)
 	o, err := privacy.Open(good, declared)
-	if err != nil || len(o.Sums) != 2 || len(o.Sums["v"]) != 2 || len(o.Sums["m"]) != 1 || string(o.Body) != "body" || o.Ask != ask {
+	if err != nil || len(o.Sums) != 2 || len(o.Sums["v"]) != 2 || len(o.Sums["m"]) != 1 || string(o.Body) != "body" ||
+		o.Ask != ask {
 		t.Fatalf("%+v, %v", o, err)
 	}
 	// The other end calibrates noise with its own arithmetic.
@@ -80,27 +83,46 @@ func TestOpenedReleaseHasWhatWasDeclared(t *testing.T) {
 		{"a version that is to come", "versions up to", func(f map[string]any) { f["version"] = 4 }},
 		{"a field that is not known", "unknown field", func(f map[string]any) { f["extra"] = 1 }},
 		{"a task that is none", "has 3 bytes", func(f map[string]any) { f["task"] = []byte{1, 2, 3} }},
-		{"another request", "another request", func(f map[string]any) { f["request"].(map[any]any)["pattern_minimum"] = 5 }},
-		{"a longer request", "another request", func(f map[string]any) { f["request"].(map[any]any)["protection"] = strings.Repeat("x", 500) }},
-		{"a request that makes no sense", "its request", func(f map[string]any) { f["request"].(map[any]any)["protection"] = "wishful" }},
+		{"another request", "another request", func(f map[string]any) {
+			f["request"].(map[any]any)["pattern_minimum"] = 5
+		}},
+		{"a longer request", "another request", func(f map[string]any) {
+			f["request"].(map[any]any)["protection"] = strings.Repeat("x", 500)
+		}},
+		{"a request that makes no sense", "its request", func(f map[string]any) {
+			f["request"].(map[any]any)["protection"] = "wishful"
+		}},
 		{"noise that is a hundredth less", "another request", func(f map[string]any) {
 			f["request"].(map[any]any)["sums"].([]any)[0].(map[any]any)["mechanism"].(map[any]any)["noise"] = 1.98
 		}},
 		{"a sum that is not declared", "a sum 3, and 3 were declared", func(f map[string]any) { sum(f, 0)["sum"] = 3 }},
 		{"a sum below", "a sum -1", func(f map[string]any) { sum(f, 0)["sum"] = -1 }},
-		{"a sum that is kept", `"k" was sent more often`, func(f map[string]any) { sum(f, 0)["sum"], sum(f, 0)["blocks"] = 2, []any{[]any{1}} }},
+		{"a sum that is kept", `"k" was sent more often`, func(f map[string]any) {
+			sum(f, 0)["sum"], sum(f, 0)["blocks"] = 2, []any{[]any{1}}
+		}},
 		{"a sum more often", `"v" was sent more often`, func(f map[string]any) { f["sums"].([]any)[2] = sum(f, 0) }},
-		{"more sums", "an array of 4 elements", func(f map[string]any) { f["sums"] = append(f["sums"].([]any), sum(f, 0)) }},
-		{"more blocks", "an array of 3 elements", func(f map[string]any) { sum(f, 0)["blocks"] = append(sum(f, 0)["blocks"].([]any), []any{}) }},
-		{"fewer blocks", "an array of 1 elements", func(f map[string]any) { sum(f, 0)["blocks"] = sum(f, 0)["blocks"].([]any)[:1] }},
+		{"more sums", "an array of 4 elements", func(f map[string]any) {
+			f["sums"] = append(f["sums"].([]any), sum(f, 0))
+		}},
+		{"more blocks", "an array of 3 elements", func(f map[string]any) {
+			sum(f, 0)["blocks"] = append(sum(f, 0)["blocks"].([]any), []any{})
+		}},
+		{"fewer blocks", "an array of 1 elements", func(f map[string]any) {
+			sum(f, 0)["blocks"] = sum(f, 0)["blocks"].([]any)[:1]
+		}},
 		{"no blocks", "an array of 0 elements", func(f map[string]any) { sum(f, 0)["blocks"] = []any{} }},
-		{"a longer block", "block 0: an array of 3 elements", func(f map[string]any) { sum(f, 0)["blocks"].([]any)[0] = []any{1, 2, 3} }},
+		{"a longer block", "block 0: an array of 3 elements", func(f map[string]any) {
+			sum(f, 0)["blocks"].([]any)[0] = []any{1, 2, 3}
+		}},
 		{"no integers", "block 0", func(f map[string]any) { sum(f, 0)["blocks"].([]any)[0] = []any{1.5, 2} }},
-		{"an integer without an opposite", "out of range", func(f map[string]any) { sum(f, 0)["blocks"].([]any)[0] = []any{math.MinInt64, 2} }},
+		{"an integer without an opposite", "out of range", func(f map[string]any) {
+			sum(f, 0)["blocks"].([]any)[0] = []any{math.MinInt64, 2}
+		}},
 		{"sums that are none", "its sums", func(f map[string]any) { f["sums"] = "none" }},
 		{"more than was declared", "takes at most", func(f map[string]any) { f["body"] = make([]byte, 1<<15) }},
 	} {
-		if o, err := privacy.Open(forged(t, good, c.change), declared); err == nil || !strings.Contains(err.Error(), c.want) || o.Sums != nil {
+		if o, err := privacy.Open(forged(t, good, c.change), declared); err == nil ||
+			!strings.Contains(err.Error(), c.want) || o.Sums != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -145,14 +167,20 @@ func TestOpeningTakesNoMoreMemoryThanWasDeclared(t *testing.T) {
 		{"a million sums that are null", func(f map[string]any) { f["sums"] = of(nil) }},
 		{"a million empty blocks", func(f map[string]any) { blocks(f)["blocks"] = of([]any{}) }},
 		{"a million integers", func(f map[string]any) { blocks(f)["blocks"] = []any{of(0)} }},
-		{"a million empty sums in the request", func(f map[string]any) { f["request"].(map[any]any)["sums"], f["sums"] = of(empty), []any{} }},
-		{"a million empty contents", func(f map[string]any) { f["request"].(map[any]any)["contents"], f["sums"] = of(empty), []any{} }},
+		{"a million empty sums in the request", func(f map[string]any) {
+			f["request"].(map[any]any)["sums"], f["sums"] = of(empty), []any{}
+		}},
+		{"a million empty contents", func(f map[string]any) {
+			f["request"].(map[any]any)["contents"], f["sums"] = of(empty), []any{}
+		}},
 		{"a million lengths of blocks", func(f map[string]any) {
 			f["request"].(map[any]any)["sums"].([]any)[0].(map[any]any)["blocks"], f["sums"] = of(1), []any{}
 		}},
 		{"a long body", func(f map[string]any) { f["body"], f["sums"] = make([]byte, many), []any{} }},
 		{"a long name", func(f map[string]any) { f["study"], f["sums"] = strings.Repeat("x", many), []any{} }},
-		{"a million elements in place of a number", func(f map[string]any) { f["round"], f["sums"] = of(empty), []any{} }},
+		{"a million elements in place of a number", func(f map[string]any) {
+			f["round"], f["sums"] = of(empty), []any{}
+		}},
 		{"a million elements in place of the task", func(f map[string]any) { f["task"], f["sums"] = of(0), []any{} }},
 	} {
 		bad := good

@@ -35,7 +35,8 @@ func (p *person) add(form Form, block int, v []float64) {
 // addPeople adds up what persons contribute. A person is kept in memory from the first row to the last, which
 // one reading before has found. If the data have changed since, later rows count as nothing, and still nobody is
 // two records.
-func (s *Session) addPeople(ctx context.Context, t total, chosen func() (bool, error), contribution func(*dataset.Row, []float64) int) error {
+func (s *Session) addPeople(ctx context.Context, t total, chosen func() (bool, error),
+	contribution func(*dataset.Row, []float64) int) error {
 	last, err := s.gate.lastRows(ctx, s.tolerant())
 	if err != nil {
 		return readError(t.declared.Name, err)

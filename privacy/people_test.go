@@ -61,12 +61,13 @@ func summed(t testing.TB, people bool, sum privacy.Sum, readings ...[]dataset.Ro
 			readings[0][i].Person = ""
 		}
 	}
-	g := privacy.NewGate(own, open, sitestore.NewMemory(), data, privacytest.Replaced(func(_ string, x [][]int64) [][]int64 {
-		for _, b := range x {
-			exact = append(exact, slices.Clone(b))
-		}
-		return x
-	}))
+	g := privacy.NewGate(own, open, sitestore.NewMemory(), data,
+		privacytest.Replaced(func(_ string, x [][]int64) [][]int64 {
+			for _, b := range x {
+				exact = append(exact, slices.Clone(b))
+			}
+			return x
+		}))
 	s := testkit.Get(g.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}))(t)
 	testkit.Get(s.Sum(t.Context(), sum.Name, contribute))(t)
 	return exact
@@ -99,9 +100,12 @@ func apart(sum privacy.Sum, a, b [][]int64) *big.Int {
 }
 
 var formsOfSums = []privacy.Sum{
-	{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2, 5, 3}, Bound: 3, Mechanism: mechanism(account.Gaussian, 1, 2)},
-	{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2, 5, 3}, Bound: 3, Mechanism: mechanism(account.Laplace, 1, 2)},
-	{Name: "v", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{2, 5, 3}, Bound: 3, Mechanism: mechanism(account.Gaussian, 1, math.Sqrt2)},
+	{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2, 5, 3}, Bound: 3,
+		Mechanism: mechanism(account.Gaussian, 1, 2)},
+	{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2, 5, 3}, Bound: 3,
+		Mechanism: mechanism(account.Laplace, 1, 2)},
+	{Name: "v", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{2, 5, 3}, Bound: 3,
+		Mechanism: mechanism(account.Gaussian, 1, math.Sqrt2)},
 }
 
 // somebody has one to five rows that are hard to handle: alike, opposite, huge, tiny, not finite, along an axis, at
@@ -173,7 +177,8 @@ func TestAPersonMovesASumByNoMoreThanIsCharged(t *testing.T) {
 		replaced := new(big.Int).Lsh(most, 1) // l1
 		if sum.Mechanism.Kind == account.Gaussian {
 			most = new(big.Int).Mul(most, most)
-			replaced = new(big.Int).Mul(most, big.NewInt(int64(math.Round(sum.Mechanism.Diameter*sum.Mechanism.Diameter))))
+			replaced = new(big.Int).Mul(most, big.NewInt(
+				int64(math.Round(sum.Mechanism.Diameter*sum.Mechanism.Diameter))))
 		}
 		ratio := func(a, b *big.Int) float64 { f, _ := new(big.Rat).SetFrac(a, b).Float64(); return f }
 		added, exchanged := 0.0, 0.0
@@ -193,9 +198,11 @@ func TestAPersonMovesASumByNoMoreThanIsCharged(t *testing.T) {
 				}
 			}
 			nobody := somebody(r, "", sum)
-			with, without := summed(t, true, sum, shuffled(r, a, b, nobody)), summed(t, true, sum, shuffled(r, b, nobody))
+			with, without := summed(t, true, sum, shuffled(r, a, b, nobody)),
+				summed(t, true, sum, shuffled(r, b, nobody))
 			exchange := summed(t, true, sum, shuffled(r, other, b, nobody))
-			added, exchanged = max(added, ratio(apart(sum, with, without), most)), max(exchanged, ratio(apart(sum, with, exchange), replaced))
+			added, exchanged = max(added, ratio(apart(sum, with, without), most)),
+				max(exchanged, ratio(apart(sum, with, exchange), replaced))
 			for _, block := range summed(t, true, sum, nobody) {
 				if slices.ContainsFunc(block, func(x int64) bool { return x != 0 }) {
 					t.Fatalf("%s: rows without a person give %v", sum.Form, block)
@@ -229,16 +236,19 @@ func TestAPersonMovesASumByNoMoreThanIsCharged(t *testing.T) {
 			for b, block := range summed(t, true, sum, few) {
 				for j, x := range block {
 					if d := x - apart[b][j]; d > 5 || d < -5 {
-						t.Fatalf("%s: rows of a person that nothing clips give %d, and each by itself %d in all", sum.Form, x, apart[b][j])
+						t.Fatalf("%s: rows of a person that nothing clips give %d, and each by itself %d in all",
+							sum.Form, x, apart[b][j])
 					}
 				}
 			}
 			if len(a) == 1 && fmt.Sprint(alone) != fmt.Sprint(summed(t, false, sum, a)) {
-				t.Fatalf("%s: the only row of a person counts as %v, and a row as %v", sum.Form, alone, summed(t, false, sum, a))
+				t.Fatalf("%s: the only row of a person counts as %v, and a row as %v", sum.Form, alone,
+					summed(t, false, sum, a))
 			}
 		}
 		if added > 1 || exchanged > 1 || added < 0.99 || exchanged < 0.95 {
-			t.Errorf("%s, %s noise: a person more moves a sum by %v of what is charged, and one exchanged by %v", sum.Form, sum.Mechanism.Kind, added, exchanged)
+			t.Errorf("%s, %s noise: a person more moves a sum by %v of what is charged, and one exchanged by %v",
+				sum.Form, sum.Mechanism.Kind, added, exchanged)
 		}
 	}
 }
@@ -287,7 +297,8 @@ func TestChangedDataMakeNobodyTwo(t *testing.T) {
 		{[]dataset.Row{a}, []dataset.Row{row("c"), a}, 0},
 	} {
 		if got := summed(t, true, sum, x.first, x.then)[0][0]; got != x.persons*one[0][0] {
-			t.Errorf("%d rows and then %d: a sum of %v persons, want %d", len(x.first), len(x.then), float64(got)/float64(one[0][0]), x.persons)
+			t.Errorf("%d rows and then %d: a sum of %v persons, want %d", len(x.first), len(x.then),
+				float64(got)/float64(one[0][0]), x.persons)
 		}
 	}
 	own := study

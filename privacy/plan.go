@@ -14,7 +14,8 @@ func StudyOf(p *study.Plan, site string, list []Listed) (Study, error) {
 		collusion = *t
 	}
 	return Study{
-		Collusion: collusion, Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Person: p.Privacy.Person, Guarantee: guaranteeOf(p.Privacy), Requests: list,
+		Collusion: collusion, Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites),
+		Quorum: p.Quorum, Person: p.Privacy.Person, Guarantee: guaranteeOf(p.Privacy), Requests: list,
 	}, nil
 }
 

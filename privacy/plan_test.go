@@ -19,8 +19,10 @@ func TestGatesLearnWhatThePlanPromises(t *testing.T) {
 	list := []privacy.Listed{{Kind: "fit", Times: 3, Request: request}, {Kind: "look", Times: 1, Request: request}}
 	s := testkit.Get(privacy.StudyOf(p, "south", list))(t)
 	digest, err := p.Digest()
-	if err != nil || s.Digest != digest.String() || s.Site != "south" || s.Method != "toy" || s.Sites != 3 || s.Quorum != 2 || !reflect.DeepEqual(s.Requests, list) || len(privacy.Requests(list)) != 4 ||
-		s.Guarantee == nil || *s.Guarantee != (privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.ReplaceOne, Budget: b}) {
+	if err != nil || s.Digest != digest.String() || s.Site != "south" || s.Method != "toy" || s.Sites != 3 ||
+		s.Quorum != 2 || !reflect.DeepEqual(s.Requests, list) || len(privacy.Requests(list)) != 4 ||
+		s.Guarantee == nil || *s.Guarantee != (privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.ReplaceOne,
+		Budget: b}) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	p.Privacy.Total, p.Privacy.PerRelease = nil, &b

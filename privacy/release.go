@@ -78,7 +78,8 @@ type Opened struct {
 func Open(sealed []byte, declared Request) (Opened, error) {
 	o, version, err := open(sealed, &declared)
 	if err == nil && version != envelopeVersion {
-		err = fmt.Errorf("decoding a release: its version is %d, this program wants version %d", version, envelopeVersion)
+		err = fmt.Errorf("decoding a release: its version is %d, this program wants version %d", version,
+			envelopeVersion)
 	}
 	if err != nil {
 		return Opened{}, err
@@ -126,7 +127,8 @@ func open(sealed []byte, declared *Request) (o Opened, version int, err error) {
 	if len(e.Task) != sha256.Size {
 		return o, 0, fmt.Errorf("its task digest has %d bytes, not %d", len(e.Task), sha256.Size)
 	}
-	o = Opened{Ask: Ask{Study: e.Study, Site: e.Site, Round: e.Round, Kind: e.Kind}, Request: request, Seeded: e.Seeded, Body: e.Body}
+	o = Opened{Ask: Ask{Study: e.Study, Site: e.Site, Round: e.Round, Kind: e.Kind}, Request: request, Seeded: e.Seeded,
+		Body: e.Body}
 	copy(o.Task[:], e.Task)
 	if request.Masked {
 		if e.Sums != nil || len(e.Body) > 0 {
@@ -259,7 +261,8 @@ func (r Request) MaxBytes() int {
 	}
 	for _, s := range r.Sums {
 		if !s.Kept {
-			n = account.AddCounts(n, account.MultiplyCounts(9, account.MultiplyCounts(s.Entries()+len(s.Blocks), s.Mechanism.Count)))
+			n = account.AddCounts(n, account.MultiplyCounts(9, account.MultiplyCounts(s.Entries()+len(s.Blocks),
+				s.Mechanism.Count)))
 		}
 	}
 	if r.Sums != nil {

@@ -136,7 +136,8 @@ func (r Request) Check() error {
 	case r.Protection != Unprotected && r.Protection != Differential:
 		return fmt.Errorf("protection %q is not known here", string(r.Protection))
 	case r.Protection == Unprotected && len(r.Sums) > 0:
-		return fmt.Errorf("noised sums in a request with protection %q: they need protection %q", Unprotected, Differential)
+		return fmt.Errorf("noised sums in a request with protection %q: they need protection %q", Unprotected,
+			Differential)
 	case r.Opens != 0:
 		if r.Opens < 0 || r.Protection != Differential || r.Masked || len(r.Sums) > 0 || len(r.Totals) > 0 {
 			return errors.New("a request to open sums declares sums of its own")
@@ -152,7 +153,8 @@ func (r Request) Check() error {
 		}
 	}
 	for i, t := range r.Totals {
-		if t.Name == "" || t.Grid != masks.Raw && t.Grid != masks.Standardised || slices.ContainsFunc(r.Totals[:i], func(o Total) bool { return o.Name == t.Name }) {
+		if t.Name == "" || t.Grid != masks.Raw && t.Grid != masks.Standardised ||
+			slices.ContainsFunc(r.Totals[:i], func(o Total) bool { return o.Name == t.Name }) {
 			return fmt.Errorf("total %d has no name or grid of its own", i+1)
 		}
 	}
@@ -163,7 +165,8 @@ func (r Request) Check() error {
 		}
 		names[s.Name] = true
 		if s.Honest < 0 || s.Honest > 1 && !r.Masked || r.Masked && (s.Kept || s.Mechanism.Kind != account.Gaussian) {
-			return fmt.Errorf("sum %q: shares of noise belong to masked sums, which have Gaussian noise and are released", s.Name)
+			return fmt.Errorf("sum %q: shares of noise belong to masked sums, which have Gaussian noise and are "+
+				"released", s.Name)
 		}
 		if err := s.check(); err != nil {
 			return fmt.Errorf("sum %q: %w", s.Name, err)
@@ -191,7 +194,8 @@ func (s Sum) check() error {
 	entries := 0
 	for i, n := range s.Blocks {
 		if n < 1 || n > maxLength || s.entries(i) > maxBlock || s.entries(i) > maxEntries-entries {
-			return fmt.Errorf("blocks %v: each needs a length from 1 to %d and at most %d entries, and all together have at most %d", s.Blocks, maxLength, maxBlock, maxEntries)
+			return fmt.Errorf("blocks %v: each needs a length from 1 to %d and at most %d entries, and all together "+
+				"have at most %d", s.Blocks, maxLength, maxBlock, maxEntries)
 		}
 		entries += s.entries(i)
 	}
@@ -237,7 +241,8 @@ func (g Guarantee) Check() error {
 	case g.Unit != Subject && g.Unit != WholeSite:
 		return fmt.Errorf("unit %q of the guarantee is not known: want %q or %q", string(g.Unit), Subject, WholeSite)
 	case !(g.Epsilon > 0) || math.IsInf(g.Epsilon, 1) || !(g.Delta > 0 && g.Delta < 1):
-		return fmt.Errorf("epsilon %v and delta %v are no guarantee: want a positive epsilon, and delta between 0 and 1", g.Epsilon, g.Delta)
+		return fmt.Errorf("epsilon %v and delta %v are no guarantee: want a positive epsilon, and delta between 0 "+
+			"and 1", g.Epsilon, g.Delta)
 	}
 	return g.Adjacency.Check()
 }

@@ -22,7 +22,8 @@ func sampled(t *testing.T, data privacy.Study, rows int, rate float64, uses int)
 	t.Helper()
 	sum := vectors(1, 1)
 	sum.Mechanism.Rate, sum.Mechanism.Count = rate, uses
-	s := testkit.Get(privacy.NewGate(data, open, sitestore.NewMemory(), subjects(rows), privacytest.Seeded(5)).AdmitAny(ask, differential(sum)))(t)
+	s := testkit.Get(privacy.NewGate(data, open, sitestore.NewMemory(), subjects(rows), privacytest.Seeded(5)).AdmitAny(
+		ask, differential(sum)))(t)
 	for range uses {
 		in := make([]bool, rows)
 		if _, err := s.Sum(t.Context(), "v", func(row *dataset.Row, _ []float64) int {
@@ -64,7 +65,8 @@ func TestSampleIsWhatTheCoinShows(t *testing.T) {
 			}
 			for i, in := range taken[use] {
 				if in != (want[i] == 1) {
-					t.Fatalf("rate %v, sum %d: row %d takes part: %v, and the coin shows %d", rate, use+1, i, in, want[i])
+					t.Fatalf("rate %v, sum %d: row %d takes part: %v, and the coin shows %d", rate, use+1,
+						i, in, want[i])
 				}
 			}
 		}
@@ -84,7 +86,8 @@ func TestRateIsTheDeclaredOne(t *testing.T) {
 			}
 		}
 		sd := math.Sqrt(rows * rate * (1 - rate))
-		t.Logf("rate %v: %d of %d, %.2f standard deviations away; 3 %% more would be %.1f", rate, n, rows, (float64(n)-rows*rate)/sd, 0.03*rows*rate/sd)
+		t.Logf("rate %v: %d of %d, %.2f standard deviations away; 3 %% more would be %.1f", rate, n, rows,
+			(float64(n)-rows*rate)/sd, 0.03*rows*rate/sd)
 		if math.Abs(float64(n)-rows*rate) > 6*sd {
 			t.Errorf("%d of %d rows took part at a rate of %v", n, rows, rate)
 		}
@@ -108,7 +111,8 @@ func TestNoiseIsTiedToWhatItIsFor(t *testing.T) {
 		sum.Name, sum.Mechanism.Count, sum.Mechanism.Rate = w.name, w.uses, 0.5
 		s := study
 		s.Data = func() ([32]byte, error) { return [32]byte{w.data}, nil }
-		session := testkit.Get(privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64), privacytest.Seeded(1)).AdmitAny(w.a, differential(sum)))(t)
+		session := testkit.Get(privacy.NewGate(s, open, sitestore.NewMemory(), subjects(64),
+			privacytest.Seeded(1)).AdmitAny(w.a, differential(sum)))(t)
 		for range w.uses {
 			rows = ""
 			exact := 0.0

@@ -37,7 +37,8 @@ var errEnded = errors.New("the session has ended")
 // for it in a session that was granted for noised sums.
 func (s *Session) Data() (dataset.Source, error) {
 	if s.request.Protection != Unprotected {
-		return nil, fmt.Errorf("a session with protection %q gives no rows, only the sums that were declared", s.request.Protection)
+		return nil, fmt.Errorf("a session with protection %q gives no rows, only the sums that were declared",
+			s.request.Protection)
 	}
 	return s.source(), nil
 }

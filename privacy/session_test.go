@@ -33,7 +33,8 @@ func granted(t testing.TB, data dataset.Source, sums ...privacy.Sum) *privacy.Se
 }
 
 func vectors(noise float64, blocks ...int) privacy.Sum {
-	return privacy.Sum{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: blocks, Bound: 5, Mechanism: mechanism(account.Gaussian, noise, 2)}
+	return privacy.Sum{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: blocks, Bound: 5,
+		Mechanism: mechanism(account.Gaussian, noise, 2)}
 }
 
 // near holds a noised entry to within 6 standard deviations of what it should
@@ -98,7 +99,8 @@ func TestSumsAreClippedPerSubjectAndNoised(t *testing.T) {
 }
 
 func TestMomentsHoldCountSumAndSquares(t *testing.T) {
-	sum := privacy.Sum{Name: "m", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{2}, Bound: 2, Mechanism: mechanism(account.Gaussian, 0.01, math.Sqrt2)}
+	sum := privacy.Sum{Name: "m", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{2}, Bound: 2,
+		Mechanism: mechanism(account.Gaussian, 0.01, math.Sqrt2)}
 	n, err := granted(t, subjects(100), sum).Sum(t.Context(), "m", func(_ *dataset.Row, v []float64) int {
 		v[0], v[1] = 1, -1.5
 		return 0
@@ -118,7 +120,8 @@ func TestMomentsHoldCountSumAndSquares(t *testing.T) {
 // within 5 of the √(2n)⁻¹ that it varies by (at another seed a right one would
 // fail with probability 6·10⁻⁷), and half of it, or a missing factor, is not.
 func TestGaussianNoiseIsWhatWasCharged(t *testing.T) {
-	moments := privacy.Sum{Name: "v", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{90, 90}, Bound: 3, Mechanism: mechanism(account.Gaussian, 2, math.Sqrt2)}
+	moments := privacy.Sum{Name: "v", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{90, 90}, Bound: 3,
+		Mechanism: mechanism(account.Gaussian, 2, math.Sqrt2)}
 	for _, c := range []struct {
 		sum  privacy.Sum
 		want float64
@@ -156,7 +159,8 @@ func TestGaussianNoiseIsWhatWasCharged(t *testing.T) {
 }
 
 func TestLaplaceNoiseHasItsScale(t *testing.T) {
-	sum := privacy.Sum{Name: "l", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2000}, Bound: 3, Mechanism: mechanism(account.Laplace, 2, 2)}
+	sum := privacy.Sum{Name: "l", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2000}, Bound: 3,
+		Mechanism: mechanism(account.Laplace, 2, 2)}
 	n := testkit.Get(granted(t, subjects(0), sum).Sum(t.Context(), "l", nil))(t)
 	mean := 0.0
 	for _, x := range n.Floats(0) {
@@ -238,7 +242,8 @@ func TestUnreadableDataGiveNoSum(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n, err := granted(t, subjects(3), vectors(1, 1)).Sum(ctx, "v", zero); !errors.Is(err, context.Canceled) || n != nil {
+	if n, err := granted(t, subjects(3), vectors(1, 1)).Sum(ctx, "v", zero); !errors.Is(err, context.Canceled) ||
+		n != nil {
 		t.Errorf("%v, %v", n, err)
 	}
 }
@@ -263,7 +268,8 @@ func TestSessionGivesWhatWasDeclaredAndNoMore(t *testing.T) {
 	_, sealing := s.Seal([]byte("body"), nil)
 	_, late := s.Whole(t.Context(), "w", compute)
 	testkit.Do(t, errors.Join(first, second, sealing))
-	for want, err := range map[string]error{"has been made as often": third, "declared no sum": other, `unit "site"`: unit, `unit "subject"`: unit2, "has ended": late} {
+	for want, err := range map[string]error{"has been made as often": third, "declared no sum": other,
+		`unit "site"`: unit, `unit "subject"`: unit2, "has ended": late} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -317,7 +323,8 @@ func TestSeededReleasesSaySoAndRepeat(t *testing.T) {
 		a := ask
 		a.Round = round
 		m := sitestore.NewMemory()
-		s := testkit.Get(privacy.NewGate(study, open, m, subjects(3), options...).AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{vectors(1, 8)}}))(t)
+		s := testkit.Get(privacy.NewGate(study, open, m, subjects(3), options...).AdmitAny(a,
+			privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{vectors(1, 8)}}))(t)
 		n := testkit.Get(s.Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 0 }))(t)
 		r := testkit.Get(s.Seal(nil, nil))(t)
 		o := testkit.Get(privacy.Open(r.Bytes(), differential(vectors(1, 8))))(t)
@@ -330,7 +337,8 @@ func TestSeededReleasesSaySoAndRepeat(t *testing.T) {
 		}
 		return o
 	}
-	one, again, next, other, real := release(1, privacytest.Seeded(7)), release(1, privacytest.Seeded(7)), release(2, privacytest.Seeded(7)), release(1, privacytest.Seeded(8)), release(1)
+	one, again, next, other, real := release(1, privacytest.Seeded(7)), release(1, privacytest.Seeded(7)),
+		release(2, privacytest.Seeded(7)), release(1, privacytest.Seeded(8)), release(1)
 	if !one.Seeded || real.Seeded {
 		t.Errorf("seeded %v, from the system %v", one.Seeded, real.Seeded)
 	}

@@ -36,7 +36,8 @@ import (
 // Errors do not depend on what cells hold: the name was not declared, was used
 // as often as declared, the data could not be read, or ctx has ended. A sum
 // that failed has been used.
-func (s *Session) Sum(ctx context.Context, name string, contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
+func (s *Session) Sum(ctx context.Context, name string,
+	contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
 	sum, use, err := s.use(name, Subject)
 	if err != nil {
 		return nil, err
@@ -62,7 +63,8 @@ func (s *Session) Sum(ctx context.Context, name string, contribution func(row *d
 }
 
 // add adds up what rows contribute.
-func (s *Session) add(ctx context.Context, t total, chosen func() (bool, error), contribution func(*dataset.Row, []float64) int) error {
+func (s *Session) add(ctx context.Context, t total, chosen func() (bool, error),
+	contribution func(*dataset.Row, []float64) int) error {
 	if s.gate.study.Person != "" {
 		return s.addPeople(ctx, t, chosen, contribution)
 	}
@@ -107,7 +109,8 @@ func contained(row *dataset.Row, v []float64, contribution func(*dataset.Row, []
 // leaves NaN or ±Inf in v, then noise alone is released: that a site's rows do
 // not allow a computation is a fact about them. Errors are as for
 // [Session.Sum].
-func (s *Session) Whole(ctx context.Context, name string, compute func(data dataset.Source, v []float64) error) (*Noised, error) {
+func (s *Session) Whole(ctx context.Context, name string,
+	compute func(data dataset.Source, v []float64) error) (*Noised, error) {
 	sum, use, err := s.use(name, WholeSite)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func BenchmarkSampledSum(b *testing.B) {
 	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), data)
 	session, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1, Kind: "update"}, privacy.Request{
 		Protection: privacy.Differential,
-		Sums: []privacy.Sum{{Name: "gradients", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: 1,
+		Sums: []privacy.Sum{{Name: "gradients", Unit: privacy.Subject, Form: privacy.Vectors,
+			Blocks: []int{length}, Bound: 1,
 			Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 5, Rate: 0.02, Diameter: 2, Count: 1 << 30}}},
 	})
 	if err != nil {

@@ -32,7 +32,8 @@ func Key(s string) string {
 // unseen says whether a character shows nothing: controls but for space, formats such as U+200B and U+00AD, and what
 // only chooses the form of the character before.
 func unseen(r rune) bool {
-	return !unicode.IsSpace(r) && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	return !unicode.IsSpace(r) && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point)
 }
 
 func isSeparator(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("_.,-/", r) }

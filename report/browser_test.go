@@ -140,9 +140,11 @@ func whole(t *testing.T, ctx context.Context, width int64, crowded bool) {
 	if !crowded {
 		faults(t, ctx, overlaps)
 	}
-	faults(t, ctx, `[...document.querySelectorAll('.scroll, summary, a, button, select, input')].filter(e => e.tabIndex < 0).map(e => e.outerHTML.slice(0, 80) + ' is not reached by keys')`)
+	faults(t, ctx, `[...document.querySelectorAll('.scroll, summary, a, button, select, input')].filter(e => `+
+		`e.tabIndex < 0).map(e => e.outerHTML.slice(0, 80) + ' is not reached by keys')`)
 	if width < 600 && !crowded { // matrices that are wide whatever is done may scroll in their box
-		faults(t, ctx, shown+`.filter(s => s.getBoundingClientRect().width > innerWidth).map(s => s.querySelector('title').textContent + ' is wider than the screen')`)
+		faults(t, ctx, shown+`.filter(s => s.getBoundingClientRect().width > innerWidth).map(s => `+
+			`s.querySelector('title').textContent + ' is wider than the screen')`)
 	}
 	testkit.Eval[chromedp.Void](t, ctx, `document.querySelectorAll('details').forEach(d => d.open = true)`)
 	faults(t, ctx, pictures)
@@ -165,7 +167,8 @@ func TestPageInABrowser(t *testing.T) {
 				dir := t.TempDir()
 				testkit.Do(t, sample(c.sites, c.views, c.factors).WriteFiles(dir))
 				ctx := open(t, filepath.Join(dir, "report.html"), width, 800)
-				if count := testkit.Eval[int](t, ctx, `document.querySelectorAll('figure > .scroll svg').length`); count != 2*6 {
+				if count := testkit.Eval[int](t, ctx, `document.querySelectorAll('figure > .scroll `+
+					`svg').length`); count != 2*6 {
 					t.Errorf("%d pictures, want 6 at two widths", count)
 				}
 				whole(t, ctx, width, c.sites >= 30)
@@ -180,13 +183,18 @@ func TestScript(t *testing.T) {
 	dir := t.TempDir()
 	r := sample(40, 4, 6)
 	bars := func(id string) figure.Item {
-		return figure.Item{Figure: &figure.Figure{ID: id, Title: id, Caption: "A bar.", Choice: "Factor", Chart: figure.Bars{Labels: []string{"a"}, Values: figure.Numbers{1}}}}
+		return figure.Item{Figure: &figure.Figure{ID: id, Title: id, Caption: "A bar.", Choice: "Factor",
+			Chart: figure.Bars{Labels: []string{"a"}, Values: figure.Numbers{1}}}}
 	}
-	r.Sections = append(r.Sections, figure.Section{ID: "choice", Title: "Choice", Items: []figure.Item{bars("one"), bars("two"),
-		{Table: &figure.Table{ID: "long", Title: "Long", Columns: []figure.Column{{Name: "n", Numbers: figure.Numbers{3, math.NaN(), -1, 10, 2, 5, 7, 8, 9, 4, 6, 1}}}}}}})
+	r.Sections = append(r.Sections, figure.Section{ID: "choice", Title: "Choice",
+		Items: []figure.Item{bars("one"), bars("two"),
+			{Table: &figure.Table{ID: "long", Title: "Long",
+				Columns: []figure.Column{{Name: "n", Numbers: figure.Numbers{3, math.NaN(), -1, 10, 2, 5, 7, 8, 9,
+					4, 6, 1}}}}}}})
 	testkit.Do(t, r.WriteFiles(dir))
 	ctx := open(t, filepath.Join(dir, "report.html"), 1280, 800)
-	column := `[...document.querySelectorAll('#table-long tbody tr')].filter(r => !r.hidden).map(r => r.textContent).join(' ')`
+	column := `[...document.querySelectorAll('#table-long tbody tr')].filter(r => !r.hidden).map(r => ` +
+		`r.textContent).join(' ')`
 	testkit.Act(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#table-long button').click()`))
 	if got := testkit.Eval[string](t, ctx, column); got != "−1 1 2 3 4 5 6 7 8 9 10 n/a" {
 		t.Errorf("sorted: %s", got)
@@ -195,20 +203,26 @@ func TestScript(t *testing.T) {
 	if got := testkit.Eval[string](t, ctx, column); got != "10 9 8 7 6 5 4 3 2 1 −1 n/a" {
 		t.Errorf("sorted downwards: %s", got)
 	}
-	if got := testkit.Eval[string](t, ctx, `{ const f = document.querySelector('#table-long input'); f.value = '1'; f.dispatchEvent(new Event('input')); } `+column); got != "10 1 −1" {
+	if got := testkit.Eval[string](t, ctx, `{ const f = document.querySelector('#table-long input'); f.value = '1'; `+
+		`f.dispatchEvent(new Event('input')); } `+column); got != "10 1 −1" {
 		t.Errorf("filtered: %s", got)
 	}
-	visible := `[...document.querySelectorAll('[data-choice]')].filter(f => f.checkVisibility()).map(f => f.id).join(' ')`
+	visible := `[...document.querySelectorAll('[data-choice]')].filter(f => f.checkVisibility()).map(f => ` +
+		`f.id).join(' ')`
 	if got := testkit.Eval[string](t, ctx, visible); got != "figure-one" {
 		t.Errorf("before a choice: %s", got)
 	}
-	if got := testkit.Eval[string](t, ctx, `{ const s = document.querySelector('select'); s.value = '1'; s.dispatchEvent(new Event('change')); } `+visible); got != "figure-two" {
+	if got := testkit.Eval[string](t, ctx, `{ const s = document.querySelector('select'); s.value = '1'; `+
+		`s.dispatchEvent(new Event('change')); } `+visible); got != "figure-two" {
 		t.Errorf("chosen: %s", got)
 	}
-	if got := testkit.Eval[string](t, ctx, `document.querySelector('#figure-two .wide svg [rx]').dispatchEvent(new MouseEvent('click', {bubbles: true})); document.querySelector('#figure-two .value').textContent`); got != "a: 1" {
+	if got := testkit.Eval[string](t, ctx, `document.querySelector('#figure-two .wide svg [rx]').dispatchEvent(new `+
+		`MouseEvent('click', {bubbles: true})); document.querySelector('#figure-two .value').textContent`); got !=
+		"a: 1" {
 		t.Errorf("the mark says %q", got)
 	}
-	testkit.Act(t, ctx, command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Reload())
+	testkit.Act(t, ctx, command(emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Reload())
 	if n := testkit.Eval[int](t, ctx, `document.querySelectorAll('.tools').length`); n != 0 {
 		t.Errorf("%d tools without a script", n)
 	}
@@ -227,14 +241,16 @@ func TestContentsLeadToTheirSections(t *testing.T) {
 	for _, s := range r.Sections {
 		testkit.Act(t, ctx, chromedp.Click(`nav a[href="#section-`+s.ID+`"]`))
 		top := testkit.Eval[float64](t, ctx, `document.getElementById('section-`+s.ID+`').getBoundingClientRect().top`)
-		room := testkit.Eval[float64](t, ctx, `document.documentElement.scrollHeight - window.innerHeight - window.scrollY`)
+		room := testkit.Eval[float64](t, ctx, `document.documentElement.scrollHeight - window.innerHeight - `+
+			`window.scrollY`)
 		// The last sections cannot reach the top of the window.
 		if top < -1 || top > 40 && room > 1 {
 			t.Errorf("the link to %s leaves it at %v", s.ID, top)
 		}
 	}
 	// The first stop of the tabulator is the link past the head of the page.
-	testkit.Act(t, ctx, chromedp.Navigate("about:blank"), chromedp.Navigate("file://"+filepath.Join(dir, "report.html")), chromedp.KeyEvent("\t"))
+	testkit.Act(t, ctx, chromedp.Navigate("about:blank"),
+		chromedp.Navigate("file://"+filepath.Join(dir, "report.html")), chromedp.KeyEvent("\t"))
 	if first := testkit.Eval[string](t, ctx, `document.activeElement.getAttribute('href')`); first != "#main" {
 		t.Errorf("the first stop is %q", first)
 	}
@@ -256,9 +272,11 @@ func TestPagePrints(t *testing.T) {
 func printed(t *testing.T, ctx context.Context) {
 	t.Helper()
 	testkit.Act(t, ctx, command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print",
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}), window(680, 980)) // A4 less its margins
+		// A4 less its margins
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}}), window(680, 980))
 	faults(t, ctx, overflow(680))
 	faults(t, ctx, shown+`.filter(s => s.getBoundingClientRect().right > window.innerWidth + 0.5 || s.getBoundingClientRect().height > 980)
 		.map(s => s.querySelector('title').textContent + ' is larger than the paper')`)
-	faults(t, ctx, `getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)' && getComputedStyle(document.querySelector('figure svg')).filter === 'none' ? [] : ['the paper is dark']`)
+	faults(t, ctx, `getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)' && `+
+		`getComputedStyle(document.querySelector('figure svg')).filter === 'none' ? [] : ['the paper is dark']`)
 }

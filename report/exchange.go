@@ -34,8 +34,10 @@ func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
 		}
 	}
 	contents := figure.Table{ID: "tasks-table", Title: "What each task makes leave a site",
-		Caption: "As declared from the plan alone; the numbers are the most that a site with all views would send each time.",
-		Columns: []figure.Column{{Name: "task"}, {Name: "what leaves"}, {Name: "numbers, at most", Format: figure.Count, Numbers: figure.Numbers{}}}}
+		Caption: "As declared from the plan alone; the numbers are the most that a site with all views would send " +
+			"each time.",
+		Columns: []figure.Column{{Name: "task"}, {Name: "what leaves"}, {Name: "numbers, at most", Format: figure.Count,
+			Numbers: figure.Numbers{}}}}
 	for _, kind := range kinds {
 		for i, c := range declared[kind] {
 			name := kind
@@ -46,9 +48,12 @@ func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
 		}
 	}
 	passed := figure.Table{ID: "exchange-table", Title: "Tasks and releases",
-		Caption: "Every message of the study, summed over rounds. Nothing else left a site; rounds.jsonl has each release with its SHA-256.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "task"}, {Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
-			{Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "received", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}}
+		Caption: "Every message of the study, summed over rounds. Nothing else left a site; rounds.jsonl has each " +
+			"release with its SHA-256.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "task"},
+			{Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
+			{Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}},
+			{Name: "received", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	for _, site := range sites {
 		for _, kind := range kinds {
 			if k := (key{site, kind}); messages[k] > 0 {
@@ -92,7 +97,8 @@ func spending(p *study.Plan, digest string, charged *ledger.Ledger, rules *polic
 	if i < 0 {
 		return nil, nil
 	}
-	return &siteSpending{Study: view.Account.Studies[i], Account: view.Account, Studies: view.Studies, Limits: view.Limits, tables: view.Summaries()}, nil
+	return &siteSpending{Study: view.Account.Studies[i], Account: view.Account, Studies: view.Studies,
+		Limits: view.Limits, tables: view.Summaries()}, nil
 }
 
 // section is for the site's own people: what this study, and all studies of
@@ -100,7 +106,8 @@ func spending(p *study.Plan, digest string, charged *ledger.Ledger, rules *polic
 func (s *siteSpending) section() figure.Section {
 	bars := figure.Bars{X: figure.Axis{Label: "used, in % of what is allowed"}, Mark: "all of it"}
 	add := func(label string, used float64) {
-		bars.Labels, bars.Values, bars.Marks = append(bars.Labels, label), append(bars.Values, 100*used), append(bars.Marks, 100)
+		bars.Labels, bars.Values, bars.Marks = append(bars.Labels, label), append(bars.Values, 100*used),
+			append(bars.Marks, 100)
 	}
 	if g := s.Study.Guarantee; g != nil && s.Study.Unprotected == 0 {
 		for _, l := range s.Study.Losses {
@@ -117,15 +124,20 @@ func (s *siteSpending) section() figure.Section {
 	for _, l := range s.Limits {
 		add(fmt.Sprintf("all time, ε %s, %s", number(l.Limit.Epsilon), l.Adjacency), 1-l.Left)
 	}
-	section := figure.Section{ID: "ledger", Title: "What this site's ledger says", Lead: fmt.Sprintf("Everything that this site was ever charged stands in its own ledger: %s in %s.",
-		figure.Plural(s.Account.Charges, "charge"), studies(len(s.Account.Studies)))}
+	section := figure.Section{ID: "ledger", Title: "What this site's ledger says",
+		Lead: fmt.Sprintf("Everything that this site was ever charged stands in its own ledger: %s in %s.",
+			figure.Plural(s.Account.Charges, "charge"), studies(len(s.Account.Studies)))}
 	if len(bars.Labels) > 0 {
-		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "ledger-budget", Title: "Privacy budget used and left",
-			Caption: "What lies between a bar and its stroke is left. The first bar is of what the plan promises, the others of what this site's policy allows one study, and all studies for all time. Bars are shares of ε; for all time, of what the policy's filter adds up.",
-			Alt:     "The used share of this study's promise and of the policy's limits, as bars.", Chart: bars}})
+		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "ledger-budget",
+			Title: "Privacy budget used and left",
+			Caption: "What lies between a bar and its stroke is left. The first bar is of what the plan promises, " +
+				"the others of what this site's policy allows one study, and all studies for all time. Bars are " +
+				"shares of ε; for all time, of what the policy's filter adds up.",
+			Alt: "The used share of this study's promise and of the policy's limits, as bars.", Chart: bars}})
 	} else {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Nothing limits what this site spends", Warning: true,
-			Text: "The study promises no total, and this site has no policy with a limit."}})
+		section.Items = append(section.Items, figure.Item{
+			Note: &figure.Note{Title: "Nothing limits what this site spends", Warning: true,
+				Text: "The study promises no total, and this site has no policy with a limit."}})
 	}
 	for _, t := range s.tables {
 		section.Items = append(section.Items, figure.Item{Table: &t})
@@ -143,19 +155,24 @@ func studies(n int) string {
 // figure shows what each site has spent, beside what was promised or claimed.
 func (p *privacyRecord) figure() *figure.Figure {
 	budget := p.claim()
-	bars := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("ε spent by the site, for one %s, %s, at δ %s", p.Unit, p.Adjacency, number(budget.Delta))}}
+	bars := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("ε spent by the site, for one %s, %s, at δ %s", p.Unit,
+		p.Adjacency, number(budget.Delta))}}
 	f := &figure.Figure{ID: "privacy-budget", Title: "Privacy budget spent at each site"}
 	if p.Total != nil {
 		bars.Mark = "promised in total: ε " + number(budget.Epsilon)
-		f.Caption = "A bar that ends at the stroke has spent all of the promise; what lies between them is left of it, and goes unused."
+		f.Caption = "A bar that ends at the stroke has spent all of the promise; what lies between them is left of " +
+			"it, and goes unused."
 		f.Alt = "For each site, the privacy loss of all its releases as a bar, and the promised total as a stroke."
 	} else {
 		bars.Mark = fmt.Sprintf("claimed, for each noised sum alone: ε %s", number(budget.Epsilon))
-		f.Caption = "The bar is what all noised sums of the site come to together; the stroke is what the plan claims for each of them as if it were the only one."
-		f.Alt = "For each site, the privacy loss of all its noised sums as a bar, and what is claimed for each of them as a stroke."
+		f.Caption = "The bar is what all noised sums of the site come to together; the stroke is what the plan " +
+			"claims for each of them as if it were the only one."
+		f.Alt = "For each site, the privacy loss of all its noised sums as a bar, and what is claimed for each of " +
+			"them as a stroke."
 	}
 	for _, s := range p.Sites {
-		bars.Labels, bars.Values, bars.Marks = append(bars.Labels, s.Site), append(bars.Values, p.bounded(s, p.Adjacency)), append(bars.Marks, budget.Epsilon)
+		bars.Labels, bars.Values, bars.Marks = append(bars.Labels, s.Site),
+			append(bars.Values, p.bounded(s, p.Adjacency)), append(bars.Marks, budget.Epsilon)
 	}
 	f.Chart = bars
 	return f
@@ -180,8 +197,10 @@ func (p *privacyRecord) siteTable() *figure.Table {
 		promised = "ε claimed, for each sum alone"
 	}
 	t := &figure.Table{ID: "privacy-sites", Title: "What each site has spent",
-		Caption: fmt.Sprintf("For one %s, at δ %s; the plan counts under %s. “No bound”: something left without noise, or with noise that does not protect a %s. "+
-			"Charges of computations that did not finish are in the site's own ledger.", p.Unit, number(p.claim().Delta), p.Adjacency, p.Unit),
+		Caption: fmt.Sprintf("For one %s, at δ %s; the plan counts under %s. “No bound”: something left without "+
+			"noise, or with noise that does not protect a %s. Charges of computations that did not finish are in the "+
+			"site's own ledger.", p.Unit,
+			number(p.claim().Delta), p.Adjacency, p.Unit),
 		Columns: []figure.Column{{Name: "site"}, counts("releases"), counts("noised sums"), counts("without noise"),
 			{Name: "ε add-remove"}, {Name: "ε replace-one"}, {Name: promised}, {Name: "ε left"}}}
 	for _, s := range p.Sites {
@@ -189,7 +208,8 @@ func (p *privacyRecord) siteTable() *figure.Table {
 		if e := p.bounded(s, p.Adjacency); p.Total != nil && !math.IsNaN(e) {
 			left = ledger.Remaining(p.Total.Epsilon, &e)
 		}
-		t.Add(s.Site, s.Releases, s.Sums, s.Unprotected, spent(p.bounded(s, account.AddRemove)), spent(p.bounded(s, account.ReplaceOne)), number(p.claim().Epsilon), left)
+		t.Add(s.Site, s.Releases, s.Sums, s.Unprotected, spent(p.bounded(s, account.AddRemove)),
+			spent(p.bounded(s, account.ReplaceOne)), number(p.claim().Epsilon), left)
 	}
 	return t
 }
@@ -203,15 +223,20 @@ func spent(epsilon float64) string {
 
 func (p *privacyRecord) releaseTable() *figure.Table {
 	t := &figure.Table{ID: "privacy-releases", Title: "Every kind of release",
-		Caption: "Times are over all rounds and sites. A charge is what a site's sums of this kind come to by themselves; charges of several kinds do not simply add up. " +
-			"Bytes are of the releases that held it, with whatever else they held. rounds.jsonl has each release by itself.",
-		Columns: []figure.Column{{Name: "task"}, {Name: "what was released"}, {Name: "noise"}, {Name: "clipped to", Numbers: figure.Numbers{}},
-			{Name: "numbers", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
-			{Name: "charge: ε of a site"}, {Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}}
+		Caption: "Times are over all rounds and sites. A charge is what a site's sums of this kind come to by " +
+			"themselves; charges of several kinds do not simply add up. Bytes are of the releases that held it, with " +
+			"whatever else they held. rounds.jsonl has each release by itself.",
+		Columns: []figure.Column{{Name: "task"}, {Name: "what was released"}, {Name: "noise"},
+			{Name: "clipped to", Numbers: figure.Numbers{}},
+			{Name: "numbers", Format: figure.Count, Numbers: figure.Numbers{}},
+			{Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
+			{Name: "charge: ε of a site"}, {Name: "sent", Unit: "bytes", Format: figure.Count,
+				Numbers: figure.Numbers{}}}}
 	for _, k := range p.Releases {
 		what, noise, bound, charge := "exact numbers", "none", math.NaN(), "no bound"
 		if k.Sum != nil {
-			what, noise, bound = fmt.Sprintf("%s (one record: a %s)", k.Sum.Name, k.Sum.Unit), ledger.NoiseOf(*k.Sum), k.Sum.Bound
+			what, noise, bound = fmt.Sprintf("%s (one record: a %s)", k.Sum.Name, k.Sum.Unit),
+				ledger.NoiseOf(*k.Sum), k.Sum.Bound
 			if k.Epsilon != nil {
 				charge = ledger.Spent(k.Epsilon)
 			}

@@ -99,7 +99,8 @@ type download struct {
 // contentPolicy allows what the page holds and nothing else: its own script by its digest.
 func contentPolicy(script string) string {
 	digest := sha256.Sum256([]byte(script))
-	return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
+	return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" +
+		base64.StdEncoding.EncodeToString(digest[:]) + "'"
 }
 
 func (r *Report) page() (page, error) {
@@ -153,7 +154,8 @@ func (r *Report) verdict(w *words) []verdictView {
 	case len(doubts.Doubts) > 0:
 		all = append(all, doubts)
 	case len(all) > 0: // else nothing was said either way
-		doubts.Answers = w.texts([]string{"No check of this report speaks against the result. That is no proof that it is right: other patients and other hospitals may differ."})
+		doubts.Answers = w.texts([]string{"No check of this report speaks against the result. That is no proof that " +
+			"it is right: other patients and other hospitals may differ."})
 		all = append(all, doubts)
 	}
 	if r.Privacy.Title != "" {
@@ -235,7 +237,9 @@ func (v *itemView) draw(f *figure.Figure, left *room, w *words, l *looks) error 
 		for _, m := range drawnText.FindAllSubmatch(wide.Bytes(), -1) {
 			inside = append(inside, html.UnescapeString(string(m[1])))
 		}
-		v.Pictures = append(v.Pictures, pictureView{template.HTML(l.compact(wide.String())), template.HTML(l.compact(slim.String()))}) // escaped where they were drawn
+		// escaped where they were drawn
+		v.Pictures = append(v.Pictures, pictureView{template.HTML(l.compact(wide.String())),
+			template.HTML(l.compact(slim.String()))})
 	}
 	v.Terms = w.also(inside)
 	return nil

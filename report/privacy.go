@@ -19,16 +19,18 @@ import (
 // comes to, as the coordinator can see it: privacy.json. Charges of
 // computations that did not finish stand in the sites' own ledgers.
 type privacyRecord struct {
-	Unit        privacy.Unit      `json:"unit"`
-	Adjacency   account.Adjacency `json:"adjacency"`
-	Total       *account.Budget   `json:"total,omitempty"`       // promised; absent if nothing is
-	PerRelease  *account.Budget   `json:"per_release,omitempty"` // claimed for each noised sum as if it were the only one
-	Diagnostics float64           `json:"diagnostics,omitempty"` // share of the total for the report
-	Holds       bool              `json:"holds"`                 // a total is promised, and everything released keeps it
-	Broken      []string          `json:"broken,omitempty"`      // what no guarantee is compatible with
-	Rounds      int               `json:"rounds"`
-	Sites       []SitePrivacy     `json:"sites"`
-	Releases    []ReleaseKind     `json:"releases"`
+	Unit      privacy.Unit      `json:"unit"`
+	Adjacency account.Adjacency `json:"adjacency"`
+	Total     *account.Budget   `json:"total,omitempty"` // promised; absent if nothing is
+	// claimed for each noised sum as if it were the only one
+	PerRelease  *account.Budget `json:"per_release,omitempty"`
+	Diagnostics float64         `json:"diagnostics,omitempty"` // share of the total for the report
+	// a total is promised, and everything released keeps it
+	Holds    bool          `json:"holds"`
+	Broken   []string      `json:"broken,omitempty"` // what no guarantee is compatible with
+	Rounds   int           `json:"rounds"`
+	Sites    []SitePrivacy `json:"sites"`
+	Releases []ReleaseKind `json:"releases"`
 
 	collusion *int // of a secure sum: how many sites may work together with the coordinator
 }
@@ -46,13 +48,15 @@ type SitePrivacy struct {
 
 // ReleaseKind is one kind of noised sum, or of release without noise.
 type ReleaseKind struct {
-	Task     string       `json:"task"`
-	Sum      *privacy.Sum `json:"sum,omitempty"`     // with the count of the site that made it most often; absent without noise
-	Entries  int          `json:"entries"`           // numbers each time, at most
-	Times    int          `json:"times"`             // over all rounds and sites
-	Epsilon  *float64     `json:"epsilon,omitempty"` // of one site, all its times but nothing else, at the plan's δ; absent where there is no bound
-	Releases int          `json:"releases"`          // that held it, and perhaps other sums
-	Bytes    int          `json:"bytes"`             // of those releases
+	Task string `json:"task"`
+	// with the count of the site that made it most often; absent without noise
+	Sum     *privacy.Sum `json:"sum,omitempty"`
+	Entries int          `json:"entries"` // numbers each time, at most
+	Times   int          `json:"times"`   // over all rounds and sites
+	// of one site, all its times but nothing else, at the plan's δ; absent where there is no bound
+	Epsilon  *float64 `json:"epsilon,omitempty"`
+	Releases int      `json:"releases"` // that held it, and perhaps other sums
+	Bytes    int      `json:"bytes"`    // of those releases
 }
 
 // privacyOf adds up what a study released; nil if it is not a private one.
@@ -61,7 +65,8 @@ func privacyOf(plan *study.Plan, rounds []engine.Round) (*privacyRecord, error) 
 		return nil, nil
 	}
 	p := &privacyRecord{
-		Unit: privacy.Unit(plan.Privacy.Unit), Adjacency: plan.Privacy.Adjacency, Total: plan.Privacy.Total, PerRelease: plan.Privacy.PerRelease,
+		Unit: privacy.Unit(plan.Privacy.Unit), Adjacency: plan.Privacy.Adjacency, Total: plan.Privacy.Total,
+		PerRelease:  plan.Privacy.PerRelease,
 		Diagnostics: plan.Privacy.Diagnostics, Rounds: len(rounds), collusion: plan.Privacy.Collusion,
 	}
 	var before []privacy.Request // of the last site: most are alike
@@ -144,7 +149,8 @@ func (p *privacyRecord) judge() {
 		case loss.Epsilon == nil:
 			no("%s", loss.Unbounded)
 		case p.Total != nil && *loss.Epsilon > p.Total.Epsilon:
-			no("its releases come to ε %s, above the ε %v that was promised", ledger.Spent(loss.Epsilon), p.Total.Epsilon)
+			no("its releases come to ε %s, above the ε %v that was promised", ledger.Spent(loss.Epsilon),
+				p.Total.Epsilon)
 		}
 	}
 	p.Holds = p.Total != nil && len(p.Broken) == 0
@@ -184,7 +190,8 @@ func (p *privacyRecord) kinds(list []engine.Exchange) error {
 		for _, n := range times[i] {
 			k.Sum.Mechanism.Count = max(k.Sum.Mechanism.Count, n)
 		}
-		losses, err := ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{*k.Sum}}}, p.claim().Delta, p.Unit)
+		losses, err := ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{*k.Sum}}},
+			p.claim().Delta, p.Unit)
 		if err != nil {
 			return fmt.Errorf("counting %q: %w", k.Sum.Name, err)
 		}
@@ -212,21 +219,24 @@ func privacySection(p *privacyRecord, rounds []engine.Round) figure.Section {
 	note := func(n figure.Note) { s.Items = append(s.Items, figure.Item{Note: &n}) }
 	if p == nil {
 		note(figure.Note{Title: "Not protected by differential privacy", // as planned, and no fault of the result
-			Text: "Everything that left a site passed its release gate and is listed below. But what left is exact: no noise was added, so nobody can " +
-				"promise how little it tells about a single subject, and enough exact numbers can give rows away. " +
-				"Share these results only among those who may see such statistics."})
+			Text: "Everything that left a site passed its release gate and is listed below. But what left is exact: " +
+				"no noise was added, so nobody can promise how little it tells about a single subject, and enough " +
+				"exact numbers can give rows away. Share these results only among those who may see such statistics."})
 		return s
 	}
 	if p.seeded() > 0 {
 		note(figure.Note{Title: "The noise came from a seed: this protects nobody", Warning: true,
-			Text: fmt.Sprintf("In %d of %d releases the noise was drawn from a seed, for a simulation that can be repeated. Whoever knows the seed takes the noise "+
-				"away again. What is counted below would hold of noise that nobody can foresee. These results must not be made from real people's data.", p.seeded(), len(releases(rounds)))})
+			Text: fmt.Sprintf("In %d of %d releases the noise was drawn from a seed, for a simulation that can be "+
+				"repeated. Whoever knows the seed takes the noise away again. What is counted below would hold of "+
+				"noise that nobody can foresee. These results must not be made from real people's data.", p.seeded(),
+				len(releases(rounds)))})
 	}
 	switch {
 	case p.Holds:
 		note(p.guarantee())
 	case p.Total != nil:
-		note(figure.Note{Title: "No guarantee", Warning: true, Text: "The plan promises " + pair(*p.Total) + " in total, and this is not what happened: " + strings.Join(p.Broken, "; ") +
+		note(figure.Note{Title: "No guarantee", Warning: true, Text: "The plan promises " + pair(*p.Total) +
+			" in total, and this is not what happened: " + strings.Join(p.Broken, "; ") +
 			". Nothing is promised to anybody. Share these results only among those who may see exact statistics."})
 	default:
 		note(p.unpromised())
@@ -236,7 +246,8 @@ func privacySection(p *privacyRecord, rounds []engine.Round) figure.Section {
 		beyond = "What would not be protected in any case"
 	}
 	note(figure.Note{Title: beyond, Text: p.beyond()})
-	s.Items = append(s.Items, figure.Item{Figure: p.figure()}, figure.Item{Table: p.siteTable()}, figure.Item{Table: p.releaseTable()})
+	s.Items = append(s.Items, figure.Item{Figure: p.figure()}, figure.Item{Table: p.siteTable()},
+		figure.Item{Table: p.releaseTable()})
 	return s
 }
 
@@ -268,21 +279,27 @@ func (p *privacyRecord) guarantee() figure.Note {
 	if p.Unit == privacy.WholeSite {
 		person = "this one site"
 	}
-	odds, more := "on whether "+person+" took part", fmt.Sprintf(" For odds between two values that the data of %s may have, the ε under replace-one counts, in the table below.", person)
+	odds, more := "on whether "+person+" took part",
+		fmt.Sprintf(" For odds between two values that the data of %s may have, the ε under replace-one counts, in "+
+			"the table below.", person)
 	if p.Adjacency == account.ReplaceOne {
 		odds, more = "between any two possibilities for the data of "+person, ""
 	}
 	text := []string{
-		fmt.Sprintf("Everything that left a site, and so everything in these results, would have come about almost as likely %s. "+
-			"“Almost” has a measure: no outcome became more than e^ε = %s times as likely, or as unlikely, apart from a probability of at most δ = %s.",
+		fmt.Sprintf("Everything that left a site, and so everything in these results, would have come about almost as "+
+			"likely %s. “Almost” has a measure: no outcome became more than e^ε = %s times as likely, or as unlikely, "+
+			"apart from a probability of at most δ = %s.",
 			change, factor(e), number(p.Total.Delta)),
-		fmt.Sprintf("What that means: whoever sees all of it and knows everybody else's data can change their odds %s by a factor of at most %s. "+
-			"Someone who was undecided can be at most %s sure afterwards. δ is the chance that this does not hold, %s. "+
-			"It holds whatever else they know, and whatever anybody computes from these results later.%s%s", odds, factor(e), sure(e), oneIn(p.Total.Delta), more, p.weak()),
+		fmt.Sprintf("What that means: whoever sees all of it and knows everybody else's data can change their odds %s "+
+			"by a factor of at most %s. Someone who was undecided can be at most %s sure afterwards. δ is the chance "+
+			"that this does not hold, %s. It holds whatever else they know, and whatever anybody computes from these "+
+			"results later.%s%s", odds,
+			factor(e), sure(e), oneIn(p.Total.Delta), more, p.weak()),
 		p.trust() + " The site's own people, its computer and this program have to be trusted." + p.several(),
 		p.counted(),
 	}
-	return figure.Note{Title: fmt.Sprintf("Guaranteed for %s: %s", title, pair(*p.Total)), Text: strings.Join(text, "\n\n")}
+	return figure.Note{Title: fmt.Sprintf("Guaranteed for %s: %s", title, pair(*p.Total)),
+		Text: strings.Join(text, "\n\n")}
 }
 
 // weak warns of a promise that says little.
@@ -296,10 +313,12 @@ func (p *privacyRecord) weak() string {
 // trust says on whom the promise rests: with a secure sum, on others too.
 func (p *privacyRecord) trust() string {
 	if p.collusion == nil {
-		return "Whom one has to trust: each site adds its noise itself, before anything leaves it. So the coordinator, the other sites and the network need not be trusted."
+		return "Whom one has to trust: each site adds its noise itself, before anything leaves it. So the " +
+			"coordinator, the other sites and the network need not be trusted."
 	}
-	return fmt.Sprintf("Whom one has to trust: each site adds its share of the noise itself, and masks the sums before they leave it. "+
-		"The promise holds as long as one opener of the totals is honest, and the coordinator works together with at most %s.", figure.Plural(*p.collusion, "site"))
+	return fmt.Sprintf("Whom one has to trust: each site adds its share of the noise itself, and masks the sums "+
+		"before they leave it. The promise holds as long as one opener of the totals is honest, and the coordinator "+
+		"works together with at most %s.", figure.Plural(*p.collusion, "site"))
 }
 
 func (p *privacyRecord) several() string {
@@ -307,7 +326,8 @@ func (p *privacyRecord) several() string {
 	case p.Unit == privacy.WholeSite || len(p.Sites) < 2:
 		return ""
 	case p.collusion != nil: // of one noise, a sum of two rows takes more than two noises of as many rows
-		return " The promise is for what one site has. A person with data at several sites is in each total as often, which loses more than these sites' losses added up."
+		return " The promise is for what one site has. A person with data at several sites is in each total as " +
+			"often, which loses more than these sites' losses added up."
 	}
 	return " The promise is each site's for itself. Of a person with data at several sites the losses add up."
 }
@@ -326,15 +346,19 @@ func (p *privacyRecord) counted() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("How it was counted: all that a site gave, %s in %s, counts together, whoever sees it. The noise is exact discrete noise under keys from the operating "+
-		"system's secure generator, and its amount was fixed before the first round.", figure.Plural(sums, "noised sum"), figure.Plural(p.Rounds, "round"))
+	text := fmt.Sprintf("How it was counted: all that a site gave, %s in %s, counts together, whoever sees it. The "+
+		"noise is exact discrete noise under keys from the operating system's secure generator, and its amount was "+
+		"fixed before the first round.",
+		figure.Plural(sums, "noised sum"), figure.Plural(p.Rounds, "round"))
 	if len(sampled) == 0 {
 		text += " No sampling of subjects is assumed."
 	} else {
-		text += fmt.Sprintf(" Each subject entered each sum by a secret chance of its own (Poisson sampling, probability %s), and the count relies on it.", strings.Join(sampled, ", "))
+		text += fmt.Sprintf(" Each subject entered each sum by a secret chance of its own (Poisson sampling, "+
+			"probability %s), and the count relies on it.", strings.Join(sampled, ", "))
 	}
 	if p.Diagnostics > 0 {
-		text += fmt.Sprintf(" Of the total, %s went to diagnostics for this report.", figure.Percent.Text(p.Diagnostics))
+		text += fmt.Sprintf(" Of the total, %s went to diagnostics for this report.",
+			figure.Percent.Text(p.Diagnostics))
 	}
 	return text
 }
@@ -342,7 +366,8 @@ func (p *privacyRecord) counted() string {
 // unpromised is for plans with a budget for each release: what they claim, and
 // what is true.
 func (p *privacyRecord) unpromised() figure.Note {
-	text := fmt.Sprintf("The plan chose its noise the published way: %s for each noised sum, as if it were the only one. Losses of several sums add up, so this is no promise about the study.", pair(*p.PerRelease))
+	text := fmt.Sprintf("The plan chose its noise the published way: %s for each noised sum, as if it were the only "+
+		"one. Losses of several sums add up, so this is no promise about the study.", pair(*p.PerRelease))
 	worst, sums := 0.0, 0
 	for _, s := range p.Sites {
 		loss := p.loss(s)
@@ -355,26 +380,33 @@ func (p *privacyRecord) unpromised() figure.Note {
 		}
 	}
 	if !math.IsInf(worst, 1) {
-		text += fmt.Sprintf("\n\nWhat is true: the %s of a site together have ε %s at δ %s, for one %s under %s. By that, odds may change by a factor of %s.",
-			figure.Plural(sums, "noised sum"), ledger.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency, factor(worst))
+		text += fmt.Sprintf("\n\nWhat is true: the %s of a site together have ε %s at δ %s, for one %s under %s. By "+
+			"that, odds may change by a factor of %s.",
+			figure.Plural(sums, "noised sum"), ledger.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency,
+			factor(worst))
 	}
 	if len(p.Broken) > 0 {
 		text += "\n\nBeyond that nothing is bounded: " + strings.Join(p.Broken, "; ") + "."
 	}
-	return figure.Note{Title: "No guarantee for the study as a whole", Text: text + "\n\nShare these results only among those who may see exact statistics.", Warning: true}
+	return figure.Note{Title: "No guarantee for the study as a whole",
+		Text: text + "\n\nShare these results only among those who may see exact statistics.", Warning: true}
 }
 
 // beyond says what no guarantee of this kind speaks of.
 func (p *privacyRecord) beyond() string {
-	text := []string{"What is true of people in general. If the study finds that two measurements go together, it says so of those who took part as of those who did not."}
+	text := []string{"What is true of people in general. If the study finds that two measurements go together, it " +
+		"says so of those who took part as of those who did not."}
 	if p.Unit == privacy.Subject {
-		text = append(text, "What a site's subjects have in common, above all that the site took part, and of whom it is the site.")
+		text = append(text, "What a site's subjects have in common, above all that the site took part, and of whom it "+
+			"is the site.")
 	}
 	if p.Adjacency == account.ReplaceOne && p.Unit == privacy.Subject {
 		text = append(text, "How many subjects a site has.")
 	}
-	text = append(text, "The plan itself with its features and ranges, which site answered when or left, and the sizes of messages.",
-		"The pages in sites/NAME, which show a site's own people single subjects as they are. They must not leave the site.",
+	text = append(text, "The plan itself with its features and ranges, which site answered when or left, and the "+
+		"sizes of messages.",
+		"The pages in sites/NAME, which show a site's own people single subjects as they are. They must not leave the "+
+			"site.",
 		"What the sites release in other studies. It adds up in each site's ledger, which the site's own page sums up.")
 	return strings.Join(text, "\n\n")
 }

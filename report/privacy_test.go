@@ -25,7 +25,8 @@ var total = account.Budget{Epsilon: 3, Delta: 1e-5}
 func private(t *testing.T, change func(*study.Privacy)) *study.Plan {
 	t.Helper()
 	p := plan(t, "1")
-	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: account.AddRemove, Total: &total}
+	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
+		Adjacency: account.AddRemove, Total: &total}
 	if change != nil {
 		change(&p.Privacy)
 	}
@@ -34,7 +35,8 @@ func private(t *testing.T, change func(*study.Privacy)) *study.Plan {
 
 // sum has μ = 1/2 under add-remove when it is made once with this noise of 2.
 func sum(count int) privacy.Sum {
-	return privacy.Sum{Name: "count and sum", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2, 3}, Bound: 4,
+	return privacy.Sum{Name: "count and sum", Unit: privacy.Subject, Form: privacy.Vectors,
+		Blocks: []int{2, 3}, Bound: 4,
 		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 2, Rate: 1, Diameter: 2, Count: count}}
 }
 
@@ -43,14 +45,16 @@ func released(site string, sums ...privacy.Sum) engine.Exchange {
 	if len(sums) == 0 {
 		r = privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "means", Values: 7}}}
 	}
-	return engine.Exchange{Site: site, Kind: "statistics", Down: 10, Up: 100, Release: strings.Repeat("a", 64), Request: r}
+	return engine.Exchange{Site: site, Kind: "statistics", Down: 10, Up: 100, Release: strings.Repeat("a", 64),
+		Request: r}
 }
 
 // quiet is two rounds of both sites, one sum in each; change may spoil it.
 func quiet(change func([]engine.Round)) []engine.Round {
 	rounds := []engine.Round{
 		{Round: 1, Sites: []engine.Exchange{released("north", sum(1)), released("south", sum(1))}},
-		{Round: 2, Sites: []engine.Exchange{released("north", sum(1)), {Site: "south", Kind: "statistics", Down: 10, Left: "refused"}}},
+		{Round: 2, Sites: []engine.Exchange{released("north", sum(1)), {Site: "south", Kind: "statistics", Down: 10,
+			Left: "refused"}}},
 	}
 	if change != nil {
 		change(rounds)
@@ -71,7 +75,8 @@ func epsilon(t *testing.T, m account.Mechanism, a account.Adjacency, delta float
 func TestReleasesAddUpBySiteAndKind(t *testing.T) {
 	p := addUp(t, private(t, nil), quiet(nil))
 	two := sum(2).Mechanism
-	for i, want := range []SitePrivacy{{Site: "north", Releases: 2, Sums: 2, Bytes: 200}, {Site: "south", Releases: 1, Sums: 1, Bytes: 100}} {
+	for i, want := range []SitePrivacy{{Site: "north", Releases: 2, Sums: 2, Bytes: 200},
+		{Site: "south", Releases: 1, Sums: 1, Bytes: 100}} {
 		got := p.Sites[i]
 		for j, a := range []account.Adjacency{account.AddRemove, account.ReplaceOne} {
 			m := two
@@ -80,7 +85,8 @@ func TestReleasesAddUpBySiteAndKind(t *testing.T) {
 				t.Errorf("%s, %s: %+v, want ε %v", want.Site, a, got.Losses[j], e)
 			}
 		}
-		if got.Site != want.Site || got.Releases != want.Releases || got.Sums != want.Sums || got.Bytes != want.Bytes || got.Unprotected+got.Seeded != 0 {
+		if got.Site != want.Site || got.Releases != want.Releases || got.Sums != want.Sums || got.Bytes != want.Bytes ||
+			got.Unprotected+got.Seeded != 0 {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -88,7 +94,8 @@ func TestReleasesAddUpBySiteAndKind(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	k := p.Releases[0]
-	if k.Times != 3 || k.Releases != 3 || k.Bytes != 300 || k.Entries != 5 || k.Sum.Mechanism.Count != 2 || math.Abs(*k.Epsilon-epsilon(t, two, account.AddRemove, 1e-5)) > 1e-9 {
+	if k.Times != 3 || k.Releases != 3 || k.Bytes != 300 || k.Entries != 5 || k.Sum.Mechanism.Count != 2 ||
+		math.Abs(*k.Epsilon-epsilon(t, two, account.AddRemove, 1e-5)) > 1e-9 {
 		t.Errorf("%+v", k)
 	}
 }
@@ -125,8 +132,11 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 		never  []string
 	}{
 		"a promise kept": {nil, nil, []string{
-			"Guaranteed for every single subject: ε 3 at δ 1e−5", "almost as likely if any one subject had not taken part", "e^ε = 20.09", "on whether this one person took part",
-			"at most 95.3 % sure", "one in 100\u202f000", "need not be trusted", "losses add up", "2 noised sums in 2 rounds", "No sampling of subjects is assumed", "What is not protected",
+			"Guaranteed for every single subject: ε 3 at δ 1e−5",
+			"almost as likely if any one subject had not taken part", "e^ε = 20.09",
+			"on whether this one person took part",
+			"at most 95.3 % sure", "one in 100\u202f000", "need not be trusted", "losses add up",
+			"2 noised sums in 2 rounds", "No sampling of subjects is assumed", "What is not protected",
 			"promised in total: ε 3", "sd 2 × the bound", "count and sum", "300",
 		}, []string{"WARNING", "No guarantee", "weak", "seed:"}},
 		"one subject for another": {func(p *study.Privacy) {
@@ -134,10 +144,12 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 			p.Total = &account.Budget{Epsilon: 8, Delta: 1e-6}
 			p.Diagnostics = 0.05
 		}, nil, []string{
-			"if the data of any one subject had been others", "between any two possibilities", "How many subjects a site has.", "the promise is weak", "5.0 % went to diagnostics",
+			"if the data of any one subject had been others", "between any two possibilities",
+			"How many subjects a site has.", "the promise is weak", "5.0 % went to diagnostics",
 		}, []string{"WARNING"}},
 		"a secure sum": {func(p *study.Privacy) { t := 2; p.Sum, p.Collusion = "secure", &t }, nil, []string{
-			"one opener of the totals is honest, and the coordinator works together with at most 2 sites", "loses more than these sites' losses added up",
+			"one opener of the totals is honest, and the coordinator works together with at most 2 sites",
+			"loses more than these sites' losses added up",
 		}, []string{"need not be trusted", "losses add up"}},
 		"whole sites": {func(p *study.Privacy) { p.Unit = study.UnitSite }, func(r []engine.Round) {
 			for i := range r {
@@ -147,23 +159,37 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 					}
 				}
 			}
-		}, []string{"Guaranteed for every site as a whole", "whether this one site took part"}, []string{"WARNING", "several sites"}},
-		"samples": {nil, func(r []engine.Round) { r[0].Sites[0].Request.Sums[0] = sampled }, []string{"Poisson sampling, probability 0.02", "of a Poisson sample at rate 0.02"}, []string{"No sampling"}},
+		}, []string{"Guaranteed for every site as a whole", "whether this one site took part"},
+			[]string{"WARNING", "several sites"}},
+		"samples": {nil, func(r []engine.Round) { r[0].Sites[0].Request.Sums[0] = sampled },
+			[]string{"Poisson sampling, probability 0.02", "of a Poisson sample at rate 0.02"},
+			[]string{"No sampling"}},
 		"one release in clear": {nil, func(r []engine.Round) { r[0].Sites[1] = released("south") }, []string{
-			"No guarantee\nThe plan promises ε 3 at δ 1e−5 in total", "site south: 1 of its 1 releases left it without noise", "WARNING", "in any case", "exact numbers", "no bound",
+			"No guarantee\nThe plan promises ε 3 at δ 1e−5 in total",
+			"site south: 1 of its 1 releases left it without noise", "WARNING", "in any case",
+			"exact numbers", "no bound",
 		}, []string{"Guaranteed"}},
-		"more than promised": {nil, func(r []engine.Round) { r[0].Sites[0].Request.Sums[0].Mechanism.Noise = 0.5 }, []string{
-			"WARNING", "site north: its releases come to ε ", "above the ε 3 that was promised",
-		}, []string{"Guaranteed"}},
-		"noise of the wrong kind": {func(p *study.Privacy) { p.Unit = study.UnitSite }, nil, []string{"WARNING", "promises nothing for a site"}, []string{"Guaranteed"}},
+		"more than promised": {nil, func(r []engine.Round) { r[0].Sites[0].Request.Sums[0].Mechanism.Noise = 0.5 },
+			[]string{
+				"WARNING", "site north: its releases come to ε ", "above the ε 3 that was promised",
+			}, []string{"Guaranteed"}},
+		"noise of the wrong kind": {func(p *study.Privacy) { p.Unit = study.UnitSite }, nil,
+			[]string{"WARNING", "promises nothing for a site"}, []string{"Guaranteed"}},
 		"a seed": {nil, func(r []engine.Round) { r[0].Sites[0].Seeded = true }, []string{
-			"The noise came from a seed: this protects nobody", "In 1 of 3 releases", "WARNING", "site north: the noise of 1 of its releases came from a seed",
+			"The noise came from a seed: this protects nobody", "In 1 of 3 releases", "WARNING",
+			"site north: the noise of 1 of its releases came from a seed",
 		}, []string{"Guaranteed"}},
-		"a budget for each release": {func(p *study.Privacy) { p.Total, p.PerRelease = nil, &account.Budget{Epsilon: 10, Delta: 0.01} }, nil, []string{
-			"No guarantee for the study as a whole", "ε 10 at δ 0.01 for each noised sum, as if it were the only one", "the 2 noised sums of a site together have ε ", "claimed, for each noised sum alone: ε 10", "WARNING",
+		"a budget for each release": {func(p *study.Privacy) {
+			p.Total, p.PerRelease = nil, &account.Budget{Epsilon: 10, Delta: 0.01}
+		}, nil, []string{
+			"No guarantee for the study as a whole", "ε 10 at δ 0.01 for each noised sum, as if it were the only one",
+			"the 2 noised sums of a site together have ε ", "claimed, for each noised sum alone: ε 10", "WARNING",
 		}, []string{"Guaranteed", "promised in total"}},
-		"the same, and a release in clear": {func(p *study.Privacy) { p.Total, p.PerRelease = nil, &account.Budget{Epsilon: 10, Delta: 0.01} },
-			func(r []engine.Round) { r[0].Sites[0] = released("north") }, []string{"Beyond that nothing is bounded: site north: 1 of its 2 releases"}, nil},
+		"the same, and a release in clear": {func(p *study.Privacy) {
+			p.Total, p.PerRelease = nil, &account.Budget{Epsilon: 10, Delta: 0.01}
+		},
+			func(r []engine.Round) { r[0].Sites[0] = released("north") },
+			[]string{"Beyond that nothing is bounded: site north: 1 of its 2 releases"}, nil},
 	} {
 		rounds := quiet(c.rounds)
 		text := sectionWords(privacySection(addUp(t, private(t, c.plan), rounds), rounds))
@@ -178,7 +204,8 @@ func TestSectionSaysWhatHoldsAndWhatDoesNot(t *testing.T) {
 			}
 		}
 	}
-	if text := sectionWords(privacySection(nil, outcome().Rounds)); !strings.Contains(text, "Not protected by differential privacy") {
+	if text := sectionWords(privacySection(nil, outcome().Rounds)); !strings.Contains(text,
+		"Not protected by differential privacy") {
 		t.Errorf("without protection: %s", text)
 	}
 }
@@ -202,10 +229,13 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	path := t.TempDir()
 	p := private(t, nil)
 	policyFile := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policyFile, []byte("policy: 1\nadjacency: add-remove\nstudy: {epsilon: 6, delta: 1e-5}\nlifetime: {epsilon: 9, delta: 1e-5}\n"), 0o644); err != nil {
+	if err := os.WriteFile(policyFile, []byte("policy: 1\nadjacency: add-remove\nstudy: {epsilon: 6, delta: "+
+		"1e-5}\nlifetime: {epsilon: 9, delta: 1e-5}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	terms, err := privacy.StudyOf(p, "north", []privacy.Listed{{Kind: "sum", Times: 2, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum(1)}}}})
+	terms, err := privacy.StudyOf(p, "north",
+		[]privacy.Listed{{Kind: "sum", Times: 2, Request: privacy.Request{Protection: privacy.Differential,
+			Sums: []privacy.Sum{sum(1)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,14 +274,17 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	if !shared.Holds || shared.Sites[0].Sums != 2 || *shared.Total != total {
 		t.Errorf("%+v", shared)
 	}
-	if own.Study.Charges != 2 || own.Study.Forfeited != 0 || own.Account.Charges != 4 || len(own.Account.Studies) != 2 || len(own.Limits) != 1 || !(own.Limits[0].Left < 1) {
+	if own.Study.Charges != 2 || own.Study.Forfeited != 0 || own.Account.Charges != 4 || len(own.Account.Studies) !=
+		2 || len(own.Limits) != 1 || !(own.Limits[0].Left < 1) {
 		t.Errorf("%+v", own)
 	}
-	if !strings.Contains(all["report.html"], "Guaranteed for every single subject") || strings.Contains(all["report.html"], "ledger says") {
+	if !strings.Contains(all["report.html"], "Guaranteed for every single subject") ||
+		strings.Contains(all["report.html"], "ledger says") {
 		t.Error("the shared page does not say what it should")
 	}
 	page := all["sites/north/report.html"]
-	for _, want := range []string{"4 charges in 2 studies", "all time, ε 9, add-remove", "one study, ε 6, add-remove", "plan’s promise, ε 3"} {
+	for _, want := range []string{"4 charges in 2 studies", "all time, ε 9, add-remove", "one study, ε 6, add-remove",
+		"plan’s promise, ε 3"} {
 		if !strings.Contains(strings.ReplaceAll(page, "&#39;", "’"), want) {
 			t.Errorf("%q is not in the site's page", want)
 		}

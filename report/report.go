@@ -64,7 +64,8 @@ func (r *Report) check() error {
 	used := map[string]string{} // titles by kind and identifier
 	claim := func(kind, id, title string) error {
 		if !validID(id) {
-			return fmt.Errorf("checking report: %s %q has the identifier %q, which should be 1 to 80 of a-z, 0-9 and hyphens", kind, title, id)
+			return fmt.Errorf("checking report: %s %q has the identifier %q, which should be 1 to 80 of a-z, 0-9 and "+
+				"hyphens", kind, title, id)
 		}
 		if other, taken := used[kind+"-"+id]; taken {
 			return fmt.Errorf("checking report: two %ss, %q and %q, have the identifier %q", kind, other, title, id)
@@ -101,7 +102,8 @@ func (r *Report) checkItem(item figure.Item, claim func(kind, id, title string) 
 			return fmt.Errorf("checking report: figure %q has no chart", item.Figure.ID)
 		}
 		if item.Figure.PerSubject() && !r.Local {
-			return fmt.Errorf("checking report: figure %q shows single subjects, which only a site's own report may do", item.Figure.ID)
+			return fmt.Errorf("checking report: figure %q shows single subjects, which only a site's own report may do",
+				item.Figure.ID)
 		}
 		return claim("figure", item.Figure.ID, item.Figure.Title)
 	case item.Table != nil:
@@ -112,7 +114,8 @@ func (r *Report) checkItem(item figure.Item, claim func(kind, id, title string) 
 
 // validID reports whether id is safe as an anchor and as a file's name.
 func validID(id string) bool {
-	return len(id) > 0 && len(id) <= 80 && id[0] != '-' && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	return len(id) > 0 && len(id) <= 80 && id[0] != '-' && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") ==
+		""
 }
 
 // HTML writes the page. An identifier that is not valid or not unique, an item

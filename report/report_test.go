@@ -34,22 +34,26 @@ func TestPageLoadsNothing(t *testing.T) {
 		t.Fatal("there is no script")
 	}
 	digest := sha256.Sum256([]byte(script[1]))
-	if want := "script-src &#39;sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "&#39;"; !strings.Contains(strings.ReplaceAll(page, "&#43;", "+"), want) {
+	if want := "script-src &#39;sha256-" + base64.StdEncoding.EncodeToString(digest[:]) +
+		"&#39;"; !strings.Contains(strings.ReplaceAll(page, "&#43;", "+"), want) {
 		t.Errorf("the policy does not allow the script: want %s", want)
 	}
 	page = strings.Replace(page, script[0], "", 1)
-	for _, target := range regexp.MustCompile(`(?:href|src|action|xlink:href)="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+	for _, target := range regexp.MustCompile(`(?:href|src|action|xlink:href)="([^"]*)"`).FindAllStringSubmatch(page,
+		-1) {
 		if !strings.HasPrefix(target[1], "#") && !strings.HasPrefix(target[1], "data:") {
 			t.Errorf("refers to %q", target[1])
 		}
 	}
-	for _, word := range []string{"<script", "url(", "@import", "<iframe", "<img", "<object", "javascript:", "ZgotmplZ"} {
+	for _, word := range []string{"<script", "url(", "@import", "<iframe", "<img", "<object", "javascript:",
+		"ZgotmplZ"} {
 		if strings.Contains(page, word) {
 			t.Errorf("holds %q", word)
 		}
 	}
 	// The name of the SVG vocabulary looks like an address, but is none.
-	if rest := strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`, ""); regexp.MustCompile(`https?://`).MatchString(rest) {
+	if rest := strings.ReplaceAll(page, `xmlns="http://www.w3.org/2000/svg"`,
+		""); regexp.MustCompile(`https?://`).MatchString(rest) {
 		t.Error("holds an address")
 	}
 }
@@ -86,11 +90,14 @@ func TestAnchorsAreUniqueAndReached(t *testing.T) {
 
 func TestEveryTextIsEscaped(t *testing.T) {
 	const evil = `</style></title><script>alert(1)</script><img src=x onerror="alert(2)">`
-	r := &report.Report{Title: evil, Subtitle: evil, Meta: []figure.Fact{{Name: evil, Value: evil}}, Headline: []figure.Fact{{Name: evil, Value: evil}},
+	r := &report.Report{Title: evil, Subtitle: evil, Meta: []figure.Fact{{Name: evil, Value: evil}},
+		Headline: []figure.Fact{{Name: evil, Value: evil}},
 		Sections: []figure.Section{{ID: "s", Title: evil, Lead: evil + "\n\n" + evil, Items: []figure.Item{
 			{Note: &figure.Note{Title: evil, Text: evil}},
-			{Table: &figure.Table{ID: "t", Title: evil, Caption: evil, Columns: []figure.Column{{Name: evil, Unit: evil, Text: []string{evil}}}}},
-			{Figure: &figure.Figure{ID: "f", Title: evil, Caption: evil, Alt: evil, Chart: figure.Bars{Labels: []string{evil}, Groups: []string{evil}, Values: figure.Numbers{1}}}},
+			{Table: &figure.Table{ID: "t", Title: evil, Caption: evil,
+				Columns: []figure.Column{{Name: evil, Unit: evil, Text: []string{evil}}}}},
+			{Figure: &figure.Figure{ID: "f", Title: evil, Caption: evil, Alt: evil,
+				Chart: figure.Bars{Labels: []string{evil}, Groups: []string{evil}, Values: figure.Numbers{1}}}},
 		}}}}
 	page := html(t, r)
 	for word, own := range map[string]int{"<script": 1, "<img": 0} {
@@ -104,7 +111,8 @@ func TestEveryTextIsEscaped(t *testing.T) {
 }
 
 func TestHeadlineHasMinusSigns(t *testing.T) {
-	page := html(t, &report.Report{Headline: []figure.Fact{{Name: "n", Value: "-0.53 (-1 to 2e-5)"}, {Name: "m", Value: "mean-field"}}})
+	page := html(t, &report.Report{Headline: []figure.Fact{{Name: "n", Value: "-0.53 (-1 to 2e-5)"},
+		{Name: "m", Value: "mean-field"}}})
 	for _, want := range []string{"<dd>−0.53 (−1 to 2e-5)</dd>", "<dd>mean-field</dd>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is missing", want)
@@ -116,7 +124,8 @@ func TestWhatCannotBeShownIsRefused(t *testing.T) {
 	lines := func(id string) figure.Item {
 		return figure.Item{Figure: &figure.Figure{ID: id, Chart: figure.Lines{}}}
 	}
-	points := figure.Item{Figure: &figure.Figure{ID: "p", Chart: figure.Scatter{Groups: []figure.Group{{X: figure.Numbers{1}, Y: figure.Numbers{1}}}}}}
+	points := figure.Item{Figure: &figure.Figure{ID: "p",
+		Chart: figure.Scatter{Groups: []figure.Group{{X: figure.Numbers{1}, Y: figure.Numbers{1}}}}}}
 	for name, c := range map[string]struct {
 		items []figure.Item
 		want  string
@@ -178,7 +187,8 @@ func TestFilesStandBesideThePage(t *testing.T) {
 				want = append(want, "figures/"+f.ID+".svg", "figures/"+f.ID+".csv")
 				var b bytes.Buffer
 				testkit.Do(t, f.SVG(&b))
-				if file, err := os.ReadFile(filepath.Join(dir, "figures", f.ID+".svg")); err != nil || !bytes.Equal(file, b.Bytes()) {
+				if file, err := os.ReadFile(filepath.Join(dir, "figures", f.ID+".svg")); err != nil ||
+					!bytes.Equal(file, b.Bytes()) {
 					t.Errorf("figure %s: the file is not the picture (%v)", f.ID, err)
 				}
 			}
@@ -217,7 +227,8 @@ func TestLargeStudiesStaySmall(t *testing.T) {
 	if len(page) > 2_000_000 {
 		t.Errorf("%d bytes", len(page))
 	}
-	for _, want := range []string{"The first 30 of 100000 rows.", "Beside this page: figures/own.svg, figures/own.csv"} {
+	for _, want := range []string{"The first 30 of 100000 rows.",
+		"Beside this page: figures/own.svg, figures/own.csv"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("does not say %q", want)
 		}
@@ -232,7 +243,8 @@ func TestPageIsDeterministic(t *testing.T) {
 }
 
 var (
-	siteNames = []string{"Aachen", "Bilbao", "Coimbra", "Dundee", "Espoo", "Freiburg im Breisgau University Hospital", "Graz", "Huddinge", "Ioannina", "Jena"}
+	siteNames = []string{"Aachen", "Bilbao", "Coimbra", "Dundee", "Espoo", "Freiburg im Breisgau University Hospital",
+		"Graz", "Huddinge", "Ioannina", "Jena"}
 	viewNames = []string{"MRI", "CSF", "clinic", "PET", "cognitive scores", "genes"}
 )
 
@@ -257,25 +269,33 @@ func sample(sites, views, factors int) *report.Report {
 	return &report.Report{
 		Title:    "Ageing and memory in three hospitals",
 		Subtitle: "One model, fitted without moving a patient's record",
-		Headline: []figure.Fact{{Name: "subjects at three sites", Value: "1\u202f144"}, {Name: "of the variance explained, over the subjects of all sites", Value: "41 %"},
+		Headline: []figure.Fact{{Name: "subjects at three sites", Value: "1\u202f144"},
+			{Name: "of the variance explained, over the subjects of all sites", Value: "41 %"},
 			{Name: "rounds until it settled", Value: "4"}, {Name: "differential privacy", Value: "none"}},
 		Meta: []figure.Fact{
 			{Name: "Method", Value: "mvppca, 6 factors"}, {Name: "Sites", Value: fmt.Sprint(sites)},
-			{Name: "Plan", Value: "3f9a6f0c8d71b2e4a5c09d8e7f60514233221100ffeeddccbbaa998877665544"}, {Name: "Version", Value: "0.1.0"},
+			{Name: "Plan", Value: "3f9a6f0c8d71b2e4a5c09d8e7f60514233221100ffeeddccbbaa998877665544"},
+			{Name: "Version", Value: "0.1.0"},
 		},
 		Sections: []figure.Section{
 			{ID: "privacy", Title: "What was protected", Items: []figure.Item{{Note: &figure.Note{
 				Title: "No differential privacy", Warning: true,
-				Text: "This run was not protected by differential privacy. The sites sent sums over their subjects, without noise. No row left a site, but sums can tell about single subjects.",
+				Text: "This run was not protected by differential privacy. The sites sent sums over their subjects, " +
+					"without noise. No row left a site, but sums can tell about single subjects.",
 			}}}},
-			{ID: "data", Title: "Who has what", Lead: "Three hospitals took part. Not every hospital measured everything, and some subjects lack what their hospital did measure.",
+			{ID: "data", Title: "Who has what", Lead: "Three hospitals took part. Not every hospital measured " +
+				"everything, and some subjects lack what their hospital did measure.",
 				Items: []figure.Item{{Figure: overview(rng, sites, views)}}},
-			{ID: "variance", Title: "Variance explained", Lead: "R² is the share of the variance of a view that the factors account for: 1 − residual sum of squares ÷ total sum of squares, over the subjects who have the view.",
+			{ID: "variance", Title: "Variance explained", Lead: "R² is the share of the variance of a view that the " +
+				"factors account for: 1 − residual sum of squares ÷ total sum of squares, over the subjects who have " +
+				"the view.",
 				Items: []figure.Item{{Figure: variance(rng, sites, views, factors)}, {Table: sizes(sites)}}},
 			{ID: "space", Title: "The latent space", Items: []figure.Item{{Figure: space(rng, sites)}}},
-			{ID: "loadings", Title: "Loadings", Items: []figure.Item{{Figure: loadings(rng, views)}, {Figure: forest(rng, sites)}}},
+			{ID: "loadings", Title: "Loadings", Items: []figure.Item{{Figure: loadings(rng, views)},
+				{Figure: forest(rng, sites)}}},
 			{ID: "convergence", Title: "Convergence", Items: []figure.Item{{Figure: convergence(rng, sites)},
-				{Note: &figure.Note{Title: "Converged", Text: "The log-likelihood changed by less than 1e-6 of itself in the last round."}}}},
+				{Note: &figure.Note{Title: "Converged", Text: "The log-likelihood changed by less than 1e-6 of " +
+					"itself in the last round."}}}},
 		},
 	}
 }
@@ -283,7 +303,8 @@ func sample(sites, views, factors int) *report.Report {
 func overview(rng *rand.Rand, sites, views int) *figure.Figure {
 	o := figure.Overview{}
 	for v := range views {
-		o.Views = append(o.Views, figure.ViewSize{Name: name(viewNames, v), Features: []int{68, 3, 12, 40, 9, 12000}[v%6]})
+		o.Views = append(o.Views, figure.ViewSize{Name: name(viewNames, v),
+			Features: []int{68, 3, 12, 40, 9, 12000}[v%6]})
 	}
 	for s := range sites {
 		site := figure.SiteSubjects{Name: name(siteNames, s)}
@@ -302,7 +323,8 @@ func overview(rng *rand.Rand, sites, views int) *figure.Figure {
 		o.Sites = append(o.Sites, site)
 	}
 	return &figure.Figure{ID: "overview", Title: "Subjects by site and view", Chart: o,
-		Caption: "A bar is as long as the site has subjects. Hatched parts lack the view. d is the number of features, n that of subjects."}
+		Caption: "A bar is as long as the site has subjects. Hatched parts lack the view. d is the number of " +
+			"features, n that of subjects."}
 }
 
 func variance(rng *rand.Rand, sites, views, factors int) *figure.Figure {
@@ -336,12 +358,15 @@ func variance(rng *rand.Rand, sites, views, factors int) *figure.Figure {
 		h.Facets = append(h.Facets, facet)
 	}
 	return &figure.Figure{ID: "variance", Title: "Variance explained by factor and view", Chart: h,
-		Caption: "The darker a cell, the more of that view's variance the factor accounts for. The last row is for all factors together; it is not the sum of the rows above it."}
+		Caption: "The darker a cell, the more of that view's variance the factor accounts for. The last row is for " +
+			"all factors together; it is not the sum of the rows above it."}
 }
 
 func sizes(sites int) *figure.Table {
-	t := &figure.Table{ID: "sent", Title: "What each site sent", Caption: "Bytes are those of the sealed contributions.", Columns: []figure.Column{
-		{Name: "Site", Text: names(siteNames, sites)}, {Name: "Sent", Unit: "bytes", Format: figure.Count}, {Name: "R²", Format: figure.Percent}}}
+	t := &figure.Table{ID: "sent", Title: "What each site sent",
+		Caption: "Bytes are those of the sealed contributions.", Columns: []figure.Column{
+			{Name: "Site", Text: names(siteNames, sites)}, {Name: "Sent", Unit: "bytes", Format: figure.Count},
+			{Name: "R²", Format: figure.Percent}}}
 	for s := range sites {
 		t.Columns[1].Numbers = append(t.Columns[1].Numbers, float64(18234+s*971))
 		t.Columns[2].Numbers = append(t.Columns[2].Numbers, 0.612-0.013*float64(s))
@@ -357,7 +382,8 @@ func space(rng *rand.Rand, sites int) *figure.Figure {
 			Mean: figure.Numbers{rng.NormFloat64(), rng.NormFloat64()}, Cov: figure.Numbers{a * a, r * a * b, b * b}})
 	}
 	return &figure.Figure{ID: "space", Title: "Where the sites lie", Chart: s,
-		Caption: "The inner ellipse holds half of a site's subjects, the outer nine tenths, if they are normally distributed. Single subjects are not shown."}
+		Caption: "The inner ellipse holds half of a site's subjects, the outer nine tenths, if they are normally " +
+			"distributed. Single subjects are not shown."}
 }
 
 func loadings(rng *rand.Rand, views int) *figure.Figure {
@@ -369,11 +395,13 @@ func loadings(rng *rand.Rand, views int) *figure.Figure {
 		b.Values = append(b.Values, rng.NormFloat64()*0.3)
 	}
 	return &figure.Figure{ID: "loadings-1", Title: "Features that make factor 1", Chart: b,
-		Caption: "The fifteen features with the largest loadings. A subject who is high on the factor is high on features at the right and low on those at the left."}
+		Caption: "The fifteen features with the largest loadings. A subject who is high on the factor is high on " +
+			"features at the right and low on those at the left."}
 }
 
 func forest(rng *rand.Rand, sites int) *figure.Figure {
-	b := figure.Bars{X: figure.Axis{Label: "difference from the mean of all sites, in standard deviations"}, Labels: names(siteNames, sites)}
+	b := figure.Bars{X: figure.Axis{Label: "difference from the mean of all sites, in standard deviations"},
+		Labels: names(siteNames, sites)}
 	for range sites {
 		v, w := rng.NormFloat64()*0.4, 0.1+0.3*rng.Float64()
 		b.Values, b.Low, b.High = append(b.Values, v), append(b.Low, v-w), append(b.High, v+w)
@@ -383,7 +411,8 @@ func forest(rng *rand.Rand, sites int) *figure.Figure {
 }
 
 func convergence(rng *rand.Rand, sites int) *figure.Figure {
-	l := figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "distance from the last log-likelihood, per subject (nats)", Log: true}}
+	l := figure.Lines{X: figure.Axis{Label: "round"},
+		Y: figure.Axis{Label: "distance from the last log-likelihood, per subject (nats)", Log: true}}
 	for s := range sites {
 		line := figure.Line{Name: name(siteNames, s)}
 		for r := range 16 {
@@ -393,5 +422,6 @@ func convergence(rng *rand.Rand, sites int) *figure.Figure {
 		l.Series = append(l.Series, line)
 	}
 	return &figure.Figure{ID: "convergence-curve", Title: "How the fit settled", Chart: l,
-		Caption: "Each line is a site. A straight fall on this axis means that every round removes the same share of what is left."}
+		Caption: "Each line is a site. A straight fall on this axis means that every round removes the same share of " +
+			"what is left."}
 }

@@ -76,7 +76,8 @@ func OpenResults(path string, plan *study.Plan, simulated bool, now time.Time) (
 	}
 	foreign := func(e os.DirEntry) bool { return !files.Leftover(file, e.Name()) }
 	if slices.ContainsFunc(entries, foreign) {
-		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
+		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run",
+			Hint: "choose another with --out"}
 	}
 	if err := d.writeJSON("provenance.json", d.provenance); err != nil {
 		return nil, err
@@ -102,10 +103,12 @@ func (d *Results) begin() error {
 func (d *Results) adopt(file string, data []byte) error {
 	var old provenance
 	if err := json.Unmarshal(data, &old); err != nil {
-		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(), Hint: "choose another directory with --out"}
+		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(),
+			Hint: "choose another directory with --out"}
 	}
 	if old.Plan != d.provenance.Plan {
-		return problem.Problem{File: d.path, What: fmt.Sprintf("this directory holds a run of another plan (%.12s)", old.Plan),
+		return problem.Problem{File: d.path, What: fmt.Sprintf("this directory holds a run of another plan (%.12s)",
+			old.Plan),
 			Hint: "choose another with --out"}
 	}
 	d.provenance.Started = old.Started
@@ -189,7 +192,8 @@ func (d *Results) page(r *method.Result, left []string) *Report {
 	if d.provenance.Simulated {
 		for _, site := range d.plan.Sites {
 			if !slices.Contains(left, site) {
-				page.SitePages = append(page.SitePages, figure.Fact{Name: site, Value: "sites/" + url.PathEscape(site) + "/report.html"})
+				page.SitePages = append(page.SitePages, figure.Fact{Name: site, Value: "sites/" + url.PathEscape(site) +
+					"/report.html"})
 			}
 		}
 	}
@@ -205,17 +209,22 @@ func leftSection(sites []string, rounds []engine.Round) []figure.Section {
 		for _, x := range r.Sites {
 			if x.Left != "" {
 				names = append(names, x.Site)
-				lines = append(lines, fmt.Sprintf("%s left in round %d: %s.", x.Site, r.Round, strings.TrimSuffix(x.Left, ".")))
+				lines = append(lines, fmt.Sprintf("%s left in round %d: %s.", x.Site, r.Round,
+					strings.TrimSuffix(x.Left, ".")))
 			}
 		}
 	}
 	if len(lines) == 0 {
 		return nil
 	}
-	return []figure.Section{{ID: "left", Title: "Not every site is in this result to its end", Items: []figure.Item{{Note: &figure.Note{
-		Title: fmt.Sprintf("%d of %d sites left before the end: %s", len(lines), len(sites), strings.Join(names, ", ")), Warning: true,
-		Text: strings.Join(lines, "\n\n") + "\n\nWhat is said below of all sites holds for those that stayed, and for what the others had sent before.",
-	}}}}}
+	return []figure.Section{{ID: "left", Title: "Not every site is in this result to its end",
+		Items: []figure.Item{{Note: &figure.Note{
+			Title: fmt.Sprintf("%d of %d sites left before the end: %s", len(lines), len(sites),
+				strings.Join(names, ", ")),
+			Warning: true,
+			Text: strings.Join(lines, "\n\n") + "\n\nWhat is said below of all sites holds for those that stayed, " +
+				"and for what the others had sent before.",
+		}}}}}
 }
 
 func (d *Results) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }
@@ -271,8 +280,10 @@ func ReadModel(methods method.Registry, path string) (method.Model, error) {
 func SiteModel(path, site string) (string, error) {
 	own := SiteIn(path, site)
 	if _, err := modelFile(own); err != nil || !filepath.IsLocal(site) {
-		return "", problem.Problem{File: path, Where: "site " + site, What: "there is no model of this site's own subjects here",
-			Hint: "only sites that have random intercepts make one, in their own folders: give such a folder as MODEL, or leave the site out for subjects of a new one"}
+		return "", problem.Problem{File: path, Where: "site " + site,
+			What: "there is no model of this site's own subjects here",
+			Hint: "only sites that have random intercepts make one, in their own folders: give such a folder as " +
+				"MODEL, or leave the site out for subjects of a new one"}
 	}
 	return own, nil
 }
@@ -280,7 +291,8 @@ func SiteModel(path, site string) (string, error) {
 func modelFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", problem.Problem{File: path, What: "there is no such model", Hint: "give a results directory, its model folder, or model.json"}
+		return "", problem.Problem{File: path, What: "there is no such model",
+			Hint: "give a results directory, its model folder, or model.json"}
 	}
 	if err != nil || !info.IsDir() {
 		return path, err
@@ -291,20 +303,25 @@ func modelFile(path string) (string, error) {
 			return file, nil
 		}
 	}
-	p := problem.Problem{File: path, What: "there is no model in this directory", Hint: "give a results directory, its model folder, or model.json"}
+	p := problem.Problem{File: path, What: "there is no model in this directory",
+		Hint: "give a results directory, its model folder, or model.json"}
 	if _, err := os.Stat(filepath.Join(path, "provenance.json")); err == nil {
-		p.What, p.Hint = "this run has not ended, so it has no model yet", "continue it with parley run and the same --out"
+		p.What, p.Hint = "this run has not ended, so it has no model yet",
+			"continue it with parley run and the same --out"
 	}
 	return "", p
 }
 
-// paperSection is what the methods section of a paper can say: who took part, the model, what was promised, and what to cite.
+// paperSection is what the methods section of a paper can say: who took part, the model, what was promised, and what to
+// cite.
 func (d *Results) paperSection(promise *privacyRecord, out *engine.Outcome) figure.Section {
 	took := figure.Plural(len(d.plan.Sites), "site") + " took part"
 	if n := len(out.Left); n > 0 {
-		took = fmt.Sprintf("%s of %d took part to the end", figure.Plural(len(d.plan.Sites)-n, "site"), len(d.plan.Sites))
+		took = fmt.Sprintf("%s of %d took part to the end", figure.Plural(len(d.plan.Sites)-n, "site"),
+			len(d.plan.Sites))
 	}
-	text := fmt.Sprintf("The study was run with Parley %s (method %s; SHA-256 of its plan %.12s). %s; rows stayed at the sites. %s", version.Number, d.plan.Method.Name, d.provenance.Plan, took, d.Paper.Text)
+	text := fmt.Sprintf("The study was run with Parley %s (method %s; SHA-256 of its plan %.12s). %s; rows stayed at "+
+		"the sites. %s", version.Number, d.plan.Method.Name, d.provenance.Plan, took, d.Paper.Text)
 	if d.plan.Privacy.Secure() {
 		text += " Sums over the sites were masked, so that nobody learned those of one site."
 	}
@@ -312,10 +329,13 @@ func (d *Results) paperSection(promise *privacyRecord, out *engine.Outcome) figu
 	case promise == nil:
 		text += " What the sites sent had no noise: it is not protected by differential privacy."
 	case promise.Holds && promise.Total != nil:
-		text += fmt.Sprintf(" All that a site sent is (%s)-differentially private (%s) for one %s, by noise of the discrete normal distribution.", pair(*promise.Total), promise.Adjacency, promise.Unit)
+		text += fmt.Sprintf(" All that a site sent is (%s)-differentially private (%s) for one %s, by noise of the "+
+			"discrete normal distribution.", pair(*promise.Total), promise.Adjacency, promise.Unit)
 	}
 	return figure.Section{ID: "paper", Title: "For the methods section of a paper", Items: []figure.Item{
 		{Note: &figure.Note{Title: "What was done", Text: text}},
-		{Note: &figure.Note{Title: "To cite", Text: strings.Join(append([]string{"Parley " + version.Number + ", see CITATION.cff of the source."}, d.Paper.References...), "\n\n")}},
+		{Note: &figure.Note{Title: "To cite", Text: strings.Join(
+			append([]string{"Parley " + version.Number + ", see CITATION.cff of the source."}, d.Paper.References...),
+			"\n\n")}},
 	}}
 }

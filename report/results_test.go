@@ -37,7 +37,8 @@ func (toy) Names() []string                 { return []string{"toy"} }
 func plan(t *testing.T, seed string) *study.Plan {
 	t.Helper()
 	p, err := study.Parse("plan.yaml", []byte("parley: 1\nname: small\nquestion: Why?\nseed: "+seed+
-		"\nsites: [north, south]\nviews: [{name: v, features: [a]}]\nmethod: {name: toy}\nprivacy: {protection: none}\n"), toy{})
+		"\nsites: [north, south]\nviews: [{name: v, features: [a]}]\nmethod: {name: toy}\nprivacy: {protection: "+
+		"none}\n"), toy{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,25 +93,32 @@ func openResults(t *testing.T, path string) both {
 func outcome() *engine.Outcome {
 	exchange := func(site string, up int) engine.Exchange {
 		return engine.Exchange{Site: site, Kind: "sum", Down: 10, Up: up, Release: strings.Repeat("a", 64),
-			Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a sum", Values: 1}}}}
+			Request: privacy.Request{Protection: privacy.Unprotected,
+				Contents: []privacy.Content{{What: "a sum", Values: 1}}}}
 	}
 	return &engine.Outcome{
 		Result: &method.Result{
-			Files: []method.File{{Name: "model/model.json", Data: []byte("{}\n")}, {Name: "model/long.csv", Write: func(w io.Writer) error {
-				_, err := io.WriteString(w, "a,b\n")
-				return err
-			}}},
+			Files: []method.File{{Name: "model/model.json", Data: []byte("{}\n")},
+				{Name: "model/long.csv", Write: func(w io.Writer) error {
+					_, err := io.WriteString(w, "a,b\n")
+					return err
+				}}},
 			Metrics:  map[string]float64{"sum": 3, "share": 0.5},
 			Headline: []figure.Fact{{Name: "sum", Value: "3"}},
 			Sections: []figure.Section{{ID: "sums", Title: "Sums", Items: []figure.Item{{Figure: &figure.Figure{
-				ID: "sites", Title: "Sites", Caption: "Where the sites lie.", Alt: "Two sites.", Chart: figure.Scatter{Groups: []figure.Group{
-					{Name: "north", Mean: figure.Numbers{0, 1}, Cov: figure.Numbers{1, 0, 1}}, {Name: "south", Mean: figure.Numbers{1, 1}, Cov: figure.Numbers{1, 0, 1}},
+				ID: "sites", Title: "Sites", Caption: "Where the sites lie.", Alt: "Two sites.",
+				Chart: figure.Scatter{Groups: []figure.Group{
+					{Name: "north", Mean: figure.Numbers{0, 1}, Cov: figure.Numbers{1, 0, 1}},
+					{Name: "south", Mean: figure.Numbers{1, 1}, Cov: figure.Numbers{1, 0, 1}},
 				}},
 			}}}}},
 		},
 		Rounds: []engine.Round{
-			{Round: 1, Sites: []engine.Exchange{exchange("north", 100), exchange("south", 90)}, Info: method.Info{"sum": 2}},
-			{Round: 2, Sites: []engine.Exchange{exchange("north", 11), {Site: "south", Kind: "sum", Down: 10, Left: "its release was not valid"}}, Info: method.Info{"sum": 3}},
+			{Round: 1, Sites: []engine.Exchange{exchange("north", 100), exchange("south", 90)},
+				Info: method.Info{"sum": 2}},
+			{Round: 2, Sites: []engine.Exchange{exchange("north", 11),
+				{Site: "south", Kind: "sum", Down: 10, Left: "its release was not valid"}},
+				Info: method.Info{"sum": 3}},
 		},
 		Left: []string{"south"},
 	}
@@ -120,12 +128,14 @@ func outcome() *engine.Outcome {
 func subjects() []figure.Section {
 	return []figure.Section{{ID: "scores", Title: "Your subjects", Items: []figure.Item{{Figure: &figure.Figure{
 		ID: "subjects", Title: "Subjects", Caption: "Every mark is a subject.", Alt: "Marks.",
-		Chart: figure.Scatter{Groups: []figure.Group{{Name: "all", X: figure.Numbers{1, 2, 3}, Y: figure.Numbers{4, 5, 6}}}},
+		Chart: figure.Scatter{Groups: []figure.Group{{Name: "all", X: figure.Numbers{1, 2, 3},
+			Y: figure.Numbers{4, 5, 6}}}},
 	}}}}}
 }
 
 func sites() map[string]*method.Result {
-	return map[string]*method.Result{"north": {Files: []method.File{{Name: "scores.csv", Data: []byte("id\ns1\n")}}, Sections: subjects()}}
+	return map[string]*method.Result{"north": {Files: []method.File{{Name: "scores.csv", Data: []byte("id\ns1\n")}},
+		Sections: subjects()}}
 }
 
 func tree(t *testing.T, dir string) map[string]string {
@@ -169,13 +179,17 @@ func same(a, b map[string]string) bool {
 func TestLayout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "results")
 	d := openResults(t, path)
-	if got := namesOf(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
+	if got := namesOf(tree(t, path)); !slices.Equal(got,
+		[]string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("before the run: %v", got)
 	}
 	testkit.Do(t, d.Write(outcome(), sites(), ended))
 	all := tree(t, path)
-	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json", "plan.yaml", "provenance.json", "report.html",
-		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/provenance.json", "sites/north/report.html", "sites/north/scores.csv", "sites/south/provenance.json", "tables/exchange-table.csv", "tables/tasks-table.csv"}
+	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json",
+		"plan.yaml", "provenance.json", "report.html",
+		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg",
+		"sites/north/provenance.json", "sites/north/report.html", "sites/north/scores.csv",
+		"sites/south/provenance.json", "tables/exchange-table.csv", "tables/tasks-table.csv"}
 	if got := namesOf(all); !slices.Equal(got, want) {
 		t.Errorf("after the run: %v\nwant %v", got, want)
 	}
@@ -183,7 +197,8 @@ func TestLayout(t *testing.T) {
 		Sum, Share float64
 		Verdicts   []string
 	}
-	if err := json.Unmarshal([]byte(all["metrics.json"]), &metrics); err != nil || metrics.Sum != 3 || metrics.Share != 0.5 || !slices.Equal(metrics.Verdicts, []string{"1 of 2 sites left before the end: south"}) {
+	if err := json.Unmarshal([]byte(all["metrics.json"]), &metrics); err != nil || metrics.Sum != 3 || metrics.Share !=
+		0.5 || !slices.Equal(metrics.Verdicts, []string{"1 of 2 sites left before the end: south"}) {
 		t.Errorf("metrics.json: %v (%v)", metrics, err)
 	}
 	if p, err := study.Parse("plan.yaml", []byte(all["plan.yaml"]), toy{}); err != nil || p.Seed != 1 || p.Quorum != 2 {
@@ -207,7 +222,9 @@ func TestRoundsReadBack(t *testing.T) {
 		d.DisallowUnknownFields()
 		var r engine.Round
 		testkit.Do(t, d.Decode(&r))
-		if x, want := r.Sites[1], out.Rounds[i].Sites[1]; r.Round != i+1 || r.Info["sum"] != out.Rounds[i].Info["sum"] || x.Up != want.Up || x.Release != want.Release || x.Request.Protection != want.Request.Protection {
+		if x, want := r.Sites[1], out.Rounds[i].Sites[1]; r.Round != i+1 || r.Info["sum"] !=
+			out.Rounds[i].Info["sum"] || x.Up != want.Up || x.Release != want.Release || x.Request.Protection !=
+			want.Request.Protection {
 			t.Errorf("line %d: %+v", i+1, r)
 		}
 		if i == 0 && !strings.Contains(line, `"bytes_up":90,"release_sha256":"aaa`) {
@@ -226,7 +243,8 @@ func TestProvenance(t *testing.T) {
 	}
 	digest := testkit.Get(plan(t, "1").Digest())(t)
 	p := read()
-	if p.Finished != nil || p.Plan != digest.String() || p.Seed != 1 || p.Study != "small" || !p.Simulated || !strings.HasPrefix(p.Program, "parley ") || p.Go == "" || p.Platform == "" {
+	if p.Finished != nil || p.Plan != digest.String() || p.Seed != 1 || p.Study != "small" || !p.Simulated ||
+		!strings.HasPrefix(p.Program, "parley ") || p.Go == "" || p.Platform == "" {
 		t.Errorf("when it begins: %+v", p)
 	}
 	if !p.Started.Equal(began) || p.Started.Location() != time.UTC {
@@ -234,11 +252,13 @@ func TestProvenance(t *testing.T) {
 	}
 	testkit.Do(t, d.Write(outcome(), nil, ended))
 	shared := tree(t, path)["provenance.json"]
-	if strings.Contains(shared, data) || !strings.Contains(tree(t, path)["sites/south/provenance.json"], `"data_sha256": "`+data+`"`) {
+	if strings.Contains(shared, data) || !strings.Contains(tree(t, path)["sites/south/provenance.json"],
+		`"data_sha256": "`+data+`"`) {
 		t.Errorf("the fingerprint of the data is where it should not be: %s", shared)
 	}
 	p = read()
-	if p.Finished == nil || !p.Finished.Equal(ended) || !slices.Equal(p.SitesLeft, []string{"south"}) || !slices.Equal(p.Protections, []string{"none"}) {
+	if p.Finished == nil || !p.Finished.Equal(ended) || !slices.Equal(p.SitesLeft, []string{"south"}) ||
+		!slices.Equal(p.Protections, []string{"none"}) {
 		t.Errorf("when it has ended: %+v", p)
 	}
 }
@@ -252,7 +272,8 @@ func TestSitesThatLeftAreSaidFirst(t *testing.T) {
 		return tree(t, path)["report.html"]
 	}
 	text := page(outcome())
-	said, first := strings.Index(text, "south left in round 2: its release was not valid."), strings.Index(text, `id="section-sums"`)
+	said, first := strings.Index(text, "south left in round 2: its release was not valid."),
+		strings.Index(text, `id="section-sums"`)
 	if said < 0 || first < 0 || said > first {
 		t.Errorf("that south left stands at %d, and the first section of the method at %d", said, first)
 	}
@@ -286,9 +307,11 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 		"photographs": {func(path string) error {
 			return errors.Join(os.MkdirAll(path, 0o755), os.WriteFile(filepath.Join(path, "sea.jpg"), nil, 0o644))
 		}, "1", data, "is not empty and holds no run"},
-		"a folder": {func(path string) error { return os.MkdirAll(filepath.Join(path, "empty"), 0o755) }, "1", data, "is not empty and holds no run"},
+		"a folder": {func(path string) error { return os.MkdirAll(filepath.Join(path, "empty"), 0o755) }, "1", data,
+			"is not empty and holds no run"},
 		"a strange provenance": {func(path string) error {
-			return errors.Join(os.MkdirAll(path, 0o755), os.WriteFile(filepath.Join(path, "provenance.json"), []byte("from my grandfather"), 0o644))
+			return errors.Join(os.MkdirAll(path, 0o755), os.WriteFile(filepath.Join(path, "provenance.json"),
+				[]byte("from my grandfather"), 0o644))
 		}, "1", data, "this is not a run's provenance"},
 	} {
 		path := filepath.Join(t.TempDir(), "results")
@@ -299,7 +322,8 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 		}
 		before := tree(t, path)
 		_, err := begin(path, plan(t, c.plan), c.data, ended)
-		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.want) || !strings.Contains(p.Hint, "--out") || !strings.HasPrefix(p.File, path) {
+		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.want) ||
+			!strings.Contains(p.Hint, "--out") || !strings.HasPrefix(p.File, path) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !same(before, tree(t, path)) {
@@ -321,8 +345,10 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 	lost := filepath.Join(path, "sites", "south", "provenance.json")
 	testkit.Do(t, os.Remove(lost))
 	openResults(t, path)
-	testkit.Do(t, errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)))
-	if _, err := begin(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
+	testkit.Do(t, errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"),
+		nil, 0o644)))
+	if _, err := begin(path, plan(t, "1"), data, began); err == nil ||
+		!strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -334,7 +360,8 @@ func TestOpenContinuesWhereverItCrashed(t *testing.T) {
 	openResults(t, path)
 	testkit.Do(t, os.Remove(filepath.Join(path, "plan.yaml")))
 	openResults(t, path)
-	if got := namesOf(tree(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
+	if got := namesOf(tree(t, path)); !slices.Equal(got,
+		[]string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -344,7 +371,8 @@ func TestFilesOfAMethodStayInside(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "results")
 		out := outcome()
 		out.Result.Files = append(out.Result.Files, method.File{Name: name})
-		if err := openResults(t, path).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "not inside the results") {
+		if err := openResults(t, path).Write(out, nil, ended); err == nil ||
+			!strings.Contains(err.Error(), "not inside the results") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -387,14 +415,17 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 	path = t.TempDir()
 	testkit.Do(t, openResults(t, path).Write(outcome(), sites(), ended))
 	all := tree(t, path)
-	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") || !strings.Contains(page, "It may show single subjects") {
+	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") ||
+		!strings.Contains(page, "It may show single subjects") {
 		t.Error("the site's page does not say what it is")
 	}
 	page := all["report.html"]
-	if strings.Contains(page, "must not leave") || !strings.Contains(page, "<h3>Not protected by differential privacy") {
+	if strings.Contains(page, "must not leave") ||
+		!strings.Contains(page, "<h3>Not protected by differential privacy") {
 		t.Error("the shared page does not say how it is protected")
 	}
-	if before, _, _ := strings.Cut(page, `<nav`); !strings.Contains(before, `<li><a href="#section-privacy">Not protected by differential privacy</a></li>`) {
+	if before, _, _ := strings.Cut(page, `<nav`); !strings.Contains(before,
+		`<li><a href="#section-privacy">Not protected by differential privacy</a></li>`) {
 		t.Error("the shared page does not open with how it is protected")
 	}
 }
@@ -402,12 +433,14 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 func TestNumbersThatCannotBeWrittenAreErrors(t *testing.T) {
 	out := outcome()
 	out.Result.Metrics["sum"] = math.Inf(1)
-	if err := openResults(t, t.TempDir()).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "metrics.json") {
+	if err := openResults(t, t.TempDir()).Write(out, nil, ended); err == nil ||
+		!strings.Contains(err.Error(), "metrics.json") {
 		t.Errorf("got %v", err)
 	}
 	out = outcome()
 	out.Rounds[0].Info["sum"] = math.NaN()
-	if err := openResults(t, t.TempDir()).Write(out, nil, ended); err == nil || !strings.Contains(err.Error(), "rounds.jsonl") {
+	if err := openResults(t, t.TempDir()).Write(out, nil, ended); err == nil ||
+		!strings.Contains(err.Error(), "rounds.jsonl") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -492,7 +525,8 @@ func TestAModelIsFoundInItsDirectories(t *testing.T) {
 
 func TestStoresAreFound(t *testing.T) {
 	dir := t.TempDir()
-	for _, file := range []string{"many/north/site.db", "many/south/site.db", "results/sites/north/site.db", "none/readme"} {
+	for _, file := range []string{"many/north/site.db", "many/south/site.db", "results/sites/north/site.db",
+		"none/readme"} {
 		path := filepath.Join(dir, filepath.FromSlash(file))
 		testkit.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)))
 	}
@@ -515,7 +549,8 @@ func TestStoresAreFound(t *testing.T) {
 			}
 			continue
 		}
-		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.wrong) || !strings.Contains(p.Hint, c.hint) {
+		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.wrong) ||
+			!strings.Contains(p.Hint, c.hint) {
 			t.Errorf("%s, %q: %v", c.path, c.site, err)
 		}
 	}
@@ -536,7 +571,9 @@ func TestReportHasAParagraphForAPaper(t *testing.T) {
 		if said == "" {
 			continue
 		}
-		if text := last.Items[0].Note.Text; !strings.Contains(text, "1 site of 2 took part to the end; rows stayed at the sites. A toy told a story. What the sites sent had no noise") {
+		if text := last.Items[0].Note.Text; !strings.Contains(text,
+			"1 site of 2 took part to the end; rows stayed at the sites. A toy told a story. What the sites sent had "+
+				"no noise") {
 			t.Error(text)
 		}
 		if text := last.Items[1].Note.Text; !strings.HasSuffix(text, "\n\nToy A. doi:10.1000/1") {

@@ -90,7 +90,8 @@ func (d *Site) Write(own *method.Result, charged *ledger.Ledger, rules *policy.P
 
 func (d *Site) page(r *method.Result) *Report {
 	return &Report{
-		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Found: r.Found, Sure: r.Sure, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
+		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Found: r.Found, Sure: r.Sure,
+		Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
 		Sections: r.Sections,
 	}
 }
@@ -133,11 +134,14 @@ func FindStore(path, site string) (string, error) {
 	case ok:
 		return file, nil
 	case len(sites) == 0:
-		return "", problem.Problem{File: path, What: "no site's store is here", Hint: "the folder that the plan's local.stores named, or results of a plan without it"}
+		return "", problem.Problem{File: path, What: "no site's store is here",
+			Hint: "the folder that the plan's local.stores named, or results of a plan without it"}
 	case site != "":
-		return "", problem.Problem{File: path, What: fmt.Sprintf("site %q has no store here", site), Hint: problem.DidYouMean(site, sites, "there are those of "+problem.Names(sites))}
+		return "", problem.Problem{File: path, What: fmt.Sprintf("site %q has no store here", site),
+			Hint: problem.DidYouMean(site, sites, "there are those of "+problem.Names(sites))}
 	case len(sites) > 1:
-		return "", problem.Problem{File: path, What: fmt.Sprintf("%d sites have stores here", len(sites)), Hint: "choose with --site one of " + problem.Names(sites)}
+		return "", problem.Problem{File: path, What: fmt.Sprintf("%d sites have stores here", len(sites)),
+			Hint: "choose with --site one of " + problem.Names(sites)}
 	}
 	return stores[sites[0]], nil
 }

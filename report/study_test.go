@@ -139,7 +139,8 @@ func forty(t *testing.T) string {
 		}
 		plan.WriteString("]\n")
 	}
-	plan.WriteString("method:\n  name: mvppca\n  latent: 4\n  noise: feature\nprivacy:\n  protection: none\nlocal:\n  sites:\n" + folders.String())
+	plan.WriteString("method:\n  name: mvppca\n  latent: 4\n  noise: feature\nprivacy:\n  protection: " +
+		"none\nlocal:\n  sites:\n" + folders.String())
 	file := filepath.Join(dir, "plan.yaml")
 	write(t, file, plan.String())
 	return file
@@ -157,7 +158,8 @@ func TestReportOfFortySites(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Size() > 1_000_000 {
 		t.Errorf("%v, %v", info.Size(), err)
 	}
-	if high := testkit.Eval[int](t, open(t, file, 1280, 1080), `document.documentElement.scrollHeight`); high > 12*1080 {
+	if high := testkit.Eval[int](t, open(t, file, 1280, 1080), `document.documentElement.scrollHeight`); high >
+		12*1080 {
 		t.Errorf("%d pixels before folding, want twelve screens", high)
 	}
 	wholeAtAllWidths(t, file, true)
@@ -171,7 +173,8 @@ func wholeAtAllWidths(t *testing.T, file string, crowded bool) {
 	for _, width := range []int64{400, 768, 1280} {
 		t.Run(fmt.Sprintf("%s, %d wide", filepath.Base(filepath.Dir(file)), width), func(t *testing.T) {
 			ctx := open(t, file, width, 800)
-			if count := testkit.Eval[int](t, ctx, `document.querySelectorAll('figure:not(.table)').length`); count == 0 {
+			if count := testkit.Eval[int](t, ctx, `document.querySelectorAll('figure:not(.table)').length`); count ==
+				0 {
 				t.Error("there is no picture")
 			}
 			faults(t, ctx, `[...document.querySelectorAll('figure:not(.table)')].filter(f => !f.querySelector('figcaption').textContent.trim() || !f.querySelector('svg desc').textContent.trim())

@@ -19,38 +19,61 @@ type word struct {
 
 // glossary holds the terms of all methods. A page has those that occur on it.
 var glossary = []word{
-	{"R²", `R²`, "The share of the differences between subjects that a model accounts for: 0 % is none of them, 100 % all. It can be below 0, where a guess of the mean would have been nearer."},
+	{"R²", `R²`, "The share of the differences between subjects that a model accounts for: 0 % is none of them, " +
+		"100 % all. It can be below 0, where a guess of the mean would have been nearer."},
 	{"factor", `factors?`, "A pattern: a set of measurements that tend to rise and fall together across subjects."},
 	{"loading", `loadings?`, "How strongly a measurement takes part in a factor, and in which direction."},
 	{"score", `scores?`, "How strongly a subject shows a factor. 0 is average, and 1 is one standard deviation above."},
-	{"standard deviation", `standard deviations?`, "How widely values are spread: about two thirds of them lie within one standard deviation of their mean, if they are normally distributed."},
-	{"imputation", `imputations?|imputed?|imputing`, "To fill in values that were not measured with what a model expects, and to say how far that is to be trusted."},
-	{"interval", `intervals?`, "A range that holds the true value with the probability stated, such as 90 %, if the model holds."},
-	{"coverage", `coverage`, "How many of the values an interval really held. Intervals of 90 % should hold about nine values of ten."},
+	{"standard deviation", `standard deviations?`, "How widely values are spread: about two thirds of them lie " +
+		"within one standard deviation of their mean, if they are normally distributed."},
+	{"imputation", `imputations?|imputed?|imputing`, "To fill in values that were not measured with what a model " +
+		"expects, and to say how far that is to be trusted."},
+	{"interval", `intervals?`, "A range that holds the true value with the probability stated, such as 90 %, if the " +
+		"model holds."},
+	{"coverage", `coverage`, "How many of the values an interval really held. Intervals of 90 % should hold about " +
+		"nine values of ten."},
 	{"residual", `residuals?`, "What is left of a value when what the model expects is taken away."},
-	{"log-likelihood", `log-likelihoods?`, "How probable what happened was under the model, as a logarithm: the higher the better."},
-	{"nats", `nats?`, "The unit of information and of logarithms of probabilities to the base e: one nat is a factor of 2.72."},
-	{"divergence", `(?:Kullback-Leibler )?divergences?`, "How much two distributions differ (Kullback-Leibler divergence). 0 means that they are the same; here, that another update changed nothing."},
-	{"posterior", `posteriors?`, "What is known after the data have been seen: which values are possible, and how probable each of them is."},
+	{"log-likelihood", `log-likelihoods?`, "How probable what happened was under the model, as a logarithm: the " +
+		"higher the better."},
+	{"nats", `nats?`, "The unit of information and of logarithms of probabilities to the base e: one nat is a factor " +
+		"of 2.72."},
+	{"divergence", `(?:Kullback-Leibler )?divergences?`,
+		"How much two distributions differ (Kullback-Leibler divergence). 0 means that they are the same; here, that " +
+			"another update changed nothing."},
+	{"posterior", `posteriors?`, "What is known after the data have been seen: which values are possible, and how " +
+		"probable each of them is."},
 	{"prior", `priors?`, "What was assumed before any data were seen."},
-	{"effective sample size", `effective sample size`, "How many independent draws would describe the posterior as precisely as those that were made. It speaks of computation, and not of how many subjects there are."},
-	{"log-odds", `log-odds`, "The logarithm of the odds p/(1 − p). A change of 0.7 doubles the odds, and one of −0.7 halves them."},
+	{"effective sample size", `effective sample size`, "How many independent draws would describe the posterior as " +
+		"precisely as those that were made. It speaks of computation, and not of how many subjects there are."},
+	{"log-odds", `log-odds`, "The logarithm of the odds p/(1 − p). A change of 0.7 doubles the odds, and one of −0.7 " +
+		"halves them."},
 	{"odds ratio", `odds ratios?`, "By how much the odds of the outcome are multiplied. 1 means no difference."},
-	{"ROC", `ROC|receiver operating characteristic`, "Receiver operating characteristic: for every threshold, how many cases are found and how many controls are called cases by mistake."},
-	{"AUC", `AUC`, "The probability that a case is given more than a control: 0.5 is chance, and 1 tells all of them apart."},
-	{"calibration", `calibrat(?:ion|ed)`, "Whether probabilities hold what they promise: of those who are given 30 %, three of ten should have the outcome."},
-	{"mixture", `mixtures?`, "A model of several groups, its components, each of which has its own mean and spread. Nobody said before who belongs to which."},
+	{"ROC", `ROC|receiver operating characteristic`, "Receiver operating characteristic: for every threshold, how " +
+		"many cases are found and how many controls are called cases by mistake."},
+	{"AUC", `AUC`, "The probability that a case is given more than a control: 0.5 is chance, and 1 tells all of them " +
+		"apart."},
+	{"calibration", `calibrat(?:ion|ed)`, "Whether probabilities hold what they promise: of those who are given 30 " +
+		"%, three of ten should have the outcome."},
+	{"mixture", `mixtures?`, "A model of several groups, its components, each of which has its own mean and spread. " +
+		"Nobody said before who belongs to which."},
 	{"component", `components?`, "One group of a mixture."},
 	{"synthetic rows", `synthetic rows?`, "Rows that were drawn from a model, and belong to no person."},
-	{"differential privacy", `differential privacy`, "A promise that what is released would look almost the same without any single person. Noise of a known size keeps it."},
-	{"ε", `ε`, "Epsilon, how much what was released may depend on one person: the smaller, the better protected. Somebody's odds of guessing right grow by a factor of e^ε at most."},
+	{"differential privacy", `differential privacy`, "A promise that what is released would look almost the same " +
+		"without any single person. Noise of a known size keeps it."},
+	{"ε", `ε`, "Epsilon, how much what was released may depend on one person: the smaller, the better protected. " +
+		"Somebody's odds of guessing right grow by a factor of e^ε at most."},
 	{"δ", `δ`, "Delta, a small probability with which the promise of ε may fail."},
-	{"add-remove", `add-remove`, "What is compared for the promise of privacy: the data with a person and without that person."},
-	{"replace-one", `replace-one`, "What is compared for the promise of privacy: the data with a person's values and with any other values in their place."},
+	{"add-remove", `add-remove`, "What is compared for the promise of privacy: the data with a person and without " +
+		"that person."},
+	{"replace-one", `replace-one`, "What is compared for the promise of privacy: the data with a person's values and " +
+		"with any other values in their place."},
 	{"privacy budget", `privacy budgets?`, "The total of ε and δ that was promised. Every release spends some of it."},
-	{"clipped", `clip(?:ped|ping)`, "Cut off at a bound that was fixed before, so that no single person can change a sum by more than that."},
-	{"Heywood case", `Heywood cases?`, "A feature that the model takes as measured almost without error, usually because a factor rests on it alone."},
-	{"scaled", `scaled units?`, "Each feature divided by its spread, so that features of different units can be compared."},
+	{"clipped", `clip(?:ped|ping)`, "Cut off at a bound that was fixed before, so that no single person can change a " +
+		"sum by more than that."},
+	{"Heywood case", `Heywood cases?`, "A feature that the model takes as measured almost without error, usually " +
+		"because a factor rests on it alone."},
+	{"scaled", `scaled units?`, "Each feature divided by its spread, so that features of different units can be " +
+		"compared."},
 }
 
 var (
@@ -59,7 +82,9 @@ var (
 )
 
 func formsOf(words []word) string {
-	longest := slices.SortedStableFunc(slices.Values(words), func(a, b word) int { return cmp.Compare(len(b.forms), len(a.forms)) })
+	longest := slices.SortedStableFunc(slices.Values(words), func(a, b word) int {
+		return cmp.Compare(len(b.forms), len(a.forms))
+	})
 	var forms []string
 	for _, w := range longest {
 		forms = append(forms, w.forms)
@@ -100,7 +125,8 @@ func (w *words) text(s string) template.HTML {
 			continue
 		}
 		w.used[i], w.fresh[i] = true, true
-		fmt.Fprintf(&b, `%s<a class="term" href="#word-%d" title="%s">%s</a>`, html.EscapeString(s[at:m[0]]), i+1, html.EscapeString(glossary[i].meaning), html.EscapeString(s[m[0]:m[1]]))
+		fmt.Fprintf(&b, `%s<a class="term" href="#word-%d" title="%s">%s</a>`, html.EscapeString(s[at:m[0]]), i+1,
+			html.EscapeString(glossary[i].meaning), html.EscapeString(s[m[0]:m[1]]))
 		at = m[1]
 	}
 	b.WriteString(html.EscapeString(s[at:]))
@@ -140,7 +166,9 @@ func (w *words) list() (all []wordView) {
 			all = append(all, wordView{i + 1, x.term, x.meaning})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b wordView) int { return cmp.Compare(strings.ToLower(a.Term), strings.ToLower(b.Term)) })
+	slices.SortStableFunc(all, func(a, b wordView) int {
+		return cmp.Compare(strings.ToLower(a.Term), strings.ToLower(b.Term))
+	})
 	return all
 }
 
@@ -157,5 +185,6 @@ func letterAfter(s string, at int) bool {
 	if at+1 < len(s) && s[at] == '.' && s[at+1] != ' ' && s[at+1] != '\n' {
 		return true // a file's name
 	}
-	return at < len(s) && (s[at] >= 'a' && s[at] <= 'z' || s[at] >= 'A' && s[at] <= 'Z' || s[at] >= '0' && s[at] <= '9' || s[at] == '_' || s[at] == '-')
+	return at < len(s) && (s[at] >= 'a' && s[at] <= 'z' || s[at] >= 'A' && s[at] <= 'Z' || s[at] >= '0' && s[at] <=
+		'9' || s[at] == '_' || s[at] == '-')
 }

@@ -12,16 +12,23 @@ import (
 // A page opens with its verdict, and a term leads to its meaning: once in a section, also from
 // within a picture, and never from within another word or a file's name.
 func TestVerdictAndTerms(t *testing.T) {
-	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.", Privacy: figure.Warning{Title: "Nothing does", Section: "s"},
-		Sections: []figure.Section{{ID: "s", Title: "S", Lead: "A factor, a factor; the refactor and scores.csv.", Items: []figure.Item{
-			{Note: &figure.Note{Title: "Too wide", Text: "x", Warning: true}},
-			{Note: &figure.Note{Title: "Too wide", Text: "y", Warning: true}},
-			{Note: &figure.Note{Title: "No warning", Text: "z"}},
-			{Figure: &figure.Figure{ID: "f", Title: "F", Caption: "c", Chart: figure.Lines{X: figure.Axis{Label: "Tissue_Factor"}, Y: figure.Axis{Label: "change (nats)"}}}},
-		}}}}
+	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.",
+		Privacy: figure.Warning{Title: "Nothing does", Section: "s"},
+		Sections: []figure.Section{{ID: "s", Title: "S", Lead: "A factor, a factor; the refactor and scores.csv.",
+			Items: []figure.Item{
+				{Note: &figure.Note{Title: "Too wide", Text: "x", Warning: true}},
+				{Note: &figure.Note{Title: "Too wide", Text: "y", Warning: true}},
+				{Note: &figure.Note{Title: "No warning", Text: "z"}},
+				{Figure: &figure.Figure{ID: "f", Title: "F", Caption: "c",
+					Chart: figure.Lines{X: figure.Axis{Label: "Tissue_Factor"},
+						Y: figure.Axis{Label: "change (nats)"}}}},
+			}}}}
 	page := html(t, r)
 	order := 0
-	for _, want := range []string{"What was found", "How sure that is", "What not to trust", `<li><a href="#section-s">Too wide</a></li>`, "What protects the subjects", `<li><a href="#section-s">Nothing does</a></li>`, `id="section-s"`, "Words in the picture: ", `>nats</a>`, "What the words mean"} {
+	for _, want := range []string{"What was found", "How sure that is", "What not to trust",
+		`<li><a href="#section-s">Too wide</a></li>`, "What protects the subjects",
+		`<li><a href="#section-s">Nothing does</a></li>`, `id="section-s"`, "Words in the picture: ", `>nats</a>`,
+		"What the words mean"} {
 		_, rest, ok := strings.Cut(page[order:], want)
 		if !ok {
 			t.Fatalf("%q is missing, or stands before what it should follow", want)

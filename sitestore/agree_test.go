@@ -49,7 +49,8 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 		both := func(what string, do func(keeper) (any, error)) {
 			a, errA := do(s)
 			b, errB := do(m)
-			for _, target := range []error{errNotReserved, errReserved, ErrCommitted, ErrForked, ErrMoved, ErrOtherSite} {
+			for _, target := range []error{errNotReserved, errReserved, ErrCommitted, ErrForked, ErrMoved,
+				ErrOtherSite} {
 				if errors.Is(errA, target) != errors.Is(errB, target) {
 					rt.Fatalf("%s: %v against %v", what, errA, errB)
 				}
@@ -71,7 +72,8 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 				b, state := payload.Draw(rt, "bytes"), payload.Draw(rt, "state")
 				both("commit", func(x keeper) (any, error) { return nil, x.Commit(id, b, state) })
 			case 2:
-				first, records := rapid.IntRange(-1, 4).Draw(rt, "first"), rapid.SliceOfN(payload, 0, 3).Draw(rt, "records")
+				first, records := rapid.IntRange(-1, 4).Draw(rt, "first"),
+					rapid.SliceOfN(payload, 0, 3).Draw(rt, "records")
 				both("append", func(x keeper) (any, error) { return nil, x.Append(of, first, records) })
 			case 3:
 				terms := payload.Draw(rt, "terms")
@@ -117,7 +119,8 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 // A history goes on where it was, and never otherwise: a record that is kept is
 // not another one, none is left out, and of a batch that is wrong nothing is kept.
 func TestHistoriesAreNotRewritten(t *testing.T) {
-	for name, k := range map[string]keeper{"store": open(t, filepath.Join(t.TempDir(), "site.db")), "memory": NewMemory()} {
+	for name, k := range map[string]keeper{"store": open(t, filepath.Join(t.TempDir(), "site.db")),
+		"memory": NewMemory()} {
 		a, b, c := []byte("a"), []byte("b"), []byte("c")
 		testkit.Do(t, k.Append("study", 0, [][]byte{a, b}))
 		_, head, _ := k.Head("study")
@@ -125,7 +128,8 @@ func TestHistoriesAreNotRewritten(t *testing.T) {
 			first   int
 			records [][]byte
 		}{
-			"another first": {0, [][]byte{b, b, c}}, "another last": {1, [][]byte{a, c}}, "one left out": {3, [][]byte{c}}, "before the first": {-1, [][]byte{c, a, b, c}},
+			"another first": {0, [][]byte{b, b, c}}, "another last": {1, [][]byte{a, c}},
+			"one left out": {3, [][]byte{c}}, "before the first": {-1, [][]byte{c, a, b, c}},
 			"another after the same": {0, [][]byte{a, c, c}},
 		} {
 			if err := k.Append("study", x.first, x.records); !errors.Is(err, ErrForked) {
@@ -135,7 +139,8 @@ func TestHistoriesAreNotRewritten(t *testing.T) {
 				t.Fatalf("%s, %s: %d records are kept, %v", name, what, n, err)
 			}
 		}
-		if err := errors.Join(k.Append("study", 1, [][]byte{b, c}), k.Append("study", 3, nil), k.Append("study", 9, nil)); err != nil {
+		if err := errors.Join(k.Append("study", 1, [][]byte{b, c}), k.Append("study", 3, nil),
+			k.Append("study", 9, nil)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if records, err := k.Records("study", 0); err != nil || fmt.Sprintf("%s", records) != "[a b c]" {
@@ -153,7 +158,8 @@ func TestHeadTellsOfEveryRecord(t *testing.T) {
 		}
 		return h
 	}
-	all := [][32]byte{head(), head("a"), head("b"), head("a", "b"), head("b", "a"), head("ab"), head("a", ""), head("", "a")}
+	all := [][32]byte{head(), head("a"), head("b"), head("a", "b"), head("b", "a"), head("ab"), head("a", ""),
+		head("", "a")}
 	for i, h := range all {
 		if slices.Contains(all[:i], h) {
 			t.Errorf("history %d has the head of another", i)
@@ -198,7 +204,8 @@ func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
 		for range 2 { // migrated, then as it was migrated
 			s := open(t, path)
 			lines, err := s.Reservations(0)
-			if err != nil || len(lines) != 2 || lines[1].Seq != 2 || lines[1].Release != "3fa9/north/2" || lines[1].Task != [32]byte{2} {
+			if err != nil || len(lines) != 2 || lines[1].Seq != 2 || lines[1].Release != "3fa9/north/2" ||
+				lines[1].Task != [32]byte{2} {
 				t.Fatalf("schema %d: %+v, %v", version, lines, err)
 			}
 			r, ok, err := s.Release("3fa9/north/1")
@@ -222,7 +229,8 @@ func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
 		s := open(t, path)
 		again := reservation("3fa9/north/2")
 		again.Study, again.Task = "3fa9", [32]byte{2}
-		if r, ok, err := s.Release(again.Release); err != nil || !ok || r.Key != nil || r.Sealed != nil || r.Task != again.Task {
+		if r, ok, err := s.Release(again.Release); err != nil || !ok || r.Key != nil || r.Sealed != nil ||
+			r.Task != again.Task {
 			t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
 		}
 		if err := s.Commit(again.Release, []byte("late"), nil); !errors.Is(err, errNotReserved) {
@@ -311,7 +319,8 @@ func TestCrashWhileCreatingLeavesNothingInTheWay(t *testing.T) {
 	}
 	open(t, path).Close()
 	entries, err := os.ReadDir(filepath.Dir(path))
-	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == "site.db.lock" }) // which may stay
+	// which may stay
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == "site.db.lock" })
 	if err != nil || len(entries) != 1 || entries[0].Name() != "site.db" {
 		t.Fatalf("%v, %v", entries, err)
 	}

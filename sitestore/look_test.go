@@ -107,7 +107,8 @@ func TestLookingBesideTheWriter(t *testing.T) {
 	go func() {
 		for i := range releases {
 			id := fmt.Sprint(i)
-			if err := errors.Join(s.Reserve(reservation(id), key(byte(i))), s.Commit(id, []byte(id), []byte(id))); err != nil {
+			if err := errors.Join(s.Reserve(reservation(id), key(byte(i))),
+				s.Commit(id, []byte(id), []byte(id))); err != nil {
 				written <- err
 				return
 			}
@@ -176,7 +177,8 @@ func spilled(t *testing.T) (killed string) {
 	tx := testkit.Get(s.db.Begin())(t)
 	defer tx.Rollback()
 	for i := range 200 {
-		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, hash) VALUES (?, 'study', zeroblob(32), zeroblob(900), zeroblob(32))`, fmt.Sprint("half ", i)); err != nil {
+		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, hash) VALUES (?, 'study', `+
+			`zeroblob(32), zeroblob(900), zeroblob(32))`, fmt.Sprint("half ", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -279,13 +281,15 @@ func TestLookingFindsNoStore(t *testing.T) {
 func TestLookingNoticesDamage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "site.db")
 	s := testkit.Get(Open(path))(t)
-	testkit.Do(t, errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")}, key(1)), s.Close()))
+	testkit.Do(t, errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")},
+		key(1)), s.Close()))
 	content, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(content, []byte("recognisable")) {
 		t.Fatalf("nothing to damage: %v", err)
 	}
 	testkit.Do(t, os.WriteFile(path, bytes.Replace(content, []byte("recognisable"), []byte("recognizable"), 1), 0o600))
-	if err := Look(path, func(*Store) error { return nil }); err == nil || !strings.Contains(err.Error(), "line 1 does not follow") {
+	if err := Look(path, func(*Store) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "line 1 does not follow") {
 		t.Errorf("got %v", err)
 	}
 }

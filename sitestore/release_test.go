@@ -41,14 +41,17 @@ func (n people) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
 func gate(j privacy.Journal, length int) *privacy.Gate {
 	sum := privacy.Sum{Name: "v", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: 1,
 		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1 << 20, Rate: 1, Diameter: 2, Count: 1}}
-	return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1, Requests: []privacy.Listed{
-		{Kind: "fit", Times: math.MaxInt, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}},
-	}}, privacy.SimulationPolicy(), j, people(5))
+	return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1,
+		Requests: []privacy.Listed{
+			{Kind: "fit", Times: math.MaxInt, Request: privacy.Request{Protection: privacy.Differential,
+				Sums: []privacy.Sum{sum}}},
+		}}, privacy.SimulationPolicy(), j, people(5))
 }
 
 // deliver does what a site does with a task.
 func deliver(ctx context.Context, g *privacy.Gate, round int) ([]byte, error) {
-	ask := privacy.Ask{Study: "3fa9", Site: "north", Round: round, Kind: "fit", Task: [32]byte{byte(round), byte(round >> 8), byte(round >> 16)}}
+	ask := privacy.Ask{Study: "3fa9", Site: "north", Round: round, Kind: "fit",
+		Task: [32]byte{byte(round), byte(round >> 8), byte(round >> 16)}}
 	if r, ok, err := g.Stored(ask); err != nil || ok {
 		return r.Bytes(), err
 	}
@@ -144,11 +147,13 @@ func TestChargeThatDoesNotFitIsNone(t *testing.T) {
 	testkit.Do(t, s.Fill(0))
 	for i := 0; ; i++ {
 		before := charges(t, s)
-		err := s.Reserve(sitestore.Reservation{Release: fmt.Sprint(i), Study: "study", Request: make([]byte, 500)}, [32]byte{byte(i)})
+		err := s.Reserve(sitestore.Reservation{Release: fmt.Sprint(i), Study: "study", Request: make([]byte, 500)},
+			[32]byte{byte(i)})
 		if err == nil && i < 100 {
 			continue
 		}
-		if _, ok, _ := s.Release(fmt.Sprint(i)); !errors.Is(err, sitestore.ErrFull) || ok || charges(t, s) != before || i == 0 {
+		if _, ok, _ := s.Release(fmt.Sprint(i)); !errors.Is(err, sitestore.ErrFull) || ok || charges(t, s) !=
+			before || i == 0 {
 			t.Fatalf("charge %d: %v, and there are %d", i, err, charges(t, s))
 		}
 		break
@@ -159,7 +164,8 @@ func TestChargeThatDoesNotFitIsNone(t *testing.T) {
 func TestRoomIsWhatTheDiskHas(t *testing.T) {
 	s := testkit.Get(sitestore.Open(filepath.Join(t.TempDir(), "site.db"), sitestore.Quick()))(t)
 	defer s.Close()
-	for bytes, full := range map[int64]bool{-1: false, 0: false, 1000: false, 1 << 60: true, math.MaxInt64 - 1: true, math.MaxInt64: true} {
+	for bytes, full := range map[int64]bool{-1: false, 0: false, 1000: false, 1 << 60: true, math.MaxInt64 - 1: true,
+		math.MaxInt64: true} {
 		if err := s.Free(bytes); errors.Is(err, sitestore.ErrFull) != full {
 			t.Errorf("room for %d bytes: %v", bytes, err)
 		}
@@ -207,7 +213,8 @@ func TestSwappedReleasesAreNoticed(t *testing.T) {
 	}
 	testkit.Do(t, db.Close())
 	_, wrong := verified(t, path)
-	for _, want := range []string{"the stored bytes are release 3fa9/north/2, and release 3fa9/north/1 was charged", "release 3fa9/north/1, and release 3fa9/north/2 was charged"} {
+	for _, want := range []string{"the stored bytes are release 3fa9/north/2, and release 3fa9/north/1 was charged",
+		"release 3fa9/north/1, and release 3fa9/north/2 was charged"} {
 		if wrong == nil || !strings.Contains(wrong.Error(), want) {
 			t.Errorf("%q is not in %v", want, wrong)
 		}
@@ -231,9 +238,10 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		again := privacy.Ask{Study: "3fa9", Site: "north", Round: 2, Kind: "fit", Task: [32]byte{2}}
 		listed := func(times int) *privacy.Gate {
 			charged := testkit.Get(ledger.Read(s))(t)
-			return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1, Requests: []privacy.Listed{
-				{Kind: "fit", Times: times, Request: charged.Entries[1].Request},
-			}}, privacy.SimulationPolicy(), s, people(3))
+			return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1,
+				Requests: []privacy.Listed{
+					{Kind: "fit", Times: times, Request: charged.Entries[1].Request},
+				}}, privacy.SimulationPolicy(), s, people(3))
 		}
 		if version > 1 { // lines of the first version do not say which kind of task they were for
 			other := again

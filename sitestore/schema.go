@@ -101,7 +101,8 @@ var migrations = []string{
 // stores, and those newer than this program, are errors.
 func (s *Store) version() (int, error) {
 	var id, version int
-	if err := errors.Join(s.db.QueryRow(`PRAGMA application_id`).Scan(&id), s.db.QueryRow(`PRAGMA user_version`).Scan(&version)); err != nil {
+	if err := errors.Join(s.db.QueryRow(`PRAGMA application_id`).Scan(&id),
+		s.db.QueryRow(`PRAGMA user_version`).Scan(&version)); err != nil {
 		return 0, err
 	}
 	switch {
@@ -110,7 +111,8 @@ func (s *Store) version() (int, error) {
 	case version < 1:
 		return 0, fmt.Errorf("the store is damaged: its schema version is %d", version)
 	case version > len(migrations):
-		return 0, fmt.Errorf("the store has schema version %d, this program knows versions up to %d: use a newer parley", version, len(migrations))
+		return 0, fmt.Errorf("the store has schema version %d, this program knows versions up to %d: use a newer "+
+			"parley", version, len(migrations))
 	}
 	return version, nil
 }
@@ -149,7 +151,8 @@ func (s *Store) checkSchema() error {
 	}
 	for _, w := range want {
 		if !slices.Contains(got, w) {
-			return fmt.Errorf("the store has been changed by something else: its %s %s is missing, or is not as it was made", w.kind, w.name)
+			return fmt.Errorf("the store has been changed by something else: its %s %s is missing, or is not as it "+
+				"was made", w.kind, w.name)
 		}
 	}
 	for _, g := range got {
@@ -200,7 +203,8 @@ func create(path string) error {
 	}
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if _, err := os.Lstat(path + suffix); err == nil {
-			return fmt.Errorf("the store is missing, but %s is there: bring the store back from where it was moved", filepath.Base(path+suffix))
+			return fmt.Errorf("the store is missing, but %s is there: bring the store back from where it was moved",
+				filepath.Base(path+suffix))
 		}
 	}
 	dir := filepath.Dir(path)

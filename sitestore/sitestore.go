@@ -135,7 +135,8 @@ func acquire(path string, o ...Option) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := connect(path, "&_pragma=synchronous("+opt.synchronous+")&_pragma=secure_delete(ON)&_pragma=busy_timeout(60000)")
+	s, err := connect(path, "&_pragma=synchronous("+opt.synchronous+
+		")&_pragma=secure_delete(ON)&_pragma=busy_timeout(60000)")
 	if err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
@@ -168,7 +169,8 @@ const lockSuffix = ".lock"
 func connect(path, pragmas string) (*Store, error) {
 	dsn := ":memory:"
 	if path != dsn {
-		dsn = "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=trusted_schema(OFF)&_txlock=immediate" + pragmas
+		dsn = "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=trusted_schema(OFF)&_txlock=immediate" +
+			pragmas
 	}
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
@@ -222,7 +224,8 @@ func (s *Store) Free(bytes int64) error {
 		return fmt.Errorf("asking how much room the disk has: %w", err)
 	}
 	if need := 2*uint64(min(max(bytes, 0), math.MaxInt64-reserve)) + reserve; free < need {
-		return fmt.Errorf("%w: it has %d MB free, and %d are needed\n  hint: make room; nothing has been charged", ErrFull, free>>20, 1+need>>20)
+		return fmt.Errorf("%w: it has %d MB free, and %d are needed\n  hint: make room; nothing has been charged",
+			ErrFull, free>>20, 1+need>>20)
 	}
 	return nil
 }
@@ -263,13 +266,15 @@ func (s *Store) Reserve(r Reservation, key [32]byte) error {
 		if r.Seq != 0 && r.Seq != last+1 {
 			return ErrMoved
 		}
-		if err := tx.QueryRow(`SELECT (SELECT count(*) FROM outbox WHERE release = ?1) + (SELECT count(*) FROM keys WHERE release = ?1)`, r.Release).Scan(&n); err != nil {
+		if err := tx.QueryRow(`SELECT (SELECT count(*) FROM outbox WHERE release = ?1) + (SELECT count(*) FROM keys `+
+			`WHERE release = ?1)`, r.Release).Scan(&n); err != nil {
 			return err
 		}
 		if n > 0 {
 			return errReserved
 		}
-		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, ?, ?)`,
+		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, `+
+			`?, ?)`,
 			r.Release, r.Study, r.Task[:], r.Request, previous, r.chain(previous)); err != nil {
 			return err
 		}
@@ -328,7 +333,8 @@ func (s *Store) Commit(release string, sealed, state []byte) error {
 			return err
 		}
 		var study string
-		err = tx.QueryRow(`SELECT l.study FROM ledger l JOIN keys k ON k.release = l.release WHERE l.release = ? LIMIT 1`, release).Scan(&study)
+		err = tx.QueryRow(`SELECT l.study FROM ledger l JOIN keys k ON k.release = l.release WHERE l.release = ? `+
+			`LIMIT 1`, release).Scan(&study)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNotReserved
 		}
@@ -336,7 +342,8 @@ func (s *Store) Commit(release string, sealed, state []byte) error {
 			return err
 		}
 		bytesDigest, stateDigest := sha256.Sum256(sealed), sha256.Sum256(state)
-		if _, err := tx.Exec(`INSERT INTO outbox (release, study, sealed, digest, state) VALUES (?, ?, ?, ?, ?)`, release, study, sealed, bytesDigest[:], stateDigest[:]); err != nil {
+		if _, err := tx.Exec(`INSERT INTO outbox (release, study, sealed, digest, state) VALUES (?, ?, ?, ?, ?)`,
+			release, study, sealed, bytesDigest[:], stateDigest[:]); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(`INSERT INTO state (study, state) VALUES (?, ?)
@@ -385,7 +392,8 @@ func (s *Store) Agree(study string, terms []byte) (kept []byte, err error) {
 // clock.
 func (s *Store) Decide(at time.Time, study, decision string) error {
 	return s.update("keeping a decision", func(tx *sql.Tx) error {
-		_, err := tx.Exec(`INSERT INTO decisions (at, study, decision) VALUES (?, ?, ?)`, at.UTC().Format(time.RFC3339), study, decision)
+		_, err := tx.Exec(`INSERT INTO decisions (at, study, decision) VALUES (?, ?, ?)`, at.UTC().Format(time.RFC3339),
+			study, decision)
 		return err
 	})
 }

@@ -37,8 +37,10 @@ func furnished(t *testing.T, path string) *Store {
 func TestNothingIsChangedOrRemoved(t *testing.T) {
 	s := furnished(t, filepath.Join(t.TempDir(), "site.db"))
 	for _, change := range []string{
-		`DELETE FROM ledger`, `UPDATE ledger SET request = x'00'`, `DELETE FROM outbox`, `UPDATE outbox SET sealed = x'00'`,
-		`DELETE FROM history`, `UPDATE history SET record = x'00'`, `DELETE FROM terms`, `UPDATE terms SET terms = x'00'`,
+		`DELETE FROM ledger`, `UPDATE ledger SET request = x'00'`, `DELETE FROM outbox`,
+		`UPDATE outbox SET sealed = x'00'`,
+		`DELETE FROM history`, `UPDATE history SET record = x'00'`, `DELETE FROM terms`,
+		`UPDATE terms SET terms = x'00'`,
 		`UPDATE keys SET key = zeroblob(32)`, `DELETE FROM keys`, // that of a release without bytes
 	} {
 		if _, err := s.db.Exec(change); err == nil {
@@ -91,19 +93,25 @@ func TestTamperingIsNoticed(t *testing.T) {
 		{`UPDATE outbox SET release = 'z' WHERE release = 'a'`, "1 releases have no charge"},
 		{`INSERT INTO outbox (release, study, sealed) VALUES ('z', 'study', x'00')`, "1 releases have no charge"},
 		{`UPDATE outbox SET digest = NULL, sealed = x'00' WHERE release = 'a'`, "release a has no digest"},
-		{`UPDATE outbox SET state = NULL WHERE release = 'c'; UPDATE state SET state = x'00' WHERE study = 'study'`, "has no digest"},
+		{`UPDATE outbox SET state = NULL WHERE release = 'c'; UPDATE state SET state = x'00' WHERE study = 'study'`,
+			"has no digest"},
 		{`INSERT INTO keys VALUES ('a', zeroblob(32))`, "release a is stored, and its key is kept"},
 		{`UPDATE state SET state = x'00' WHERE study = 'study'`, "the state of study study is not the one"},
 		{`UPDATE state SET state = NULL WHERE study = 'other'`, "the state of study other is not the one"},
 		{`DELETE FROM state WHERE study = 'other'`, "the state of study other is not the one"},
 		{`INSERT INTO state VALUES ('third', x'00')`, "study third has a state, and no release"},
-		{`UPDATE history SET record = x'09' WHERE study = 'study' AND seq = 0`, "record 0 of the history of study study"},
-		{`UPDATE history SET record = x'09' WHERE study = 'study' AND seq = 2`, "record 2 of the history of study study"},
-		{`UPDATE history SET record = x'09' WHERE study = 'other' AND seq = 1`, "record 1 of the history of study other"},
-		{`UPDATE history SET head = zeroblob(32) WHERE study = 'study' AND seq = 2`, "record 2 of the history of study study"},
+		{`UPDATE history SET record = x'09' WHERE study = 'study' AND seq = 0`,
+			"record 0 of the history of study study"},
+		{`UPDATE history SET record = x'09' WHERE study = 'study' AND seq = 2`,
+			"record 2 of the history of study study"},
+		{`UPDATE history SET record = x'09' WHERE study = 'other' AND seq = 1`,
+			"record 1 of the history of study other"},
+		{`UPDATE history SET head = zeroblob(32) WHERE study = 'study' AND seq = 2`,
+			"record 2 of the history of study study"},
 		{`DELETE FROM history WHERE study = 'study' AND seq = 0`, "record 1 of the history of study study"},
 		{`DELETE FROM history WHERE study = 'study' AND seq = 1`, "record 2 of the history of study study"},
-		{`UPDATE history SET study = 'third' WHERE study = 'other' AND seq = 1`, "record 1 of the history of study third"},
+		{`UPDATE history SET study = 'third' WHERE study = 'other' AND seq = 1`,
+			"record 1 of the history of study third"},
 	} {
 		path := filepath.Join(t.TempDir(), "site.db")
 		s := furnished(t, path)
@@ -131,7 +139,8 @@ func TestAnotherSchemaIsNoticed(t *testing.T) {
 		`CREATE TRIGGER quiet BEFORE INSERT ON ledger BEGIN SELECT 1; END`: "it has a trigger quiet",
 		`CREATE TABLE notes (text TEXT)`:                                   "it has a table notes",
 		`CREATE VIEW v AS SELECT 1`:                                        "it has a view v",
-		`ALTER TABLE state ADD COLUMN more TEXT`:                           "table state is missing, or is not as it was made",
+		`ALTER TABLE state ADD COLUMN more TEXT`: "table state is missing, or is not as it " +
+			"was made",
 		`DROP TRIGGER key_is_final; CREATE TRIGGER key_is_final BEFORE UPDATE ON keys BEGIN SELECT 1; END`: "trigger key_is_final is missing, or is not as it was made",
 		`DROP INDEX ledger_release; CREATE INDEX ledger_release ON ledger (study)`:                         "index ledger_release is missing, or is not as it was made",
 	}
@@ -165,7 +174,8 @@ func TestStoreOfAnotherSiteIsRefused(t *testing.T) {
 	testkit.Do(t, errors.Join(s.Bind("north"), s.Bind("north")))
 	s.Close()
 	s = open(t, path)
-	if err := s.Bind("south"); !errors.Is(err, ErrOtherSite) || !strings.Contains(err.Error(), `"north", not of "south"`) {
+	if err := s.Bind("south"); !errors.Is(err, ErrOtherSite) ||
+		!strings.Contains(err.Error(), `"north", not of "south"`) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Bind("north"); err != nil {
@@ -308,7 +318,8 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	s.Close()
 	text := filepath.Join(dir, "text.db")
 	testkit.Do(t, os.WriteFile(text, []byte(strings.Repeat("not a database ", 500)), 0o600))
-	for path, want := range map[string]string{other: "not a Parley site store", newer: "newer parley", text: "not a database"} {
+	for path, want := range map[string]string{other: "not a Parley site store", newer: "newer parley",
+		text: "not a database"} {
 		before := testkit.Get(os.ReadFile(path))(t)
 		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", filepath.Base(path), err)

@@ -79,15 +79,17 @@ func (s *Store) verifyReleases() error {
 		AND release IN (SELECT release FROM ledger WHERE seq > (SELECT old FROM binding))`, "release %s has no digest, so that nobody can tell whether its bytes and the state are those that were stored"); err != nil {
 		return err
 	}
-	if err := s.none(`SELECT k.release FROM keys k JOIN outbox o ON o.release = k.release`, "release %s is stored, and its key is kept"); err != nil {
+	if err := s.none(`SELECT k.release FROM keys k JOIN outbox o ON o.release = k.release`,
+		"release %s is stored, and its key is kept"); err != nil {
 		return err
 	}
-	return s.each(`SELECT release, sealed, digest FROM outbox WHERE digest IS NOT NULL`, func(release string, sealed, digest []byte) error {
-		if sum := sha256.Sum256(sealed); !bytes.Equal(sum[:], digest) {
-			return fmt.Errorf("release %s: its bytes are not those that were stored", release)
-		}
-		return nil
-	})
+	return s.each(`SELECT release, sealed, digest FROM outbox WHERE digest IS NOT NULL`,
+		func(release string, sealed, digest []byte) error {
+			if sum := sha256.Sum256(sealed); !bytes.Equal(sum[:], digest) {
+				return fmt.Errorf("release %s: its bytes are not those that were stored", release)
+			}
+			return nil
+		})
 }
 
 // none complains about the first name that a query finds.
@@ -106,7 +108,8 @@ func (s *Store) none(query, complaint string) error {
 // verifyStates holds each study's state against the last release that it was
 // stored with.
 func (s *Store) verifyStates() error {
-	if err := s.none(`SELECT study FROM state WHERE study NOT IN (SELECT study FROM outbox)`, "study %.12s has a state, and no release that it was stored with"); err != nil {
+	if err := s.none(`SELECT study FROM state WHERE study NOT IN (SELECT study FROM outbox)`,
+		"study %.12s has a state, and no release that it was stored with"); err != nil {
 		return err
 	}
 	return s.each(`SELECT study, coalesce((SELECT state FROM state s WHERE s.study = o.study), x''), state FROM outbox o
@@ -146,7 +149,8 @@ func (s *Store) lines(after int, do func(r Reservation, previous, hash []byte) e
 			err = fmt.Errorf("reading the ledger: %w", err)
 		}
 	}()
-	rows, err := s.db.Query(`SELECT seq, release, study, task, request, previous, hash FROM ledger WHERE seq > ? ORDER BY seq`, after)
+	rows, err := s.db.Query(`SELECT seq, release, study, task, request, previous, hash FROM ledger WHERE seq > ? `+
+		`ORDER BY seq`, after)
 	if err != nil {
 		return err
 	}
@@ -205,11 +209,13 @@ func reading(path string) (_ *Store, err error) {
 	version, err := s.version()
 	switch {
 	case readOnly(err):
-		return nil, fmt.Errorf("the program that wrote to it was stopped in the middle: start it again, which mends it (%w)", err)
+		return nil, fmt.Errorf("the program that wrote to it was stopped in the middle: start it again, which mends "+
+			"it (%w)", err)
 	case err != nil:
 		return nil, err
 	case version < len(migrations):
-		return nil, fmt.Errorf("it has schema version %d, and this program reads version %d: the program of its site, or a run that is continued, brings it up to date", version, len(migrations))
+		return nil, fmt.Errorf("it has schema version %d, and this program reads version %d: the program of its site, "+
+			"or a run that is continued, brings it up to date", version, len(migrations))
 	}
 	return s, s.Verify()
 }
@@ -289,7 +295,8 @@ func (s *Store) Append(study string, first int, records [][]byte) error {
 			seq := first + i
 			if seq < kept {
 				var old []byte
-				if err := tx.QueryRow(`SELECT record FROM history WHERE study = ? AND seq = ?`, study, seq).Scan(&old); err != nil {
+				if err := tx.QueryRow(`SELECT record FROM history WHERE study = ? AND seq = ?`, study,
+					seq).Scan(&old); err != nil {
 					return err
 				}
 				if !bytes.Equal(old, r) {
@@ -298,7 +305,8 @@ func (s *Store) Append(study string, first int, records [][]byte) error {
 				continue
 			}
 			head = Next(head, r)
-			if _, err := tx.Exec(`INSERT INTO history (study, seq, record, head) VALUES (?, ?, ?, ?)`, study, seq, r, head[:]); err != nil {
+			if _, err := tx.Exec(`INSERT INTO history (study, seq, record, head) VALUES (?, ?, ?, ?)`, study, seq, r,
+				head[:]); err != nil {
 				return err
 			}
 		}
@@ -328,7 +336,8 @@ func (s *Store) verifyHistory() (err error) {
 		}
 		head = Next(head, record)
 		if seq != next || !bytes.Equal(kept, head[:]) {
-			return fmt.Errorf("record %d of the history of study %.12s does not follow from the record before it", seq, study)
+			return fmt.Errorf("record %d of the history of study %.12s does not follow from the record before it", seq,
+				study)
 		}
 		next++
 	}

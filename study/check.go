@@ -46,7 +46,8 @@ func check(p *Plan, methods Methods, missing func(path string) bool, report func
 	case missing("parley"):
 		report("parley", "missing", fmt.Sprintf("the version of the plan format: parley: %d", Version))
 	case p.Version != Version:
-		report("parley", fmt.Sprintf("version %d of the plan format is unknown", p.Version), fmt.Sprintf("this program reads version %d", Version))
+		report("parley", fmt.Sprintf("version %d of the plan format is unknown", p.Version),
+			fmt.Sprintf("this program reads version %d", Version))
 	}
 	if c.required("name", "a short name for the study, such as alzheimer") {
 		c.pattern("name", p.Name, namePattern, nameHint)
@@ -78,7 +79,8 @@ func IsView(s string) bool { return viewPattern.MatchString(s) }
 
 // IsLabel says whether a text can be the name of a feature or of a subject column.
 func IsLabel(s string) bool {
-	return s != "" && len(s) <= maxNameLen && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+	return s != "" && len(s) <= maxNameLen && strings.TrimSpace(s) == s &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 func (c *checker) pattern(path, s string, pattern *regexp.Regexp, hint string) {
@@ -125,7 +127,8 @@ func (c *checker) visible(seen map[string]string, path, name string) {
 	key := problem.Key(name)
 	if first, ok := seen[key]; ok && problem.Confusable(first, name) {
 		one, other := problem.Spelt(first, name)
-		c.report(path, fmt.Sprintf("%s looks like %s and is another", other, one), "write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
+		c.report(path, fmt.Sprintf("%s looks like %s and is another", other, one),
+			"write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
 		return
 	}
 	seen[key] = name
@@ -149,7 +152,8 @@ func (c *checker) sites() {
 	c.duration("deadline", c.p.Deadline, 1000*time.Hour)
 	c.duration("approval_deadline", c.p.ApprovalDeadline, 10000*time.Hour)
 	if q := c.p.Quorum; q < 1 || q > n {
-		c.report("quorum", fmt.Sprintf("%d contributions cannot come from %d sites", q, n), fmt.Sprintf("from 1 to %d", n))
+		c.report("quorum", fmt.Sprintf("%d contributions cannot come from %d sites", q, n),
+			fmt.Sprintf("from 1 to %d", n))
 	}
 }
 
@@ -168,7 +172,8 @@ func (c *checker) views() {
 		if c.required(path+".name", viewHint) {
 			c.pattern(path+".name", v.Name, viewPattern, viewHint)
 			// Views become files, and some file systems do not know case.
-			c.once(views, path+".name", strings.ToLower(v.Name), "view "+v.Name, fmt.Sprintf("view %d of the list", k+1))
+			c.once(views, path+".name", strings.ToLower(v.Name), "view "+v.Name,
+				fmt.Sprintf("view %d of the list", k+1))
 		}
 		c.codes(path+".missing", v.Missing)
 		if c.required(path+".features", "a list of the columns of the view") && len(v.Features) == 0 {
@@ -180,7 +185,8 @@ func (c *checker) views() {
 			c.codes(at+".missing", f.Missing)
 			for _, code := range c.p.Codes(k, j) {
 				if slices.Contains(f.Levels, code) {
-					c.report(at+".levels", fmt.Sprintf("level %s is a code for missing values too", code), "either a level, or a code under missing")
+					c.report(at+".levels", fmt.Sprintf("level %s is a code for missing values too", code),
+						"either a level, or a code under missing")
 				}
 			}
 			c.column(features, at, f.Name, "feature", "in view "+v.Name)
@@ -195,7 +201,8 @@ func (c *checker) views() {
 	for i, name := range c.p.CompleteCases {
 		at := fmt.Sprintf("complete_cases[%d]", i)
 		if c.once(seen, at, name, "column "+name, "in complete_cases"); !slices.Contains(c.p.Subjects, name) {
-			c.report(at, fmt.Sprintf("%q is not under subjects", name), "a column of the subjects table that the plan lists there")
+			c.report(at, fmt.Sprintf("%q is not under subjects", name),
+				"a column of the subjects table that the plan lists there")
 		}
 	}
 }
@@ -235,7 +242,8 @@ func (c *checker) feature(path string, f Feature) {
 			c.report(path+".other", "a number has no levels", "leave it out")
 		}
 		if r := f.Range; r != nil && !(r[0] < r[1] && !math.IsInf(r[0], 0) && !math.IsInf(r[1], 0)) {
-			c.report(path+".range", fmt.Sprintf("%v is not below %v", r[0], r[1]), "the lowest and the highest plausible value, such as [0, 120]")
+			c.report(path+".range", fmt.Sprintf("%v is not below %v", r[0], r[1]),
+				"the lowest and the highest plausible value, such as [0, 120]")
 		}
 		c.printable(path+".unit", f.Unit, maxNameLen)
 	case Category:
@@ -246,7 +254,8 @@ func (c *checker) feature(path string, f Feature) {
 			c.report(path+".unit", "a category has no unit", "")
 		}
 		if len(f.Levels) < 2 {
-			c.report(path+".levels", fmt.Sprintf("%d levels", len(f.Levels)), "a category names at least two, such as levels: [I, II, III]")
+			c.report(path+".levels", fmt.Sprintf("%d levels", len(f.Levels)),
+				"a category names at least two, such as levels: [I, II, III]")
 		}
 		seen, visible := map[string]string{}, map[string]string{}
 		for i, level := range f.Levels {
@@ -257,7 +266,8 @@ func (c *checker) feature(path string, f Feature) {
 			}
 		}
 		if f.Other != "" && !slices.Contains(f.Levels, f.Other) {
-			c.report(path+".other", fmt.Sprintf("%q is not one of the levels", f.Other), "the level that a level not listed counts as")
+			c.report(path+".other", fmt.Sprintf("%q is not one of the levels", f.Other),
+				"the level that a level not listed counts as")
 		}
 	default:
 		c.report(path+".kind", fmt.Sprintf("unknown kind %q", f.Kind), "number or category")
@@ -265,7 +275,8 @@ func (c *checker) feature(path string, f Feature) {
 }
 
 func (c *checker) method() {
-	if !c.required("method", "a method with its options, such as name: "+strings.Join(c.methods.Names(), " or name: ")) {
+	if !c.required("method", "a method with its options, such as name: "+
+		strings.Join(c.methods.Names(), " or name: ")) {
 		return
 	}
 	names := c.methods.Names()
@@ -308,7 +319,8 @@ func (c *checker) local() {
 		if c.required("local.data", "the folder that is split among the sites") && l.Data == "" {
 			c.report("local.data", "empty", "a folder, relative to the plan's file")
 		}
-		if c.required("local.split", "how the data are spread over the sites, such as split: {scenario: IID}") && l.Split != nil {
+		if c.required("local.split", "how the data are spread over the sites, such as split: {scenario: IID}") &&
+			l.Split != nil {
 			c.split(l.Split)
 		}
 	}
@@ -317,13 +329,15 @@ func (c *checker) local() {
 func (c *checker) localSites(folders map[string]string) {
 	for _, name := range c.p.Sites {
 		if _, ok := folders[name]; !ok {
-			c.report("local.sites", "no folder for site "+name, fmt.Sprintf("add it: %s: FOLDER, relative to the plan's file", name))
+			c.report("local.sites", "no folder for site "+name,
+				fmt.Sprintf("add it: %s: FOLDER, relative to the plan's file", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
 		path := "local.sites." + name
 		if !slices.Contains(c.p.Sites, name) {
-			c.report(path, "not a site of the plan", problem.DidYouMean(name, c.p.Sites, "its sites are "+problem.Names(c.p.Sites)))
+			c.report(path, "not a site of the plan",
+				problem.DidYouMean(name, c.p.Sites, "its sites are "+problem.Names(c.p.Sites)))
 		} else if folders[name] == "" {
 			c.report(path, "empty", "a folder, relative to the plan's file")
 		}
@@ -342,7 +356,8 @@ func (c *checker) split(s *Split) {
 	}
 	s.Scenario = scenario
 	if (scenario == "K" || scenario == "G/K") && len(c.p.Views) > 0 && len(c.p.Views) < 3 {
-		c.report("local.split.scenario", fmt.Sprintf("%s takes the second and the third view away from some sites, but there are %d views", scenario, len(c.p.Views)), "IID or G")
+		c.report("local.split.scenario", fmt.Sprintf("%s takes the second and the third view away from some sites, "+
+			"but there are %d views", scenario, len(c.p.Views)), "IID or G")
 	}
 	if scenario == "G" || scenario == "G/K" || scenario == "column" || scenario == "unequal" {
 		c.required("local.split.by", "a column of the subjects table, which scenario "+scenario+" goes by")
@@ -353,7 +368,8 @@ func (c *checker) split(s *Split) {
 	}
 	for i, level := range s.Unused {
 		if slices.Contains(c.p.Sites, level) {
-			c.report(fmt.Sprintf("local.split.unused[%d]", i), fmt.Sprintf("%s is a site of the plan", level), "levels whose subjects no site is given")
+			c.report(fmt.Sprintf("local.split.unused[%d]", i), fmt.Sprintf("%s is a site of the plan", level),
+				"levels whose subjects no site is given")
 		}
 	}
 	if scenario == "column" && !c.missing("local.split.seed") {
@@ -363,7 +379,8 @@ func (c *checker) split(s *Split) {
 
 // unequal checks what scenario unequal alone may have, and must.
 func (c *checker) unequal(s *Split) {
-	scheme, rho, kappa := !c.missing("local.split.scheme"), !c.missing("local.split.rho"), !c.missing("local.split.kappa")
+	scheme, rho, kappa := !c.missing("local.split.scheme"), !c.missing("local.split.rho"),
+		!c.missing("local.split.kappa")
 	if s.Scenario != "unequal" {
 		for _, key := range []string{"scheme", "rho", "kappa"} {
 			if path := "local.split." + key; !c.missing(path) {
@@ -373,21 +390,27 @@ func (c *checker) unequal(s *Split) {
 		return
 	}
 	if n := len(c.p.Sites); n%2 != 0 {
-		c.report("local.split.scenario", fmt.Sprintf("unequal makes half of the sites small and half large, but there are %d", n), "an even number of sites")
+		c.report("local.split.scenario", fmt.Sprintf("unequal makes half of the sites small and half large, but there "+
+			"are %d", n), "an even number of sites")
 	}
 	switch {
 	case !scheme && !rho && !kappa:
-		c.report("local.split", "does not say how far sites differ", "rho and kappa, such as rho: 0.75, kappa: 0.95, or a scheme: "+strings.Join(Schemes, ", "))
+		c.report("local.split", "does not say how far sites differ",
+			"rho and kappa, such as rho: 0.75, kappa: 0.95, or a scheme: "+strings.Join(Schemes, ", "))
 	case scheme && (rho || kappa):
 		c.report("local.split.scheme", "stands beside rho or kappa", "either a scheme, or rho and kappa")
 	case scheme && !slices.Contains(Schemes, s.Scheme):
-		c.report("local.split.scheme", fmt.Sprintf("unknown scheme %q", s.Scheme), "one of "+strings.Join(Schemes, ", "))
+		c.report("local.split.scheme", fmt.Sprintf("unknown scheme %q", s.Scheme),
+			"one of "+strings.Join(Schemes, ", "))
 	}
 	if !(s.Rho >= 0 && s.Rho < 1) {
-		c.report("local.split.rho", fmt.Sprintf("%v is out of range", s.Rho), "from 0 (sites of equal size) to below 1 (small sites would have nobody)")
+		c.report("local.split.rho", fmt.Sprintf("%v is out of range", s.Rho),
+			"from 0 (sites of equal size) to below 1 (small sites would have nobody)")
 	}
 	if !(s.Kappa <= 1) || math.IsInf(s.Kappa, -1) {
-		c.report("local.split.kappa", fmt.Sprintf("%v is out of range", s.Kappa), "at most 1 (small sites have the larger class alone); 0 for classes as everywhere, below 0 for more of the smaller class")
+		c.report("local.split.kappa", fmt.Sprintf("%v is out of range", s.Kappa),
+			"at most 1 (small sites have the larger class alone); 0 for classes as everywhere, below 0 for more of "+
+				"the smaller class")
 	}
 }
 

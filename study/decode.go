@@ -11,13 +11,14 @@ import (
 
 // plans are decoded with the options of these methods.
 func plans(methods Methods) document.Document {
-	return document.Document{Kind: "plan", Plural: "plans", First: "parley", Special: func(d *document.Decoder, n ast.Node, v any, path string) bool {
-		m, ok := v.(*Method)
-		if ok {
-			decodeMethod(d, methods, n, m, path)
-		}
-		return ok
-	}}
+	return document.Document{Kind: "plan", Plural: "plans", First: "parley",
+		Special: func(d *document.Decoder, n ast.Node, v any, path string) bool {
+			m, ok := v.(*Method)
+			if ok {
+				decodeMethod(d, methods, n, m, path)
+			}
+			return ok
+		}}
 }
 
 func reflectValue(pointer any) reflect.Value { return reflect.ValueOf(pointer).Elem() }

@@ -26,8 +26,11 @@ func TestReportDemands(t *testing.T) {
 	r.Absent("belongs elsewhere", "leave it out", map[string]bool{"z": true, "y": true, "x": false})
 	want := []string{
 		`part.word: "c" is not known; one of a, b`, "part.count: 2 is too few; at least 3",
-		"part.size: 0 is not positive and finite; a positive number", "part.size: NaN is not positive and finite; a positive number", "part.size: +Inf is not positive and finite; a positive number",
-		"part.share: 1.5 of it cannot be; above 0, to 1 for all of it", "part.y: belongs elsewhere; leave it out", "part.z: belongs elsewhere; leave it out",
+		"part.size: 0 is not positive and finite; a positive number",
+		"part.size: NaN is not positive and finite; a positive number",
+		"part.size: +Inf is not positive and finite; a positive number",
+		"part.share: 1.5 of it cannot be; above 0, to 1 for all of it", "part.y: belongs elsewhere; leave it out",
+		"part.z: belongs elsewhere; leave it out",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

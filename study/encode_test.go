@@ -40,7 +40,8 @@ func TestDigestOfAKnownPlan(t *testing.T) {
 
 func TestFormattingAndLocalDataDoNotChangeTheDigest(t *testing.T) {
 	want := digest(t, parse(t, small))
-	block := strings.NewReplacer("[north, centre, south]", "\n  - north\n  - 'centre' # Lyon\n  - \"south\"", "[age, male]", "\n    - {name: age, kind: number}\n    - name: male")
+	block := strings.NewReplacer("[north, centre, south]", "\n  - north\n  - 'centre' # Lyon\n  - \"south\"",
+		"[age, male]", "\n    - {name: age, kind: number}\n    - name: male")
 	parts := strings.SplitN(small, "views:", 2)
 	views, rest, _ := strings.Cut(parts[1], "subjects:")
 	for name, text := range map[string]string{
@@ -116,7 +117,8 @@ func change(v reflect.Value, path string, do func(path string)) {
 }
 
 func TestEveryFieldChangesTheDigestButLocal(t *testing.T) {
-	p := parse(t, strings.Replace(small, "latent: 6", "latent: 6\n  layers: [{name: a, width: 1}]", 1)+"question: why\n")
+	p := parse(t, strings.Replace(small, "latent: 6", "latent: 6\n  layers: [{name: a, width: 1}]", 1)+
+		"question: why\n")
 	base := digest(t, p)
 	seen := map[study.Digest]string{base: "the plan itself"}
 	leaves := 0
@@ -143,7 +145,9 @@ func TestEveryFieldChangesTheDigestButLocal(t *testing.T) {
 func drawPlan(t *rapid.T) *study.Plan {
 	word := rapid.Custom(func(t *rapid.T) string {
 		return rapid.OneOf(
-			rapid.SampledFrom([]string{"on", "No", "null", "~", "1e3", "0x1", "? x", ".inf", "<<", "- a", "a: b", "a #b", "[x", "'q'", `"d"`, `b\s`, "é ü", "*a", "&a", "!t", "|", "=", "---", "%", "1_0", "2001-01-01", "a, b", "}"}),
+			rapid.SampledFrom([]string{"on", "No", "null", "~", "1e3", "0x1", "? x", ".inf", "<<", "- a", "a: b",
+				"a #b", "[x", "'q'", `"d"`, `b\s`, "é ü", "*a", "&a", "!t", "|", "=", "---", "%", "1_0", "2001-01-01",
+				"a, b", "}"}),
 			rapid.StringMatching(`[!-~]([ -~]{0,8}[!-~])?`),
 		).Draw(t, "word")
 	})
@@ -155,8 +159,11 @@ func drawPlan(t *rapid.T) *study.Plan {
 		Views: []study.View{
 			{Name: "true", Features: []study.Feature{
 				{Name: names[0], Kind: study.Number},
-				{Name: names[1], Kind: study.Number, Unit: word.Draw(t, "unit"), Range: &[2]float64{-rapid.Float64Range(0, 1e300).Draw(t, "low"), rapid.Float64Range(1e-300, 1e300).Draw(t, "high")}},
-				{Name: names[2], Kind: study.Category, Levels: rapid.SliceOfNDistinct(word, 2, 4, rapid.ID).Draw(t, "levels")},
+				{Name: names[1], Kind: study.Number, Unit: word.Draw(t, "unit"),
+					Range: &[2]float64{-rapid.Float64Range(0, 1e300).Draw(t, "low"),
+						rapid.Float64Range(1e-300, 1e300).Draw(t, "high")}},
+				{Name: names[2], Kind: study.Category, Levels: rapid.SliceOfNDistinct(word, 2, 4,
+					rapid.ID).Draw(t, "levels")},
 			}},
 			{Name: "1e3", Features: []study.Feature{{Name: names[3], Kind: study.Number}}},
 		},
@@ -182,7 +189,8 @@ func drawPrivacy(t *rapid.T) study.Privacy {
 		Unit:       rapid.SampledFrom([]string{study.UnitSubject, study.UnitSite}).Draw(t, "unit"),
 		Adjacency:  rapid.SampledFrom([]account.Adjacency{account.AddRemove, account.ReplaceOne}).Draw(t, "adjacency"),
 	}
-	budget := &account.Budget{Epsilon: rapid.Float64Range(1e-300, 1e300).Draw(t, "epsilon"), Delta: rapid.Float64Range(1e-300, 0.999).Draw(t, "delta")}
+	budget := &account.Budget{Epsilon: rapid.Float64Range(1e-300, 1e300).Draw(t, "epsilon"),
+		Delta: rapid.Float64Range(1e-300, 0.999).Draw(t, "delta")}
 	if rapid.Bool().Draw(t, "published") {
 		p.PerRelease = budget
 	} else {
@@ -258,25 +266,36 @@ func TestDecodeRefusals(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"nothing":           {nil, "decoding the plan: EOF"},
-		"cut short":         {good[:len(good)-1], "decoding the plan: unexpected EOF"},
-		"a byte more":       {append(slices.Clone(good), 0), "extraneous data"},
-		"too large":         {make([]byte, study.MaxBytes+1), "above the limit of 1048576"},
-		"unknown field":     {edit(func(m map[string]any) { m["local"] = map[string]any{"data": "x"} }), "unknown field"},
-		"unknown option":    {edit(func(m map[string]any) { opts(m)["latnet"] = 1 }), "decoding the options of method mvppca: cbor: found unknown field"},
-		"option left out":   {edit(func(m map[string]any) { delete(opts(m), "variant") }), "not in canonical encoding, or with options left out"},
-		"field left out":    {edit(func(m map[string]any) { delete(m, "quorum") }), "quorum: 0 contributions cannot come from 3 sites"},
-		"another case":      {edit(func(m map[string]any) { m["Name"] = m["name"]; delete(m, "name") }), "unknown field"},
-		"wrong type":        {edit(func(m map[string]any) { m["sites"] = "north" }), "decoding the plan: cbor: cannot unmarshal"},
-		"no options":        {edit(func(m map[string]any) { delete(m["method"].(map[string]any), "options") }), "decoding the options of method mvppca"},
-		"unknown method":    {edit(func(m map[string]any) { m["method"].(map[string]any)["name"] = "mvpca" }), `method.name: unknown method "mvpca"`},
+		"nothing":     {nil, "decoding the plan: EOF"},
+		"cut short":   {good[:len(good)-1], "decoding the plan: unexpected EOF"},
+		"a byte more": {append(slices.Clone(good), 0), "extraneous data"},
+		"too large":   {make([]byte, study.MaxBytes+1), "above the limit of 1048576"},
+		"unknown field": {edit(func(m map[string]any) { m["local"] = map[string]any{"data": "x"} }),
+			"unknown field"},
+		"unknown option": {edit(func(m map[string]any) { opts(m)["latnet"] = 1 }),
+			"decoding the options of method mvppca: cbor: found unknown field"},
+		"option left out": {edit(func(m map[string]any) { delete(opts(m), "variant") }),
+			"not in canonical encoding, or with options left out"},
+		"field left out": {edit(func(m map[string]any) { delete(m, "quorum") }),
+			"quorum: 0 contributions cannot come from 3 sites"},
+		"another case": {edit(func(m map[string]any) { m["Name"] = m["name"]; delete(m, "name") }),
+			"unknown field"},
+		"wrong type": {edit(func(m map[string]any) { m["sites"] = "north" }),
+			"decoding the plan: cbor: cannot unmarshal"},
+		"no options": {edit(func(m map[string]any) { delete(m["method"].(map[string]any), "options") }),
+			"decoding the options of method mvppca"},
+		"unknown method": {edit(func(m map[string]any) { m["method"].(map[string]any)["name"] = "mvpca" }),
+			`method.name: unknown method "mvpca"`},
 		"the method checks": {edit(func(m map[string]any) { opts(m)["latent"] = 0 }), "method.latent: 0 dimensions"},
-		"unknown version":   {edit(func(m map[string]any) { m["parley"] = 2 }), "parley: version 2 of the plan format is unknown"},
+		"unknown version": {edit(func(m map[string]any) { m["parley"] = 2 }),
+			"parley: version 2 of the plan format is unknown"},
 		"not a number": {edit(func(m map[string]any) {
-			m["views"].([]any)[1].(map[string]any)["features"].([]any)[0].(map[string]any)["range"] = []any{math.NaN(), 1.0}
+			m["views"].([]any)[1].(map[string]any)["features"].([]any)[0].(map[string]any)["range"] = []any{math.NaN(),
+				1.0}
 		}), "views[1].features[0].range: NaN is not below 1"},
-		"twice the same key": {append([]byte{good[0] + 1}, append([]byte("\x64name\x61x"), good[1:]...)...), "duplicate map key"},
-		"deep":               {bytes.Repeat([]byte{0x81}, 100), "decoding the plan"},
+		"twice the same key": {append([]byte{good[0] + 1}, append([]byte("\x64name\x61x"), good[1:]...)...),
+			"duplicate map key"},
+		"deep": {bytes.Repeat([]byte{0x81}, 100), "decoding the plan"},
 	} {
 		if _, err := study.Decode(c.b, methods{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", name, err, c.want)

@@ -29,7 +29,8 @@ privacy: {protection: none}
 func TestCodesForMissingValues(t *testing.T) {
 	p := testkit.Get(study.Parse("plan.yaml", []byte(coded), methods{}))(t)
 	columns := p.Schema().Views[0].Columns
-	for i, want := range [][]string{{"-9", "NK", "1e3", "unknown", "999"}, {"-9", "NK", "1e3", "unknown"}, {"-9", "NK", "1e3", "unknown"}} {
+	for i, want := range [][]string{{"-9", "NK", "1e3", "unknown", "999"}, {"-9", "NK", "1e3", "unknown"},
+		{"-9", "NK", "1e3", "unknown"}} {
 		if !slices.Equal(columns[i].Missing, want) {
 			t.Errorf("%s: %q, want %q", columns[i].Name, columns[i].Missing, want)
 		}

@@ -79,12 +79,14 @@ const (
 // Feature is one column of a view. In YAML a number without range and unit may
 // be written as its name alone.
 type Feature struct {
-	Name   string      `json:"name"`
-	Kind   string      `json:"kind"`             // Number or Category
-	Levels []string    `json:"levels,omitempty"` // of a category, at least two, in the order of their codes
-	Other  string      `json:"other,omitempty"`  // of a category: the level that one not listed counts as; without it such a cell is refused
-	Range  *[2]float64 `json:"range,omitempty"`  // of a number: lowest and highest plausible value, known without looking at the data
-	Unit   string      `json:"unit,omitempty"`   // of a number, for people
+	Name   string   `json:"name"`
+	Kind   string   `json:"kind"`             // Number or Category
+	Levels []string `json:"levels,omitempty"` // of a category, at least two, in the order of their codes
+	// of a category: the level that one not listed counts as; without it such a cell is refused
+	Other string `json:"other,omitempty"`
+	// of a number: lowest and highest plausible value, known without looking at the data
+	Range *[2]float64 `json:"range,omitempty"`
+	Unit  string      `json:"unit,omitempty"` // of a number, for people
 	// Missing are cells that stand for a missing value, as of the plan, in this feature.
 	Missing []Code `json:"missing,omitempty"`
 }
@@ -145,11 +147,13 @@ const (
 // Split spreads over the sites, or a folder for each site. Paths are relative
 // to the plan's file until [Load] resolves them.
 type Local struct {
-	Data   string            `json:"data,omitempty"`
-	Split  *Split            `json:"split,omitempty"`
-	Sites  map[string]string `json:"sites,omitempty"`
-	Policy string            `json:"policy,omitempty"` // file with the policy of every site; default: that of simulations
-	Stores string            `json:"stores,omitempty"` // folder of the site stores, which several studies may share; default: in the results
+	Data  string            `json:"data,omitempty"`
+	Split *Split            `json:"split,omitempty"`
+	Sites map[string]string `json:"sites,omitempty"`
+	// file with the policy of every site; default: that of simulations
+	Policy string `json:"policy,omitempty"`
+	// folder of the site stores, which several studies may share; default: in the results
+	Stores string `json:"stores,omitempty"`
 }
 
 // Split says how one data set is spread over the sites of a simulation.
@@ -179,14 +183,16 @@ var (
 func Load(path string, methods Methods) (*Plan, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.List{{File: path, What: "there is no such file", Hint: "parley init FOLDER writes a plan for a folder of data"}}
+		return nil, problem.List{{File: path, What: "there is no such file",
+			Hint: "parley init FOLDER writes a plan for a folder of data"}}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, problem.List{{File: path, What: "this is a folder, not a plan", Hint: "give a plan's file; parley init " + path + " writes one if the folder holds data"}}
+		return nil, problem.List{{File: path, What: "this is a folder, not a plan",
+			Hint: "give a plan's file; parley init " + path + " writes one if the folder holds data"}}
 	}
 	b, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
 	if err != nil {
@@ -225,10 +231,11 @@ func (l *Local) resolve(dir string) {
 // Parse is [Load] of bytes; name stands for the file in what is reported.
 func Parse(name string, b []byte, methods Methods) (*Plan, error) {
 	p := &Plan{Seed: 1}
-	err := plans(methods).Decode(name, b, p, func(missing func(path string) bool, report func(path, what, hint string)) {
-		p.fill(missing)
-		check(p, methods, missing, report)
-	})
+	err := plans(methods).Decode(name, b, p,
+		func(missing func(path string) bool, report func(path, what, hint string)) {
+			p.fill(missing)
+			check(p, methods, missing, report)
+		})
 	if err != nil {
 		return nil, err
 	}

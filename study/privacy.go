@@ -100,13 +100,15 @@ type Summable interface{ Summable(p *Plan, report Report) }
 func (p Privacy) Differential() bool { return p.Protection == ProtectionDifferential }
 
 const (
-	protectionHint = "protection: differential, with unit, adjacency and a total: nothing but noised sums leaves a site\n" +
-		"protection: none: contributions are stored and marked unprotected, and whoever reads them may learn about single subjects"
+	protectionHint = "protection: differential, with unit, adjacency and a total: nothing but noised sums leaves a " +
+		"site\nprotection: none: contributions are stored and marked unprotected, and whoever reads them may learn " +
+		"about single subjects"
 	budgetHint = "such as {epsilon: 3, delta: 1e-5}"
 )
 
 func (c *checker) privacy() {
-	if !c.required("privacy", "how releases are protected has no default\n"+protectionHint) || !c.required("privacy.protection", protectionHint) {
+	if !c.required("privacy", "how releases are protected has no default\n"+protectionHint) ||
+		!c.required("privacy.protection", protectionHint) {
 		return
 	}
 	switch p := c.p.Privacy; p.Protection {
@@ -135,10 +137,12 @@ func (c *checker) unprotected(p Privacy) {
 		there bool
 	}{
 		{"unit", p.Unit != ""}, {"person", p.Person != ""}, {"adjacency", p.Adjacency != ""}, {"total", p.Total != nil},
-		{"per_release", p.PerRelease != nil}, {"diagnostics", p.Diagnostics != 0}, {"answer_after", p.AnswerAfter != ""},
+		{"per_release", p.PerRelease != nil}, {"diagnostics", p.Diagnostics != 0},
+		{"answer_after", p.AnswerAfter != ""},
 	} {
 		if f.there {
-			c.report("privacy."+f.key, "means nothing with protection: none", "leave it out, or protection: differential")
+			c.report("privacy."+f.key, "means nothing with protection: none",
+				"leave it out, or protection: differential")
 		}
 	}
 }
@@ -149,42 +153,50 @@ func (c *checker) differential(p Privacy) {
 	case p.Unit == "":
 		c.report("privacy.unit", "missing: a guarantee says whom it protects", unitHint)
 	case p.Unit != UnitSubject && p.Unit != UnitSite:
-		c.report("privacy.unit", fmt.Sprintf("unknown unit %q", p.Unit), problem.DidYouMean(p.Unit, []string{UnitSubject, UnitSite}, unitHint))
+		c.report("privacy.unit", fmt.Sprintf("unknown unit %q", p.Unit),
+			problem.DidYouMean(p.Unit, []string{UnitSubject, UnitSite}, unitHint))
 	}
 	c.person(p)
-	const adjacencyHint = "add-remove: neighbouring data have one more or one fewer; or replace-one: one is exchanged for another"
+	const adjacencyHint = "add-remove: neighbouring data have one more or one fewer; or replace-one: one is " +
+		"exchanged for another"
 	switch {
 	case p.Adjacency == "":
 		c.report("privacy.adjacency", "missing: a guarantee says which data it makes hard to tell apart", adjacencyHint)
 	case p.Adjacency != account.AddRemove && p.Adjacency != account.ReplaceOne:
 		c.report("privacy.adjacency", fmt.Sprintf("unknown adjacency %q", string(p.Adjacency)),
-			problem.DidYouMean(string(p.Adjacency), []string{string(account.AddRemove), string(account.ReplaceOne)}, adjacencyHint))
+			problem.DidYouMean(string(p.Adjacency), []string{string(account.AddRemove), string(account.ReplaceOne)},
+				adjacencyHint))
 	}
 	switch {
 	case p.Total == nil && p.PerRelease == nil:
 		c.report("privacy.total", "missing: what all releases of a site together may reveal",
 			budgetHint+"\nper_release instead, to repeat the published way, which promises nothing for the study")
 	case p.Total != nil && p.PerRelease != nil:
-		c.report("privacy.per_release", "stands beside total", "either a total, which is a promise, or per_release, which is none")
+		c.report("privacy.per_release", "stands beside total",
+			"either a total, which is a promise, or per_release, which is none")
 	}
 	c.duration("privacy.answer_after", p.AnswerAfter, time.Hour)
 	c.budget("privacy.total", p.Total)
 	c.budget("privacy.per_release", p.PerRelease)
 	switch d := p.Diagnostics; {
 	case !(d >= 0 && d < 1):
-		c.report("privacy.diagnostics", fmt.Sprintf("%v of the total cannot be spent on diagnostics", d), "from 0, which leaves them out, to below 1")
+		c.report("privacy.diagnostics", fmt.Sprintf("%v of the total cannot be spent on diagnostics", d),
+			"from 0, which leaves them out, to below 1")
 	case d > 0 && p.Total == nil && p.PerRelease != nil:
-		c.report("privacy.diagnostics", "is a share of the total, and there is none", "leave it out, or a total instead of per_release")
+		c.report("privacy.diagnostics", "is a share of the total, and there is none",
+			"leave it out, or a total instead of per_release")
 	}
 }
 
 // person checks the column that identifies a person: nothing else of a study may read it.
 func (c *checker) person(p Privacy) {
-	const path, hint = "privacy.person", "a column of the subjects table that the plan names nowhere else, with the same cell in all rows of a person"
+	const path, hint = "privacy.person", "a column of the subjects table that the plan names nowhere else, with the " +
+		"same cell in all rows of a person"
 	switch {
 	case p.Person == "":
 	case p.Unit == UnitSite:
-		c.report(path, "means nothing with unit: site, which protects all rows of a site together", "leave it out, or unit: subject")
+		c.report(path, "means nothing with unit: site, which protects all rows of a site together",
+			"leave it out, or unit: subject")
 	case p.Person == "id":
 		c.report(path, "id differs in every row", "leave it out if every row is another person; else "+hint)
 	case c.label(path, p.Person) && c.named(p.Person):
@@ -204,9 +216,11 @@ func (c *checker) budget(path string, b *account.Budget) {
 		return
 	}
 	if c.required(path+".epsilon", budgetHint) && !(b.Epsilon > 0 && !math.IsInf(b.Epsilon, 1)) {
-		c.report(path+".epsilon", fmt.Sprintf("%v is not positive", b.Epsilon), "0.1 protects strongly, 1 to 3 are usual, 10 promises little")
+		c.report(path+".epsilon", fmt.Sprintf("%v is not positive", b.Epsilon),
+			"0.1 protects strongly, 1 to 3 are usual, 10 promises little")
 	}
 	if c.required(path+".delta", budgetHint) && !(b.Delta > 0 && b.Delta < 1) {
-		c.report(path+".delta", fmt.Sprintf("%v is not between 0 and 1", b.Delta), "far below 1 divided by the number of subjects of a site, such as 1e-5")
+		c.report(path+".delta", fmt.Sprintf("%v is not between 0 and 1", b.Delta),
+			"far below 1 divided by the number of subjects of a site, such as 1e-5")
 	}
 }

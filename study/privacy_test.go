@@ -28,13 +28,15 @@ var private = strings.Replace(small, "privacy:\n  protection: none\n", promised,
 func TestPromiseIsRead(t *testing.T) {
 	p := parse(t, private).Privacy
 	if !p.Differential() || p.Unit != study.UnitSubject || p.Adjacency != account.AddRemove ||
-		p.Total == nil || *p.Total != (account.Budget{Epsilon: 3, Delta: 1e-5}) || p.PerRelease != nil || p.Diagnostics != 0.05 {
+		p.Total == nil || *p.Total != (account.Budget{Epsilon: 3, Delta: 1e-5}) || p.PerRelease != nil ||
+		p.Diagnostics != 0.05 {
 		t.Errorf("got %+v", p)
 	}
 	published := strings.NewReplacer("total: {epsilon: 3, delta: 1e-5}", "per_release: {epsilon: 10, delta: 0.01}",
 		"unit: subject", "unit: site", "add-remove", "replace-one", "  diagnostics: 0.05\n", "").Replace(private)
 	p = parse(t, published).Privacy
-	if p.Unit != study.UnitSite || p.Adjacency != account.ReplaceOne || p.Total != nil || *p.PerRelease != (account.Budget{Epsilon: 10, Delta: 0.01}) || p.Diagnostics != 0 {
+	if p.Unit != study.UnitSite || p.Adjacency != account.ReplaceOne || p.Total != nil || *p.PerRelease !=
+		(account.Budget{Epsilon: 10, Delta: 0.01}) || p.Diagnostics != 0 {
 		t.Errorf("got %+v", p)
 	}
 	if parse(t, small).Privacy.Differential() {
@@ -65,45 +67,71 @@ func TestPromiseSurvivesEncodingAndYAML(t *testing.T) {
 }
 
 func TestPromisesThatAreNone(t *testing.T) {
-	const missingTotal = "plan.yaml:15:1: privacy.total: missing: what all releases of a site together may reveal\n  hint: such as {epsilon: 3, delta: 1e-5}\n  hint: per_release instead"
+	const missingTotal = "plan.yaml:15:1: privacy.total: missing: what all releases of a site together may reveal\n  " +
+		"hint: such as {epsilon: 3, delta: 1e-5}\n  hint: per_release instead"
 	for _, r := range []struct{ old, new, want string }{
-		{"protection: differential", "protection: differential-privacy", `plan.yaml:16:15: privacy.protection: unknown protection "differential-privacy"` + "\n  hint: did you mean differential?"},
-		{"protection: differential", "protection: DP", `plan.yaml:16:15: privacy.protection: unknown protection "DP"` + "\n  hint: did you mean differential?"},
-		{"protection: differential", "protection: nnoe", `plan.yaml:16:15: privacy.protection: unknown protection "nnoe"` + "\n  hint: did you mean none?"},
-		{"protection: differential", "protection: encryption", `plan.yaml:16:15: privacy.protection: unknown protection "encryption"` + "\n  hint: protection: differential, with unit"},
-		{"protection: differential\n  ", "", "plan.yaml:15:1: privacy.protection: missing\n  hint: protection: differential"},
+		{"protection: differential", "protection: differential-privacy",
+			`plan.yaml:16:15: privacy.protection: unknown protection "differential-privacy"` +
+				"\n  hint: did you mean differential?"},
+		{"protection: differential", "protection: DP", `plan.yaml:16:15: privacy.protection: unknown protection "DP"` +
+			"\n  hint: did you mean differential?"},
+		{"protection: differential", "protection: nnoe", `plan.yaml:16:15: privacy.protection: unknown protection ` +
+			`"nnoe"` + "\n  hint: did you mean none?"},
+		{"protection: differential", "protection: encryption",
+			`plan.yaml:16:15: privacy.protection: unknown protection "encryption"` +
+				"\n  hint: protection: differential, with unit"},
+		{"protection: differential\n  ", "", "plan.yaml:15:1: privacy.protection: missing\n  hint: protection: " +
+			"differential"},
 
-		{"  unit: subject\n", "", "plan.yaml:15:1: privacy.unit: missing: a guarantee says whom it protects\n  hint: subject: one person"},
-		{"unit: subject", "unit: subjects", `plan.yaml:17:9: privacy.unit: unknown unit "subjects"` + "\n  hint: did you mean subject?"},
-		{"unit: subject", "unit: person", `plan.yaml:17:9: privacy.unit: unknown unit "person"` + "\n  hint: subject: one person; or site"},
+		{"  unit: subject\n", "", "plan.yaml:15:1: privacy.unit: missing: a guarantee says whom it protects\n  hint: " +
+			"subject: one person"},
+		{"unit: subject", "unit: subjects", `plan.yaml:17:9: privacy.unit: unknown unit "subjects"` +
+			"\n  hint: did you mean subject?"},
+		{"unit: subject", "unit: person", `plan.yaml:17:9: privacy.unit: unknown unit "person"` +
+			"\n  hint: subject: one person; or site"},
 		{"  adjacency: add-remove\n", "", "plan.yaml:15:1: privacy.adjacency: missing: a guarantee says which data"},
-		{"add-remove", "add_remove", `plan.yaml:18:14: privacy.adjacency: unknown adjacency "add_remove"` + "\n  hint: did you mean add-remove?"},
-		{"add-remove", "substitution", `plan.yaml:18:14: privacy.adjacency: unknown adjacency "substitution"` + "\n  hint: add-remove: neighbouring data"},
+		{"add-remove", "add_remove", `plan.yaml:18:14: privacy.adjacency: unknown adjacency "add_remove"` +
+			"\n  hint: did you mean add-remove?"},
+		{"add-remove", "substitution", `plan.yaml:18:14: privacy.adjacency: unknown adjacency "substitution"` +
+			"\n  hint: add-remove: neighbouring data"},
 
 		{"  total: {epsilon: 3, delta: 1e-5}\n", "", missingTotal},
 		{"  total: {epsilon: 3, delta: 1e-5}\n  diagnostics: 0.05\n", "", missingTotal},
-		{"  diagnostics", "  per_release: {epsilon: 10, delta: 0.01}\n  diagnostics", "plan.yaml:20:3: privacy.per_release: stands beside total\n  hint: either a total"},
-		{"epsilon: 3, ", "", "plan.yaml:19:3: privacy.total.epsilon: missing\n  hint: such as {epsilon: 3, delta: 1e-5}"},
-		{", delta: 1e-5", "", "plan.yaml:19:3: privacy.total.delta: missing\n  hint: such as {epsilon: 3, delta: 1e-5}"},
-		{"epsilon: 3", "epsilon: 0", "plan.yaml:19:20: privacy.total.epsilon: 0 is not positive\n  hint: 0.1 protects strongly"},
+		{"  diagnostics", "  per_release: {epsilon: 10, delta: 0.01}\n  diagnostics",
+			"plan.yaml:20:3: privacy.per_release: stands beside total\n  hint: either a total"},
+		{"epsilon: 3, ", "", "plan.yaml:19:3: privacy.total.epsilon: missing\n  hint: such as {epsilon: 3, delta: " +
+			"1e-5}"},
+		{", delta: 1e-5", "", "plan.yaml:19:3: privacy.total.delta: missing\n  hint: such as {epsilon: 3, delta: " +
+			"1e-5}"},
+		{"epsilon: 3", "epsilon: 0", "plan.yaml:19:20: privacy.total.epsilon: 0 is not positive\n  hint: 0.1 " +
+			"protects strongly"},
 		{"epsilon: 3", "epsilon: -1", "plan.yaml:19:20: privacy.total.epsilon: -1 is not positive"},
 		{"epsilon: 3", "epsilon: .nan", "plan.yaml:19:20: privacy.total.epsilon: .nan where a number is expected"},
 		{"1e-5", "0", "plan.yaml:19:30: privacy.total.delta: 0 is not between 0 and 1\n  hint: far below 1 divided by"},
 		{"1e-5", "1", "plan.yaml:19:30: privacy.total.delta: 1 is not between 0 and 1"},
-		{"epsilon: 3", "epsilom: 3", "plan.yaml:19:11: privacy.total.epsilom: unknown key\n  hint: did you mean epsilon?"},
-		{"total: {epsilon: 3, delta: 1e-5}", "total: 3", "plan.yaml:19:10: privacy.total: 3 where keys with values are expected"},
-		{"total: {epsilon: 3, delta: 1e-5}\n  diagnostics: 0.05", "per_release: {epsilon: 10, delta: 2}", "plan.yaml:19:37: privacy.per_release.delta: 2 is not between 0 and 1"},
+		{"epsilon: 3", "epsilom: 3", "plan.yaml:19:11: privacy.total.epsilom: unknown key\n  hint: did you mean " +
+			"epsilon?"},
+		{"total: {epsilon: 3, delta: 1e-5}", "total: 3", "plan.yaml:19:10: privacy.total: 3 where keys with values " +
+			"are expected"},
+		{"total: {epsilon: 3, delta: 1e-5}\n  diagnostics: 0.05", "per_release: {epsilon: 10, delta: 2}",
+			"plan.yaml:19:37: privacy.per_release.delta: 2 is not between 0 and 1"},
 
-		{"0.05", "1", "plan.yaml:20:16: privacy.diagnostics: 1 of the total cannot be spent on diagnostics\n  hint: from 0"},
+		{"0.05", "1", "plan.yaml:20:16: privacy.diagnostics: 1 of the total cannot be spent on diagnostics\n  hint: " +
+			"from 0"},
 		{"0.05", "-0.1", "plan.yaml:20:16: privacy.diagnostics: -0.1 of the total cannot be spent"},
 		{"total:", "per_release:", "plan.yaml:20:16: privacy.diagnostics: is a share of the total, and there is none"},
 
-		{"subject\n", "subject\n  person: id\n", "plan.yaml:18:11: privacy.person: id differs in every row\n  hint: leave it out if every row is another person; else a column"},
-		{"subject\n", "subject\n  person: group\n", "plan.yaml:18:11: privacy.person: group is a column that the study reads\n  hint: a column of the subjects table that the plan names nowhere else"},
-		{"subject\n", "subject\n  person: tau\n", "plan.yaml:18:11: privacy.person: tau is a column that the study reads"},
+		{"subject\n", "subject\n  person: id\n", "plan.yaml:18:11: privacy.person: id differs in every row\n  hint: " +
+			"leave it out if every row is another person; else a column"},
+		{"subject\n", "subject\n  person: group\n", "plan.yaml:18:11: privacy.person: group is a column that the " +
+			"study reads\n  hint: a column of the subjects table that the plan names nowhere else"},
+		{"subject\n", "subject\n  person: tau\n", "plan.yaml:18:11: privacy.person: tau is a column that the study " +
+			"reads"},
 		{"subject\n", "site\n  person: patient\n", "plan.yaml:18:11: privacy.person: means nothing with unit: site"},
-		{"differential\n", "none\n  person: patient\n", "plan.yaml:17:11: privacy.person: means nothing with protection: none"},
-		{"differential", "none", "plan.yaml:17:9: privacy.unit: means nothing with protection: none\n  hint: leave it out, or protection: differential"},
+		{"differential\n", "none\n  person: patient\n",
+			"plan.yaml:17:11: privacy.person: means nothing with protection: none"},
+		{"differential", "none", "plan.yaml:17:9: privacy.unit: means nothing with protection: none\n  hint: leave " +
+			"it out, or protection: differential"},
 		{"differential", "none", "plan.yaml:18:14: privacy.adjacency: means nothing"},
 		{"differential", "none", "plan.yaml:19:3: privacy.total: means nothing"},
 		{"differential", "none", "plan.yaml:20:16: privacy.diagnostics: means nothing"},
@@ -153,8 +181,10 @@ func (f *filled) Fill(p *study.Plan, missing func(key string) bool) {
 }
 
 func TestDefaultsMayDependOnPrivacy(t *testing.T) {
-	for text, want := range map[string]string{small: "none", private: "statistics", strings.Replace(private, "latent: 6", "noise: clipping", 1): "clipping"} {
-		p := testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(text, "  latent: 6\n", "", 1)), oneMethod{&filled{Noise: "none"}}))(t)
+	for text, want := range map[string]string{small: "none", private: "statistics",
+		strings.Replace(private, "latent: 6", "noise: clipping", 1): "clipping"} {
+		p := testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(text, "  latent: 6\n", "", 1)),
+			oneMethod{&filled{Noise: "none"}}))(t)
 		if got := p.Method.Options.(*filled).Noise; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -177,7 +207,8 @@ func TestLocalPolicyAndStores(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	for _, key := range []string{"policy", "stores"} {
-		_, err := study.Parse("plan.yaml", []byte(small+"local: {data: d, split: {scenario: IID}, "+key+": ''}\n"), methods{})
+		_, err := study.Parse("plan.yaml", []byte(small+"local: {data: d, split: {scenario: IID}, "+key+": ''}\n"),
+			methods{})
 		if err == nil || !strings.Contains(err.Error(), "local."+key+": empty\n  hint: ") {
 			t.Errorf("got %v", err)
 		}

@@ -38,8 +38,9 @@ func (c *checker) sum() {
 	p := c.p.Privacy
 	if !p.Secure() {
 		if p.Sum != "" {
-			c.report("privacy.sum", fmt.Sprintf("unknown sum %q", p.Sum), problem.DidYouMean(p.Sum, []string{sumPlain, sumSecure},
-				"plain: the coordinator learns each site's sums; secure: only their total"))
+			c.report("privacy.sum", fmt.Sprintf("unknown sum %q", p.Sum),
+				problem.DidYouMean(p.Sum, []string{sumPlain, sumSecure},
+					"plain: the coordinator learns each site's sums; secure: only their total"))
 		}
 		Report(c.report).Within("privacy").Absent("means nothing without sum: secure", "leave it out, or sum: secure",
 			map[string]bool{"openers": len(p.Openers) > 0, "collusion": p.Collusion != nil, "keys": len(p.Keys) > 0})
@@ -48,7 +49,8 @@ func (c *checker) sum() {
 	options, ok := c.p.Method.Options.(Summable)
 	if !ok {
 		if c.p.Method.Options != nil {
-			c.report("privacy.sum", fmt.Sprintf("method %s does not run on totals: what its sites answer, or when, is more than a sum", c.p.Method.Name),
+			c.report("privacy.sum", fmt.Sprintf("method %s does not run on totals: what its sites answer, or when, is "+
+				"more than a sum", c.p.Method.Name),
 				"sum: plain; or one of the methods mvppca, pvi and graffl")
 		}
 		return
@@ -57,23 +59,29 @@ func (c *checker) sum() {
 	c.openers(p.Openers)
 	switch {
 	case p.PerRelease != nil:
-		c.report("privacy.sum", "secure stands beside per_release", "a total in place of per_release, which promises nothing")
+		c.report("privacy.sum", "secure stands beside per_release",
+			"a total in place of per_release, which promises nothing")
 	case !p.Differential() && p.Collusion != nil:
-		c.report("privacy.collusion", "means nothing without noise", "leave it out: with protection: none one honest opener is enough, and the total itself is exact")
+		c.report("privacy.collusion", "means nothing without noise",
+			"leave it out: with protection: none one honest opener is enough, and the total itself is exact")
 	case !p.Differential() && c.p.Quorum < 3:
-		c.report("quorum", fmt.Sprintf("of an exact total over %d sites, each knows the other's part", c.p.Quorum), "quorum: 3 or more; the openers open no total over fewer")
+		c.report("quorum", fmt.Sprintf("of an exact total over %d sites, each knows the other's part", c.p.Quorum),
+			"quorum: 3 or more; the openers open no total over fewer")
 	case p.Differential() && p.Collusion == nil:
-		c.report("privacy.collusion", "missing: how many sites may work together with the coordinator", "one fewer than there are openers, or more")
+		c.report("privacy.collusion", "missing: how many sites may work together with the coordinator",
+			"one fewer than there are openers, or more")
 	case p.Differential():
 		c.collusion(*p.Collusion, len(p.Openers))
 	}
 	if n := len(p.Keys); n > 0 && n != len(c.p.Sites) {
-		c.report("privacy.keys", fmt.Sprintf("%d keys for %d sites", n, len(c.p.Sites)), "leave them out: the keys of the sites are filled in when the plan is submitted")
+		c.report("privacy.keys", fmt.Sprintf("%d keys for %d sites", n, len(c.p.Sites)),
+			"leave them out: the keys of the sites are filled in when the plan is submitted")
 		return
 	}
 	for i, text := range p.Keys {
 		if _, err := masks.ParseMember(c.p.Sites[i], text); err != nil {
-			c.report(fmt.Sprintf("privacy.keys[%d]", i), err.Error(), "leave keys out: they are filled in when the plan is submitted")
+			c.report(fmt.Sprintf("privacy.keys[%d]", i), err.Error(),
+				"leave keys out: they are filled in when the plan is submitted")
 		}
 	}
 }
@@ -103,10 +111,12 @@ func (c *checker) openers(list []string) {
 func (c *checker) collusion(t, openers int) {
 	switch {
 	case t < openers-1:
-		c.report("privacy.collusion", fmt.Sprintf("%d is too few for %d openers: all but one of them may work together, and know of %d sites' noise", t, openers, openers-1),
+		c.report("privacy.collusion", fmt.Sprintf("%d is too few for %d openers: all but one of them may work "+
+			"together, and know of %d sites' noise", t, openers, openers-1),
 			fmt.Sprintf("collusion: %d, or fewer openers", openers-1))
 	case c.p.Quorum-t < 1:
-		c.report("privacy.collusion", fmt.Sprintf("of a quorum of %d sites, %d would leave nobody whose noise counts", c.p.Quorum, t),
+		c.report("privacy.collusion", fmt.Sprintf("of a quorum of %d sites, %d would leave nobody whose noise counts",
+			c.p.Quorum, t),
 			"below the quorum: fewer, with fewer openers, or a larger quorum")
 	}
 }
@@ -120,9 +130,9 @@ func (p *Plan) Cohort(name string) *Plan {
 	return &q
 }
 
-// Among is the plan of a study of these sites in place of its own, as a simulation has it: all of them have to stay. Of a
-// secure sum as many open totals as before, if there are as many, and noise counts on as many fewer; one site alone has no
-// total to hide in.
+// Among is the plan of a study of these sites in place of its own, as a simulation has it: all of them have to stay. Of
+// a secure sum as many open totals as before, if there are as many, and noise counts on as many fewer; one site alone
+// has no total to hide in.
 func (p *Plan) Among(sites []string) *Plan {
 	own := *p
 	own.of, own.Sites, own.Quorum, own.Local, own.Privacy.Keys = nil, sites, len(sites), nil, nil

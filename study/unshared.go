@@ -62,10 +62,12 @@ func Unshared(p *Plan, lacks map[string][]string, apart map[string][][2]string) 
 				w.Hint = "nothing can be learnt of what they have in common"
 			case connected:
 				w.What = "no subject has both at any site; they are linked only through other views"
-				w.Hint = "what they have in common rests on the model, not on data; are the ids written the same way in both files?"
+				w.Hint = "what they have in common rests on the model, not on data; are the ids written the same way " +
+					"in both files?"
 			default:
 				w.What = "no subject has both at any site, and no other view connects them"
-				w.Hint = "nothing can be learnt of what they have in common; are the ids written the same way in both files?"
+				w.Hint = "nothing can be learnt of what they have in common; are the ids written the same way in " +
+					"both files?"
 			}
 			warnings.Add(w)
 		}

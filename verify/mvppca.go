@@ -62,7 +62,8 @@ func (t *theta) params(l ppca.Layout, q int) (ppca.Params, error) {
 		return p, err
 	}
 	if len(t.Sigma2) != l.Views() || t.Mu != nil && len(t.Mu) != l.Views() {
-		return p, fmt.Errorf("parameters of %d means and %d variances for %d views", len(t.Mu), len(t.Sigma2), l.Views())
+		return p, fmt.Errorf("parameters of %d means and %d variances for %d views", len(t.Mu),
+			len(t.Sigma2), l.Views())
 	}
 	var views []int
 	for k, s := range t.Sigma2 {

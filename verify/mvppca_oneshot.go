@@ -37,7 +37,8 @@ type optimumJSON struct {
 	LogLik *float64    `json:"loglik"`
 }
 
-func (o *optimumJSON) compare(list *vectors.List, entry string, l ppca.Layout, got *ppca.Fitted, tol vectors.Tolerance) {
+func (o *optimumJSON) compare(list *vectors.List, entry string, l ppca.Layout, got *ppca.Fitted,
+	tol vectors.Tolerance) {
 	var wwt, mu []float64
 	q := got.Rank
 	for _, i := range got.Features {
@@ -121,7 +122,8 @@ func (f *oneShotJSON) verify(list *vectors.List) error {
 // data of the file's fit to all sites.
 func impliedBlock(l ppca.Layout, p *ppca.Params, of *ppca.Block) (ppca.Block, error) {
 	n, q, group := of.N, p.Rank, l.GroupOf()
-	b := ppca.Block{Features: of.Features, N: n, Mean: make([]float64, len(of.Features)), Factor: make([]float64, q*len(of.Features)), Diag: make([]float64, len(of.Features))}
+	b := ppca.Block{Features: of.Features, N: n, Mean: make([]float64, len(of.Features)),
+		Factor: make([]float64, q*len(of.Features)), Diag: make([]float64, len(of.Features))}
 	for i, j := range of.Features {
 		b.Mean[i], b.Diag[i] = p.Mu[j], n*p.Noise[group[j]]
 		for a := range q {

@@ -109,7 +109,8 @@ func TestEveryKindOfFile(t *testing.T) {
 		got[f.Name] = f
 	}
 	for name, want := range map[string]string{
-		"agrees.json": "", "broken.json": "the file cannot be run", "damaged.json": "this is not JSON", "foreign.json": "nothing in this program knows this schema",
+		"agrees.json": "", "broken.json": "the file cannot be run", "damaged.json": "this is not JSON",
+		"foreign.json": "nothing in this program knows this schema",
 	} {
 		if f := got[name]; !strings.Contains(f.Error, want) || f.OK != (want == "") {
 			t.Errorf("%s: %+v", name, f)
@@ -118,7 +119,8 @@ func TestEveryKindOfFile(t *testing.T) {
 	if f := got["nothing.json"]; f.OK {
 		t.Error("a file without an entry agrees")
 	}
-	if f := got["wrong.json"]; f.OK || len(f.Checks) != 2 || !f.Checks[0].OK || f.Checks[1].OK || f.Checks[1].Want != "2" || f.Checks[1].Got != "2.5" {
+	if f := got["wrong.json"]; f.OK || len(f.Checks) != 2 || !f.Checks[0].OK || f.Checks[1].OK || f.Checks[1].Want !=
+		"2" || f.Checks[1].Got != "2.5" {
 		t.Errorf("wrong.json: %+v", f)
 	}
 	if len(r.Files) != 6 || r.OK {
@@ -126,7 +128,9 @@ func TestEveryKindOfFile(t *testing.T) {
 	}
 	var b strings.Builder
 	testkit.Do(t, r.Print(&b))
-	for _, line := range []string{"agrees.json   fake/1   2        2      agrees", "wrong.json    fake/1   2        1      DISAGREES", "damaged.json           0        0      DISAGREES", "  two: want 2, got 2.5", "  this is not JSON"} {
+	for _, line := range []string{"agrees.json   fake/1   2        2      agrees",
+		"wrong.json    fake/1   2        1      DISAGREES", "damaged.json           0        0      DISAGREES",
+		"  two: want 2, got 2.5", "  this is not JSON"} {
 		if !strings.Contains(b.String(), line) {
 			t.Errorf("%q is not in\n%s", line, b.String())
 		}
@@ -134,7 +138,8 @@ func TestEveryKindOfFile(t *testing.T) {
 }
 
 func TestNothingRecognisedIsAnError(t *testing.T) {
-	for name, dir := range map[string]fstest.MapFS{"empty": {}, "other files": {"a.txt": file("{}"), "b.json": file("{}")}} {
+	for name, dir := range map[string]fstest.MapFS{"empty": {},
+		"other files": {"a.txt": file("{}"), "b.json": file("{}")}} {
 		if _, err := Run(dir); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -21,9 +21,12 @@ import (
 
 func coordinatorCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "coordinator", Short: "Coordinate studies over a network"}
-	cmd.AddCommand(coordinatorInitCommand(), coordinatorServeCommand(), coordinatorInviteCommand(), coordinatorSitesCommand(), coordinatorRevokeCommand(),
-		coordinatorSubmitCommand(), coordinatorStatusCommand(), coordinatorWatchCommand(), coordinatorDropCommand(), coordinatorAbortCommand(),
-		coordinatorResultsCommand(), coordinatorRebuildCommand(), coordinatorDoctorCommand(), logCommand("the coordinator"))
+	cmd.AddCommand(coordinatorInitCommand(), coordinatorServeCommand(), coordinatorInviteCommand(),
+		coordinatorSitesCommand(), coordinatorRevokeCommand(),
+		coordinatorSubmitCommand(), coordinatorStatusCommand(), coordinatorWatchCommand(), coordinatorDropCommand(),
+		coordinatorAbortCommand(),
+		coordinatorResultsCommand(), coordinatorRebuildCommand(), coordinatorDoctorCommand(),
+		logCommand("the coordinator"))
 	return cmd
 }
 
@@ -39,7 +42,8 @@ func (p *placeFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.config.Listen, "listen", ":4222", "where the broker listens with TLS; empty for nowhere")
 	f.StringVar(&p.config.WebSocket, "websocket", ":8443", "where it listens for WebSocket with TLS; empty for nowhere")
-	f.StringSliceVar(&p.config.Hosts, "host", nil, "names and addresses of this machine for the sites (default its host name)")
+	f.StringSliceVar(&p.config.Hosts, "host", nil, "names and addresses of this machine for the sites (default its "+
+		"host name)")
 	f.StringSliceVar(&p.config.NATS, "nats", nil, "servers of a NATS cluster, in place of the broker in this program")
 	f.StringVar(&p.account, "account", "", "with --nats: file with the seed of the account")
 	f.StringVar(&p.id, "account-id", "", "with the seed of a signing key: the account's public key")
@@ -99,16 +103,20 @@ func coordinatorInitCommand() *cobra.Command {
 				return err
 			}
 			if len(p.config.NATS) > 0 && account.Seed == nil {
-				return &usageError{fmt.Errorf("--nats needs --account\n  hint: the people who run the cluster make an account with JetStream for parley, and its seed")}
+				return &usageError{fmt.Errorf("--nats needs --account\n  hint: the people who run the cluster make " +
+					"an account with JetStream for parley, and its seed")}
 			}
 			f, err := coordinator.Init(a[0], methods, p.config, account)
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "%s is a coordinator's folder now; sites will connect to %s\n", f.Path, strings.Join(f.Config.URLs(), " or "))
-			fmt.Fprintf(out, "Keep a copy of %s where nobody else can read it.\n\n", filepath.Join(f.Path, "coordinator.key"))
-			fmt.Fprintf(out, "Next:\n  parley coordinator invite %s SITE        (for each site)\n  parley coordinator submit %s PLAN\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
+			fmt.Fprintf(out, "%s is a coordinator's folder now; sites will connect to %s\n", f.Path,
+				strings.Join(f.Config.URLs(), " or "))
+			fmt.Fprintf(out, "Keep a copy of %s where nobody else can read it.\n\n",
+				filepath.Join(f.Path, "coordinator.key"))
+			fmt.Fprintf(out, "Next:\n  parley coordinator invite %s SITE        (for each site)\n  parley coordinator "+
+				"submit %s PLAN\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
 			return nil
 		},
 	}
@@ -131,9 +139,9 @@ func coordinatorServeCommand() *cobra.Command {
 }
 
 func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFlags) error {
-	// What the broker has read or written lately is kept for a while, and what it has
-	// dropped until it is collected: with 200 sites a third of a gigabyte without a limit.
-	// Above the limit it is collected more often, and all the time if what each site needs is above it; GOMEMLIMIT sets another.
+	// What the broker has read or written lately is kept for a while, and what it has dropped until it is collected:
+	// with 200 sites a third of a gigabyte without a limit. Above the limit it is collected more often, and all the
+	// time if what each site needs is above it; GOMEMLIMIT sets another.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		go func() {
 			for tick := time.Tick(10 * time.Second); cmd.Context().Err() == nil; <-tick {
@@ -143,9 +151,10 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 			}
 		}()
 	}
-	return flags.serve(cmd, f.Path, live.OfCoordinator(f), coordinatorGauges(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
-		return (&coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}).Serve
-	})
+	return flags.serve(cmd, f.Path, live.OfCoordinator(f), coordinatorGauges(f),
+		func(log *slog.Logger, watch *monitor) func(context.Context) error {
+			return (&coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}).Serve
+		})
 }
 
 func coordinatorInviteCommand() *cobra.Command {
@@ -163,13 +172,15 @@ func coordinatorInviteCommand() *cobra.Command {
 			if err := writeInvitation(f, a[1], out, expires, replace); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Send %s to the people of site %s; it works once, within %s. They use it with:\n  parley site join %s\n", out, a[1], expires, filepath.Base(out))
+			fmt.Fprintf(cmd.OutOrStdout(), "Send %s to the people of site %s; it works once, within %s. They use it "+
+				"with:\n  parley site join %s\n", out, a[1], expires, filepath.Base(out))
 			return nil
 		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not exist (default SITE.invitation)")
 	cmd.Flags().DurationVar(&expires, "expires", 7*24*time.Hour, "how long it is valid")
-	cmd.Flags().BoolVar(&replace, "replace", false, "for a site that has joined: revoke its old keys when the invitation is used")
+	cmd.Flags().BoolVar(&replace, "replace", false, "for a site that has joined: revoke its old keys when the "+
+		"invitation is used")
 	return cmd
 }
 
@@ -235,7 +246,8 @@ func printSites(w io.Writer, r coordinator.Registry, s coordinator.Status) {
 		}
 		for _, seen := range s.Sites {
 			if seen.Site == m.Site && seen.Program != nil {
-				line += fmt.Sprintf("; parley %s on %s, last heard of %s", seen.Program.Version, seen.Program.Platform, seen.LastSeen.Local().Format(time.DateTime))
+				line += fmt.Sprintf("; parley %s on %s, last heard of %s", seen.Program.Version, seen.Program.Platform,
+					seen.LastSeen.Local().Format(time.DateTime))
 			}
 		}
 		fmt.Fprintf(w, "%-20s %s\n", m.Site, line)
@@ -252,11 +264,14 @@ func coordinatorRevokeCommand() *cobra.Command {
 				return err
 			}
 			if len(f.Config.NATS) > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "what site %s signs is passed over from now on. The cluster is not told: its credentials can connect until they\nexpire, within %d days, unless the cluster's people revoke them: %s\n", a[1], coordinator.ForeignDays, user)
+				fmt.Fprintf(cmd.OutOrStdout(), "what site %s signs is passed over from now on. The cluster is not "+
+					"told: its credentials can connect until they\nexpire, within %d days, unless the cluster's "+
+					"people revoke them: %s\n", a[1], coordinator.ForeignDays, user)
 			} else {
 				fmt.Fprintf(cmd.OutOrStdout(), "site %s is disconnected and refused from now on\n", a[1])
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Copy %s to where you keep it again: it holds the revocation.\n", filepath.Join(f.Path, "coordinator.key"))
+			fmt.Fprintf(cmd.OutOrStdout(), "Copy %s to where you keep it again: it holds the revocation.\n",
+				filepath.Join(f.Path, "coordinator.key"))
 			return nil
 		}),
 	}

@@ -39,12 +39,14 @@ func printCoordinator(w io.Writer, dir string, s coordinator.Status) {
 	if s.Serving {
 		fmt.Fprintf(w, "serving; broker: %s\n", s.Broker)
 	} else {
-		fmt.Fprintf(w, "not serving; what follows is how it was left. Start it with: parley coordinator serve %s\n", dir)
+		fmt.Fprintf(w, "not serving; what follows is how it was left. Start it with: parley coordinator serve %s\n",
+			dir)
 	}
 	for _, site := range s.Sites {
 		line := site.State
 		if site.LastSeen != nil {
-			line += fmt.Sprintf("; parley %s on %s, last heard of %s ago", site.Program.Version, site.Program.Platform, time.Since(*site.LastSeen).Round(time.Second))
+			line += fmt.Sprintf("; parley %s on %s, last heard of %s ago", site.Program.Version, site.Program.Platform,
+				time.Since(*site.LastSeen).Round(time.Second))
 		}
 		fmt.Fprintf(w, "site %-20s %s\n", site.Site, withText(line, site.Text))
 	}
@@ -190,7 +192,8 @@ func order(use, short, long string, make func(a []string) coordinator.Order, don
 			}
 			o := make(a)
 			if o.Drop != "" && !slices.Contains(plan.Sites, o.Drop) {
-				return fmt.Errorf("%s is not a site of study %s\n  hint: one of %s", o.Drop, plan.Name, problem.Names(plan.Sites))
+				return fmt.Errorf("%s is not a site of study %s\n  hint: one of %s", o.Drop, plan.Name,
+					problem.Names(plan.Sites))
 			}
 			if err := f.Give(digest, o); err != nil {
 				return err
@@ -211,7 +214,8 @@ func coordinatorDropCommand() *cobra.Command {
 }
 
 func coordinatorAbortCommand() *cobra.Command {
-	return order("abort DIR STUDY", "End a study without a result", "End a study for good, without a result. What sites have released stays charged.",
+	return order("abort DIR STUDY", "End a study without a result",
+		"End a study for good, without a result. What sites have released stays charged.",
 		func([]string) coordinator.Order { return coordinator.Order{Abort: true} }, "study %s is aborted")
 }
 
@@ -250,7 +254,9 @@ func coordinatorRebuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is there again. Every site of a plan is asked for the plan's history: let the study go on without one that\ncannot answer with: parley coordinator drop %s STUDY SITE\n\nNext:\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is there again. Every site of a plan is asked for the plan's history: "+
+				"let the study go on without one that\ncannot answer with: parley coordinator drop %s STUDY "+
+				"SITE\n\nNext:\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
 			return nil
 		},
 	}

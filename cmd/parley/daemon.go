@@ -34,7 +34,8 @@ type daemonFlags struct {
 func (f *daemonFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.log, "log", "text", "text, or json: one object a line")
 	cmd.Flags().StringVar(&f.metrics, "metrics", "", "local address for Prometheus metrics and /healthz (default none)")
-	cmd.Flags().StringVar(&f.page, "page", "", "local address for a live page, or off (default a free port on a terminal, else off)")
+	cmd.Flags().StringVar(&f.page, "page", "", "local address for a live page, or off (default a free port on a "+
+		"terminal, else off)")
 	cmd.Flags().DurationVar(&f.again, "again", 30*time.Second, "after how long to ask again")
 }
 
@@ -91,7 +92,8 @@ func (f *daemonFlags) show(ctx context.Context, out io.Writer, dir string, sourc
 		return err
 	}
 	page, link := live.New(source, listener.Addr().String(), 500*time.Millisecond)
-	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
 	go server.Serve(listener)
 	context.AfterFunc(ctx, func() { server.Close() })
 	if terminal(out) {
@@ -105,7 +107,8 @@ func (f *daemonFlags) show(ctx context.Context, out io.Writer, dir string, sourc
 
 // serve runs a daemon with the log, the monitor and the page that the flags ask for. That
 // it was told to stop is how it should end.
-func (f *daemonFlags) serve(cmd *cobra.Command, dir string, source live.Source, state gauges, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
+func (f *daemonFlags) serve(cmd *cobra.Command, dir string, source live.Source, state gauges,
+	daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
 	ctx := cmd.Context()
 	log, err := f.logger(cmd.ErrOrStderr())
 	if err != nil {
@@ -147,7 +150,8 @@ func inSite(run func(cmd *cobra.Command, f *site.Folder, a []string) error) work
 	return inFolder(site.Open, run)
 }
 
-func inFolder[F any](open func(string, method.Registry) (F, error), run func(cmd *cobra.Command, f F, a []string) error) work {
+func inFolder[F any](open func(string, method.Registry) (F, error),
+	run func(cmd *cobra.Command, f F, a []string) error) work {
 	return func(cmd *cobra.Command, a []string) error {
 		f, err := open(a[0], methods)
 		if err != nil {
@@ -158,7 +162,8 @@ func inFolder[F any](open func(string, method.Registry) (F, error), run func(cmd
 }
 
 // ofStudy is work on the study that the second argument names, in a folder.
-func ofStudy[F interface{ Find(string) (string, error) }](run func(cmd *cobra.Command, f F, digest string, a []string) error) func(*cobra.Command, F, []string) error {
+func ofStudy[F interface{ Find(string) (string, error) }](run func(cmd *cobra.Command, f F, digest string,
+	a []string) error) func(*cobra.Command, F, []string) error {
 	return func(cmd *cobra.Command, f F, a []string) error {
 		digest, err := f.Find(a[1])
 		if err != nil {
@@ -249,14 +254,17 @@ func printEntry(w io.Writer, e federation.LogEntry) error {
 }
 
 func coordinatorDoctorCommand() *cobra.Command {
-	return doctorCommand("the coordinator", "Check the folder, disk, audit log, names, ports and certificates, and say how to mend each.", doctor.Coordinator)
+	return doctorCommand("the coordinator", "Check the folder, disk, audit log, names, ports and certificates, and "+
+		"say how to mend each.", doctor.Coordinator)
 }
 
 func siteDoctorCommand() *cobra.Command {
-	return doctorCommand("the site", "Check the folder, disk, store, policy, data and the way to the coordinator, and say how to mend each.", doctor.Site)
+	return doctorCommand("the site", "Check the folder, disk, store, policy, data and the way to the coordinator, and "+
+		"say how to mend each.", doctor.Site)
 }
 
-func doctorCommand(whose, long string, examine func(context.Context, string, method.Registry, doctor.Options) doctor.Report) *cobra.Command {
+func doctorCommand(whose, long string, examine func(context.Context, string, method.Registry,
+	doctor.Options) doctor.Report) *cobra.Command {
 	var as form
 	return as.flag(&cobra.Command{
 		Use:   "doctor DIR",

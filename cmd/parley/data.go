@@ -64,7 +64,8 @@ func dataDescribeCommand() *cobra.Command {
 			described := struct {
 				*dataset.Summary
 				Warnings []string `json:"warnings"`
-				Mapping  []string `json:"mapping,omitempty"` // what the site's mapping makes of which columns, and of their cells
+				// what the site's mapping makes of which columns, and of their cells
+				Mapping []string `json:"mapping,omitempty"`
 			}{summary, warnings.Lines(), append(dir.Mapped(), changed...)}
 			return as.line(cmd, described, func(w io.Writer) error {
 				for _, line := range described.Mapping {
@@ -113,7 +114,8 @@ func dataMapCommand() *cobra.Command {
 				return err
 			}
 			if text == "" {
-				return problem.Problem{File: a[0], What: "needs no mapping, or has one: names and levels are those of the plan", Hint: "units are for people: see what parley data describe --features says"}
+				return problem.Problem{File: a[0], What: "needs no mapping, or has one: names and levels are those " +
+					"of the plan", Hint: "units are for people: see what parley data describe --features says"}
 			}
 			return out.write(func(w io.Writer) error {
 				_, err := io.WriteString(w, text)
@@ -187,9 +189,11 @@ func dataSplitCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.scenario, "scenario", "", "iid, g (groups unevenly), k (some sites lack views), gk, column or unequal")
+	f.StringVar(&o.scenario, "scenario", "", "iid, g (groups unevenly), k (some sites lack views), gk, column or "+
+		"unequal")
 	f.IntVar(&o.sites, "sites", 3, "number of sites")
-	f.StringVar(&o.by, "by", "", "subject column with the groups (g, gk), the sites (column) or the two classes (unequal)")
+	f.StringVar(&o.by, "by", "", "subject column with the groups (g, gk), the sites (column) or the two classes "+
+		"(unequal)")
 	f.StringVar(&o.scheme, "scheme", "", "published rho and kappa: A, B, C or D (unequal)")
 	f.Float64Var(&o.rho, "rho", 0, "how far sizes differ, from 0 to below 1 (unequal)")
 	f.Float64Var(&o.kappa, "kappa", 0, "how far classes differ, up to 1 (unequal)")
@@ -226,7 +230,8 @@ func (o *splitOptions) check(given func(flag string) bool) (err error) {
 	case differ == given("scheme"):
 		return errors.New("scenario unequal: give either --scheme, or --rho and --kappa")
 	case o.sites%2 != 0:
-		return fmt.Errorf("scenario unequal: --sites %d: there must be an even number, half of them small and half large", o.sites)
+		return fmt.Errorf("scenario unequal: --sites %d: there must be an even number, half of them small and half "+
+			"large", o.sites)
 	}
 	o.shape, err = evaluate.SchemeOf(o.scheme, o.rho, o.kappa)
 	return err
@@ -247,7 +252,8 @@ func (o *splitOptions) vacant(out string) error {
 }
 
 // assign names the sites and says who is at which.
-func (o *splitOptions) assign(ctx context.Context, src dataset.Source) (names []string, placed []evaluate.Placement, err error) {
+func (o *splitOptions) assign(ctx context.Context,
+	src dataset.Source) (names []string, placed []evaluate.Placement, err error) {
 	ids, groups, err := dataset.Labels(ctx, src, o.by)
 	if err != nil {
 		return nil, nil, err
@@ -278,7 +284,8 @@ func (o *splitOptions) assign(ctx context.Context, src dataset.Source) (names []
 }
 
 // writeSites writes one folder for each site and says what is in them.
-func writeSites(cmd *cobra.Command, as form, src dataset.Source, out string, names []string, placed []evaluate.Placement, lacking [][]int) error {
+func writeSites(cmd *cobra.Command, as form, src dataset.Source, out string, names []string,
+	placed []evaluate.Placement, lacking [][]int) error {
 	dirs := make([]string, len(names))
 	for i, name := range names {
 		if name == "" || !filepath.IsLocal(name) || filepath.Base(name) != name {

@@ -61,9 +61,11 @@ func evaluateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&c.Folds, "folds", 3, "parts that the subjects are divided into")
 	f.IntVar(&c.Repeats, "repeats", 10, "divisions into folds")
-	f.StringSliceVar(&scenarios, "scenarios", nil, "some of iid, g, k, gk, unequal, column (default all that the data allow)")
+	f.StringSliceVar(&scenarios, "scenarios", nil, "some of iid, g, k, gk, unequal, column (default all that the data "+
+		"allow)")
 	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
-	f.StringVar(&c.Label, "label", "", "subject column that the factors should tell apart (default that of local.split.by, or the first)")
+	f.StringVar(&c.Label, "label", "", "subject column that the factors should tell apart (default that of "+
+		"local.split.by, or the first)")
 	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-evaluation)")
 	return as.flag(cmd, "print the directory and all summaries as JSON")
 }
@@ -113,7 +115,8 @@ func attackCommand() *cobra.Command {
 			}
 			m, ok := methods.Lookup(a[0])
 			if !ok {
-				return &usageError{fmt.Errorf("method %q is not known\n  hint: what can be attacked is %s", a[0], strings.Join(targets, ", "))}
+				return &usageError{fmt.Errorf("method %q is not known\n  hint: what can be attacked is %s", a[0],
+					strings.Join(targets, ", "))}
 			}
 			c.Method = m
 			if len(a) == 2 {

@@ -110,7 +110,8 @@ func TestStoppedRunsContinueToTheSameBytes(t *testing.T) {
 	p.finish("whole", 1)
 	rng := rand.New(rand.NewPCG(2, 3))
 	told := 0
-	stops := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL, syscall.SIGKILL}[:testkit.Sized(3, 5)]
+	stops := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL,
+		syscall.SIGKILL}[:testkit.Sized(3, 5)]
 	for i, sig := range stops {
 		n := 1 + rng.IntN(18)
 		state, said := p.run("stopped", 2, sig, n)
@@ -119,7 +120,8 @@ func TestStoppedRunsContinueToTheSameBytes(t *testing.T) {
 			if !status.Signaled() || status.Signal() != sig {
 				t.Fatalf("stop %d: %v:\n%s", i, state, said)
 			}
-		case state.ExitCode() != exitInterrupted, !strings.HasSuffix(said, "parley: interrupted; run the same command again to continue\n"):
+		case state.ExitCode() != exitInterrupted,
+			!strings.HasSuffix(said, "parley: interrupted; run the same command again to continue\n"):
 			t.Fatalf("stop %d, %v: %v:\n%s", i, sig, state, said)
 		}
 		told += n - 1 // the first may be the one that was told of last

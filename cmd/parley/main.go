@@ -31,7 +31,8 @@ import (
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{}, dppvi.Method{}, graffl.Method{}, vae.Method{}}
+var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}, fedmvppca.Method{},
+	dppvi.Method{}, graffl.Method{}, vae.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (
@@ -118,15 +119,18 @@ func commands() []*cobra.Command {
 	add("model", modelCommand(), compareCommand())
 	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
 	add("network", demoCommand(), coordinatorCommand(), siteCommand())
-	add("", manualCommand(), former("experiment", "in a clone of the repository: go run -C papers . list, run NAME, or report"))
+	add("", manualCommand(), former("experiment", "in a clone of the repository: go run -C papers . list, run NAME, "+
+		"or report"))
 	return all
 }
 
 // former is a command that the program had, and says what to use instead.
 func former(name, instead string) *cobra.Command {
-	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		return &usageError{fmt.Errorf("%s is no part of this program any more\n  hint: %s", cmd.CommandPath(), instead)}
-	}}
+	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return &usageError{fmt.Errorf("%s is no part of this program any more\n  hint: %s",
+				cmd.CommandPath(), instead)}
+		}}
 }
 
 func manualCommand() *cobra.Command {
@@ -164,57 +168,61 @@ var examples = map[string][]string{
 	"coordinator invite":     {`coordinator invite study-centre north`},
 	"coordinator log show":   {`coordinator log show study-centre`},
 	"coordinator log verify": {`coordinator log verify study-centre`},
-	"coordinator rebuild":    {`coordinator rebuild study-centre --key backup/coordinator.key --host parley.example.org plan.yaml`},
-	"coordinator results":    {`coordinator results study-centre alzheimer`},
-	"coordinator revoke":     {`coordinator revoke study-centre north`},
-	"coordinator serve":      {`coordinator serve study-centre`},
-	"coordinator sites":      {`coordinator sites study-centre`},
-	"coordinator status":     {`coordinator status study-centre`},
-	"coordinator submit":     {`coordinator submit study-centre plan.yaml`},
-	"coordinator watch":      {`coordinator watch study-centre`},
-	"data map":               {`data map hospital --plan plan.yaml --out hospital/mapping.yaml`},
-	"data describe":          {`data describe examples/alzheimer/data --features`},
-	"data split":             {`data split examples/alzheimer/data --scenario k --sites 2 --out sites`},
-	"demo":                   {`demo examples/alzheimer/plan.yaml`},
-	"evaluate":               {`evaluate examples/alzheimer/plan.yaml --repeats 1`},
-	"manual":                 {`manual man`},
-	"init":                   {`init hospitals --outcome group --missing -9,unknown --out study.yaml`},
-	"model associate":        {`model associate results/fit sites/north --with group`},
-	"model contrast":         {`model contrast results/income education=Masters education=Bachelors`},
-	"model impute":           {`model impute results/fit sites/north --view immune --out imputed.csv`},
-	"model predict":          {`model predict results/fit sites/north --out predicted.csv`},
-	"model refit":            {`model refit results/private --latent 3 --out results/three`},
-	"model rotate":           {`model rotate results/fit --to varimax --out results/varimax`},
-	"model summary":          {`model summary results/fit --top 3`},
-	"model transform":        {`model transform results/fit sites/north --out scores.csv`},
-	"plan check":             {`plan check plan.yaml --data`},
-	"plan show":              {`plan show plan.yaml`},
-	"privacy account":        {`privacy account plan.yaml`, `privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02`},
-	"privacy calibrate":      {`privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian count=100,rate=0.02`},
-	"privacy curve":          {`privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600`},
-	"run":                    {`run examples/alzheimer/plan.yaml --out results/mine`},
-	"select":                 {`select examples/alzheimer/plan.yaml --latent 1..8`},
-	"site approve":           {`site approve north alzheimer`},
-	"site backup":            {`site backup north --out backup/north`},
-	"site data":              {`site data north /srv/registry`},
-	"site doctor":            {`site doctor north`},
-	"site go-on":             {`site go-on north alzheimer`},
-	"site join":              {`site join north.invitation --data /srv/registry --policy policy.yaml`},
-	"site ledger export":     {`site ledger export results/private --site north --format csv > north.csv`},
-	"site ledger show":       {`site ledger show results/private --site north --policy policy.yaml`},
-	"site ledger verify":     {`site ledger verify results/private --site north`},
-	"site log show":          {`site log show north`},
-	"site log verify":        {`site log verify north`},
-	"site pending":           {`site pending north`},
-	"site policy check":      {`site policy check policy.yaml plan.yaml --site north --subjects 400 --store north/site.db`},
-	"site policy init":       {`site policy init > policy.yaml`},
-	"site refuse":            {`site refuse north alzheimer --reason "our ethics board meets in May"`},
-	"site results":           {`site results north`},
-	"site serve":             {`site serve north`},
-	"site show":              {`site show north alzheimer`},
-	"site status":            {`site status north`},
-	"site watch":             {`site watch north`},
-	"verify":                 {`verify methods/factors/testdata/fedmvppca`},
+	"coordinator rebuild": {`coordinator rebuild study-centre --key backup/coordinator.key --host ` +
+		`parley.example.org plan.yaml`},
+	"coordinator results": {`coordinator results study-centre alzheimer`},
+	"coordinator revoke":  {`coordinator revoke study-centre north`},
+	"coordinator serve":   {`coordinator serve study-centre`},
+	"coordinator sites":   {`coordinator sites study-centre`},
+	"coordinator status":  {`coordinator status study-centre`},
+	"coordinator submit":  {`coordinator submit study-centre plan.yaml`},
+	"coordinator watch":   {`coordinator watch study-centre`},
+	"data map":            {`data map hospital --plan plan.yaml --out hospital/mapping.yaml`},
+	"data describe":       {`data describe examples/alzheimer/data --features`},
+	"data split":          {`data split examples/alzheimer/data --scenario k --sites 2 --out sites`},
+	"demo":                {`demo examples/alzheimer/plan.yaml`},
+	"evaluate":            {`evaluate examples/alzheimer/plan.yaml --repeats 1`},
+	"manual":              {`manual man`},
+	"init":                {`init hospitals --outcome group --missing -9,unknown --out study.yaml`},
+	"model associate":     {`model associate results/fit sites/north --with group`},
+	"model contrast":      {`model contrast results/income education=Masters education=Bachelors`},
+	"model impute":        {`model impute results/fit sites/north --view immune --out imputed.csv`},
+	"model predict":       {`model predict results/fit sites/north --out predicted.csv`},
+	"model refit":         {`model refit results/private --latent 3 --out results/three`},
+	"model rotate":        {`model rotate results/fit --to varimax --out results/varimax`},
+	"model summary":       {`model summary results/fit --top 3`},
+	"model transform":     {`model transform results/fit sites/north --out scores.csv`},
+	"plan check":          {`plan check plan.yaml --data`},
+	"plan show":           {`plan show plan.yaml`},
+	"privacy account": {`privacy account plan.yaml`,
+		`privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02`},
+	"privacy calibrate": {`privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian ` +
+		`count=100,rate=0.02`},
+	"privacy curve":      {`privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600`},
+	"run":                {`run examples/alzheimer/plan.yaml --out results/mine`},
+	"select":             {`select examples/alzheimer/plan.yaml --latent 1..8`},
+	"site approve":       {`site approve north alzheimer`},
+	"site backup":        {`site backup north --out backup/north`},
+	"site data":          {`site data north /srv/registry`},
+	"site doctor":        {`site doctor north`},
+	"site go-on":         {`site go-on north alzheimer`},
+	"site join":          {`site join north.invitation --data /srv/registry --policy policy.yaml`},
+	"site ledger export": {`site ledger export results/private --site north --format csv > north.csv`},
+	"site ledger show":   {`site ledger show results/private --site north --policy policy.yaml`},
+	"site ledger verify": {`site ledger verify results/private --site north`},
+	"site log show":      {`site log show north`},
+	"site log verify":    {`site log verify north`},
+	"site pending":       {`site pending north`},
+	"site policy check": {`site policy check policy.yaml plan.yaml --site north --subjects 400 --store ` +
+		`north/site.db`},
+	"site policy init": {`site policy init > policy.yaml`},
+	"site refuse":      {`site refuse north alzheimer --reason "our ethics board meets in May"`},
+	"site results":     {`site results north`},
+	"site serve":       {`site serve north`},
+	"site show":        {`site show north alzheimer`},
+	"site status":      {`site status north`},
+	"site watch":       {`site watch north`},
+	"verify":           {`verify methods/factors/testdata/fedmvppca`},
 }
 
 // prepare makes the commands set began when they have been understood and
@@ -263,11 +271,13 @@ func asUsed(c *cobra.Command, a []string) error {
 	if len(a) >= required && (several || len(a) <= len(names)) {
 		return nil
 	}
-	what := fmt.Sprintf("%s needs %s, and got %s", c.CommandPath(), strings.Join(names, " "), cmp.Or(strings.Join(a, " "), "nothing"))
+	what := fmt.Sprintf("%s needs %s, and got %s", c.CommandPath(), strings.Join(names, " "),
+		cmp.Or(strings.Join(a, " "), "nothing"))
 	if len(names) == 0 {
 		what = fmt.Sprintf("%s takes options only, and got %s", c.CommandPath(), strings.Join(a, " "))
 	} else if len(a) > required {
-		what = fmt.Sprintf("%s takes %s, and got more: %s", c.CommandPath(), strings.Join(names, " "), strings.Join(a, " "))
+		what = fmt.Sprintf("%s takes %s, and got more: %s", c.CommandPath(), strings.Join(names, " "),
+			strings.Join(a, " "))
 	}
 	return &usageError{fmt.Errorf("%s\n  hint: usage: %s", what, c.UseLine())}
 }
@@ -303,8 +313,10 @@ func flagError(c *cobra.Command, err error) error {
 
 // valueKinds are the types of options, in words.
 var valueKinds = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number", "intSlice": "a list of whole numbers such as 1,2,3",
-	"float64": "a number", "float64Slice": "a list of numbers such as 0.5,1,2", "bool": "true or false", "duration": "a duration such as 90s or 24h",
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
+	"intSlice": "a list of whole numbers such as 1,2,3",
+	"float64":  "a number", "float64Slice": "a list of numbers such as 0.5,1,2", "bool": "true or false",
+	"duration": "a duration such as 90s or 24h",
 }
 
 var (
@@ -363,7 +375,8 @@ func unknownCommand(c *cobra.Command, name string) error {
 	if meant != nil {
 		hint = fmt.Sprintf("\n  hint: did you mean %s?", strings.Join(meant, " or "))
 	}
-	return &usageError{fmt.Errorf("unknown command %q for %q%s\n  hint: see '%s --help'", name, c.CommandPath(), hint, c.CommandPath())}
+	return &usageError{fmt.Errorf("unknown command %q for %q%s\n  hint: see '%s --help'", name, c.CommandPath(), hint,
+		c.CommandPath())}
 }
 
 // indent sets every problem of a list on a line of its own below the first.

@@ -49,7 +49,8 @@ func page(c *cobra.Command) []byte {
 	c.InitDefaultHelpFlag()
 	c.InitDefaultVersionFlag()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, ".TH \"%s\" 1 \"\" \"%s\" \"User Commands\"\n", escape(strings.ToUpper(pageName(c))), escape(c.Root().Name()+" "+c.Root().Version))
+	fmt.Fprintf(&b, ".TH \"%s\" 1 \"\" \"%s\" \"User Commands\"\n", escape(strings.ToUpper(pageName(c))),
+		escape(c.Root().Name()+" "+c.Root().Version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escape(pageName(c)), escape(c.Short))
 	b.WriteString(".SH SYNOPSIS\n")
 	if c.Runnable() {

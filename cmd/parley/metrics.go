@@ -39,9 +39,12 @@ type monitor struct {
 func newMonitor(state gauges) *monitor {
 	m := &monitor{
 		registry: prometheus.NewRegistry(),
-		rounds:   prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_rounds_total", Help: "Rounds that have ended."}),
-		answers:  prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_tasks_total", Help: "Tasks that were handled."}),
-		ready:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready", Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
+		rounds: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_rounds_total",
+			Help: "Rounds that have ended."}),
+		answers: prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_tasks_total",
+			Help: "Tasks that were handled."}),
+		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready",
+			Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
 	}
 	m.registry.MustRegister(m.rounds, m.answers, m.ready, state)
 	return m
@@ -87,7 +90,8 @@ func (f *daemonFlags) monitor(ctx context.Context, state gauges) (*monitor, erro
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	mux.Handle("/metrics", promhttp.HandlerFor(m.registry,
+		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
 	mux.Handle("/healthz", m)
 	server := &http.Server{Handler: live.Guard(listener.Addr().String(), mux), ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
@@ -108,7 +112,8 @@ func (g gauges) Collect(out chan<- prometheus.Metric) {
 		for pair := range slices.Chunk(labels, 2) {
 			names, values = append(names, pair[0]), append(values, pair[1])
 		}
-		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("parley_"+name, help, names, nil), prometheus.GaugeValue, value, values...)
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc("parley_"+name, help, names, nil),
+			prometheus.GaugeValue, value, values...)
 	})
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)
@@ -132,7 +137,8 @@ func coordinatorGauges(f *coordinator.Folder) gauges {
 			studies[st.State]++
 			for _, at := range st.Sites {
 				switch at.State {
-				case coordinator.Asked, coordinator.Delivered, federation.Computing, federation.Pending, federation.Unable, coordinator.Misfit:
+				case coordinator.Asked, coordinator.Delivered, federation.Computing, federation.Pending,
+					federation.Unable, coordinator.Misfit:
 					if at.Since != nil {
 						waiting[at.Site] = max(waiting[at.Site], time.Since(*at.Since).Seconds())
 					}
@@ -144,9 +150,11 @@ func coordinatorGauges(f *coordinator.Folder) gauges {
 		}
 		for _, st := range s.Sites {
 			if st.LastSeen != nil {
-				set("site_last_seen_timestamp_seconds", "When the site was heard last.", float64(st.LastSeen.Unix()), "site", st.Site)
+				set("site_last_seen_timestamp_seconds", "When the site was heard last.", float64(st.LastSeen.Unix()),
+					"site", st.Site)
 			}
-			set("site_waiting_seconds", "For how long some study has waited for the site, or for its people; 0 if none does.", waiting[st.Site], "site", st.Site)
+			set("site_waiting_seconds", "For how long some study has waited for the site, or for its people; 0 if "+
+				"none does.", waiting[st.Site], "site", st.Site)
 		}
 		var broker int64
 		filepath.WalkDir(f.File("broker"), func(_ string, e fs.DirEntry, err error) error {
@@ -195,7 +203,8 @@ func siteGauges(f *site.Folder) gauges {
 			return err
 		}
 		for _, l := range left {
-			set("lifetime_left_ratio", "Share of the policy's lifetime that is left.", l.Left, "adjacency", string(l.Adjacency))
+			set("lifetime_left_ratio", "Share of the policy's lifetime that is left.", l.Left, "adjacency",
+				string(l.Adjacency))
 		}
 		free, err := files.Free(f.Path)
 		set("disk_free_bytes", helpFree, float64(free))

@@ -27,8 +27,10 @@ func modelCommand() *cobra.Command {
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
 		modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand(),
-		former("export", "results have model/model.json and model/loadings.csv; parley model summary --json prints all of a model"),
-		former("sample", "its model.json has the law of its subjects, N(mean, W Wᵀ + noise) in scaled units; parley privacy curve draws studies like a plan's"))
+		former("export", "results have model/model.json and model/loadings.csv; parley model summary --json prints "+
+			"all of a model"),
+		former("sample", "its model.json has the law of its subjects, N(mean, W Wᵀ + noise) in scaled units; parley "+
+			"privacy curve draws studies like a plan's"))
 	return cmd
 }
 
@@ -68,11 +70,13 @@ func modelTransformCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transform MODEL DATA --out FILE.csv",
 		Short: "Score subjects on the factors or components",
-		Long:  "Write the posterior mean and standard deviation of each factor for each subject, or of the probability of each component.",
+		Long: "Write the posterior mean and standard deviation of each factor for each subject, or of the " +
+			"probability of each component.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m method.Transformer, data dataset.Source, w io.Writer) (int, method.Notes, error) {
-				return m.Transform(cmd.Context(), data, w, opts)
-			})
+			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects",
+				func(m method.Transformer, data dataset.Source, w io.Writer) (int, method.Notes, error) {
+					return m.Transform(cmd.Context(), data, w, opts)
+				})
 		},
 	}
 	f := cmd.Flags()
@@ -92,9 +96,10 @@ func modelImputeCommand() *cobra.Command {
 		Short: "Predict missing values, with intervals",
 		Long:  "Write mean, standard deviation and interval of each value that is missing, in the feature's unit.",
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m method.Imputer, data dataset.Source, w io.Writer) (int, method.Notes, error) {
-				return m.Impute(cmd.Context(), data, w, opts)
-			})
+			return tabulate(cmd, a, &out, as, "used to impute", "values",
+				func(m method.Imputer, data dataset.Source, w io.Writer) (int, method.Notes, error) {
+					return m.Impute(cmd.Context(), data, w, opts)
+				})
 		},
 	}
 	f := cmd.Flags()
@@ -193,7 +198,8 @@ func modelRotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate MODEL --to varimax --out DIR",
 		Short: "Turn the factors towards simple structure",
-		Long:  "Write the same model with its factors turned, and as uncorrelated as before. Predictions stay the same.",
+		Long: "Write the same model with its factors turned, and as uncorrelated as before. Predictions stay the " +
+			"same.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -236,7 +242,8 @@ func openModel[C any](path, doing string) (C, error) {
 func capable[C any](m method.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
-		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing), Hint: "what can be done with it: parley model " + uses(m)}
+		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing),
+			Hint: "what can be done with it: parley model " + uses(m)}
 	}
 	return can, nil
 }
@@ -248,8 +255,10 @@ func uses(m method.Model) string {
 		command string
 		has     bool
 	}{
-		{"transform", does[method.Transformer](m)}, {"impute", does[method.Imputer](m)}, {"predict", does[method.Predictor](m)},
-		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)}, {"associate", does[method.Associater](m)},
+		{"transform", does[method.Transformer](m)}, {"impute", does[method.Imputer](m)},
+		{"predict", does[method.Predictor](m)},
+		{"contrast", does[method.Contraster](m)}, {"rotate", does[method.Rotator](m)},
+		{"associate", does[method.Associater](m)},
 		{"summary", does[method.Summariser](m)},
 	} {
 		if u.has {
@@ -267,7 +276,8 @@ func does[C any](m method.Model) bool {
 // openUse opens a model, and data as the model's fit had them, with some
 // subject columns, and with that which identifies a person, if there is one; it returns what to
 // know of the data too.
-func openUse[C any](ctx context.Context, a []string, doing, person string, columns ...string) (can C, data dataset.Source, notes method.Notes, err error) {
+func openUse[C any](ctx context.Context, a []string, doing, person string,
+	columns ...string) (can C, data dataset.Source, notes method.Notes, err error) {
 	m, err := report.ReadModel(methods, a[0])
 	if err != nil {
 		return can, nil, nil, err
@@ -284,8 +294,11 @@ func openUse[C any](ctx context.Context, a []string, doing, person string, colum
 	schema.Person = person
 	dir, err := dataset.Open(ctx, a[1], dataset.Options{Schema: &schema})
 	switch {
-	case err != nil && slices.ContainsFunc(needed, func(c string) bool { return strings.Contains(err.Error(), "column "+c) }):
-		return can, nil, nil, fmt.Errorf("%w\n  hint: this model says nothing of subjects without %s: their subjects.csv needs these columns", err, strings.Join(needed, ", "))
+	case err != nil && slices.ContainsFunc(needed, func(c string) bool {
+		return strings.Contains(err.Error(), "column "+c)
+	}):
+		return can, nil, nil, fmt.Errorf("%w\n  hint: this model says nothing of subjects without %s: their "+
+			"subjects.csv needs these columns", err, strings.Join(needed, ", "))
 	case err != nil:
 		return can, nil, nil, err
 	}
@@ -307,7 +320,8 @@ func subjectColumns(m method.Model) (names []string) {
 }
 
 // tabulate writes the table that a model makes of data, and says of how many things.
-func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing, what string, table func(m C, data dataset.Source, w io.Writer) (int, method.Notes, error)) error {
+func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing, what string,
+	table func(m C, data dataset.Source, w io.Writer) (int, method.Notes, error)) error {
 	if err := out.check(inputsOf(a)...); err != nil {
 		return err
 	}

@@ -17,12 +17,13 @@ func modelAssociateCommand() *cobra.Command {
 		Use:   "associate MODEL DATA --with COLUMN",
 		Short: "Test each factor against subject columns",
 		Long: "Test each factor against subject columns by least squares, with p values adjusted over all tests.\n" +
-			"The answer is exact and for the subjects' own site. Over all sites a study of pvi tells the same, whose features\n" +
-			"are the scores that parley model transform writes.",
+			"The answer is exact and for the subjects' own site. Over all sites a study of pvi tells the same, whose " +
+			"features\nare the scores that parley model transform writes.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			adjusted := func(c string) bool { return slices.Contains(opts.Adjust, c) }
 			if i := slices.IndexFunc(with, adjusted); i >= 0 {
-				return &usageError{fmt.Errorf("column %s cannot be tested and adjusted for\n  hint: leave it out of --with or of --adjust", with[i])}
+				return &usageError{fmt.Errorf("column %s cannot be tested and adjusted for\n  hint: leave it out of "+
+					"--with or of --adjust", with[i])}
 			}
 			opts.Tested = slices.DeleteFunc(append(slices.Clone(with), opts.Categories...), adjusted)
 			if len(opts.Tested) == 0 {
@@ -34,7 +35,8 @@ func modelAssociateCommand() *cobra.Command {
 					columns = append(columns, c)
 				}
 			}
-			m, data, notes, err := openUse[method.Associater](cmd.Context(), a, "associated with columns", "", columns...)
+			m, data, notes, err := openUse[method.Associater](cmd.Context(), a, "associated with columns",
+				"", columns...)
 			if err != nil {
 				return err
 			}

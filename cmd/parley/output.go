@@ -134,7 +134,8 @@ func checkFolder(path string) error {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return nil
 	}
-	return problem.Problem{File: path, What: "this is a file, and what is written is a folder", Hint: "choose another with --out"}
+	return problem.Problem{File: path, What: "this is a file, and what is written is a folder",
+		Hint: "choose another with --out"}
 }
 
 // form is how a command prints what it has found: for people or, with --json, for
@@ -188,7 +189,8 @@ func (p *accountPage) check() error {
 		return err
 	}
 	if entries, err := os.ReadDir(p.dir); err == nil && len(entries) > 0 {
-		return problem.Problem{File: p.dir, What: "this folder is not empty, and was left as it is", Hint: "choose another with --out"}
+		return problem.Problem{File: p.dir, What: "this folder is not empty, and was left as it is",
+			Hint: "choose another with --out"}
 	}
 	return nil
 }
@@ -201,7 +203,8 @@ func (p *accountPage) write(title string, a *method.Account) error {
 	page := &report.Report{Title: title, Meta: a.Facts}
 	var cautions []figure.Note
 	for _, n := range a.Notes {
-		cautions = append(cautions, figure.Note{Title: problem.Problem{File: n.File, Line: n.Line, Column: n.Column, Where: n.Where, What: n.What}.Error(), Text: n.Hint})
+		cautions = append(cautions, figure.Note{Title: problem.Problem{File: n.File, Line: n.Line, Column: n.Column,
+			Where: n.Where, What: n.What}.Error(), Text: n.Hint})
 	}
 	answer := figure.Section{ID: "answer", Title: "Pictures"}
 	for i := range a.Figures {

@@ -25,7 +25,8 @@ import (
 )
 
 // reading are the flags that name no output, whatever the command.
-var reading = setOf("account account-id adjacency by ca clone components data format key label latent listen log metrics name outcome page plan policy protocol published reason scenario scheme site store to websocket")
+var reading = setOf("account account-id adjacency by ca clone components data format key label latent listen log " +
+	"metrics name outcome page plan policy protocol published reason scenario scheme site store to websocket")
 
 func setOf(s string) map[string]bool {
 	set := map[string]bool{}
@@ -38,15 +39,17 @@ func setOf(s string) map[string]bool {
 // kept says why a flag that names an output needs no story of its own.
 var kept = map[string]string{
 	"parley site join --receipts": "is kept up by the site while it serves",
-	"parley site join --dir":      "goes on in the site's own folder, keeps the policy there and refuses one of another coordinator",
-	"parley site backup --out":    "Backup begins with refusing what exists",
-	"parley site serve --copies":  "gets folders named for the site and the time",
+	"parley site join --dir": "goes on in the site's own folder, keeps the policy there and refuses one of " +
+		"another coordinator",
+	"parley site backup --out":   "Backup begins with refusing what exists",
+	"parley site serve --copies": "gets folders named for the site and the time",
 }
 
 // refusal begins a line of a story in which a command is refused; refused follows it.
 var (
 	refusal = regexp.MustCompile(`^(?:failure|usage|! exec) (parley .*)$`)
-	refused = regexp.MustCompile(`exists already|is there already|this is a file|is not empty|holds|not the name of a file`)
+	refused = regexp.MustCompile(`exists already|is there already|this is a file|is not empty|holds|not the name ` +
+		`of a file`)
 )
 
 // Every flag of every command either names no output, or a story shows that the command
@@ -124,13 +127,15 @@ func TestRowsAreReadFewTimes(t *testing.T) {
 		for s, d := range b.Data {
 			b.Data[s] = &counted{Source: d}
 		}
-		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data, Summaries: b.Summaries, Policy: b.Policy}))(t)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: b.Data,
+			Summaries: b.Summaries, Policy: b.Policy}))(t)
 		testkit.Get(out.SiteReports(t.Context()))(t)
 		for s, d := range b.Data {
 			n := d.(*counted).reads.Load()
 			t.Logf("%s: site %s read its rows %d times", path, s, n)
 			if n > tasks+2 {
-				t.Errorf("%s: site %s read its rows %d times, for %d tasks that need them and a report", path, s, n, tasks)
+				t.Errorf("%s: site %s read its rows %d times, for %d tasks that need them and a report",
+					path, s, n, tasks)
 			}
 		}
 	}
@@ -138,17 +143,21 @@ func TestRowsAreReadFewTimes(t *testing.T) {
 
 func TestParseCounts(t *testing.T) {
 	for text, want := range map[string][]int{
-		"3": {3}, "1..4": {1, 2, 3, 4}, "2,4,6..8": {2, 4, 6, 7, 8}, "5,1..3": {1, 2, 3, 5}, "2..3,3..4": {2, 3, 4}, " 1 , 2": {1, 2}, "7..7": {7},
+		"3": {3}, "1..4": {1, 2, 3, 4}, "2,4,6..8": {2, 4, 6, 7, 8}, "5,1..3": {1, 2, 3, 5}, "2..3,3..4": {2, 3, 4},
+		" 1 , 2": {1, 2}, "7..7": {7},
 	} {
 		if got, err := parseCounts(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"": `"" is not a number`, "0": `"0" is not a number from 1`, "-1": "is not a number", "1..": `"" is not a number`, "..4": `"" is not a number`,
-		"4..1": "4..1 ends before it begins", "1...3": `".3" is not a number`, "1-3": `"1-3" is not a number`, "1001": "from 1 to 1000", "99999999999999999999": "is not a number",
+		"": `"" is not a number`, "0": `"0" is not a number from 1`, "-1": "is not a number",
+		"1..": `"" is not a number`, "..4": `"" is not a number`,
+		"4..1": "4..1 ends before it begins", "1...3": `".3" is not a number`, "1-3": `"1-3" is not a number`,
+		"1001": "from 1 to 1000", "99999999999999999999": "is not a number",
 	} {
-		if got, err := parseCounts(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "\n  hint: ") {
+		if got, err := parseCounts(text); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "\n  hint: ") {
 			t.Errorf("%q: %v, %v; want %q", text, got, err, want)
 		}
 	}
@@ -163,7 +172,8 @@ func FuzzParseCounts(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(list) == 0 || !slices.IsSorted(list) || list[0] < 1 || list[len(list)-1] > maxCount || len(slices.Compact(slices.Clone(list))) != len(list) {
+		if len(list) == 0 || !slices.IsSorted(list) || list[0] < 1 || list[len(list)-1] > maxCount ||
+			len(slices.Compact(slices.Clone(list))) != len(list) {
 			t.Errorf("%q: %v", s, list)
 		}
 	})
@@ -183,7 +193,8 @@ func TestShareTellsWhatIsLeft(t *testing.T) {
 	}
 	show.close()
 	got := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(got) != 10 || got[0] != "10 % fitted; about 18s left" || got[4] != "50 % fitted; about 10s left" || got[9] != "100 % fitted; about 0s left" {
+	if len(got) != 10 || got[0] != "10 % fitted; about 18s left" || got[4] != "50 % fitted; about 10s left" || got[9] !=
+		"100 % fitted; about 0s left" {
 		t.Errorf("%q", got)
 	}
 }
@@ -204,7 +215,8 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 		{class, open, study.RangeAsIs},
 		{class + ", scaling: range", open, study.RangeEnds},
 		{class, private, "and count within 4 scales"},
-		{class + ", scaling: constants, constants: [{feature: age, centre: 50, scale: 20}, {feature: weight, centre: 90, scale: 30}, {feature: score, centre: 5, scale: 2}]", private, "and count within 4 scales"},
+		{class + ", scaling: constants, constants: [{feature: age, centre: 50, scale: 20}, {feature: weight, centre: " +
+			"90, scale: 30}, {feature: score, centre: 5, scale: 2}]", private, "and count within 4 scales"},
 		{"name: dp-pvi, outcome: {column: group, levels: [control, case]}", open, study.RangeAsIs},
 		{"name: graffl, components: 2", private, study.RangeAsIs},
 		{"name: graffl-abc, components: 2", open, study.RangeAsIs},
@@ -213,8 +225,8 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(c.method, "name: "), ",")
 		said[name] = true
 		text := "parley: 1\nname: small\nsites: [north, south, east]\n" +
-			"views: [{name: clinic, features: [{name: age, range: [0, 100]}, {name: weight, range: [0, 200]}, {name: score, range: [0, 9]}]}]\n" +
-			"subjects: [group]\nmethod: {" + c.method + "}\nprivacy: " + c.privacy + "\n"
+			"views: [{name: clinic, features: [{name: age, range: [0, 100]}, {name: weight, range: [0, 200]}, {name: " +
+			"score, range: [0, 9]}]}]\nsubjects: [group]\nmethod: {" + c.method + "}\nprivacy: " + c.privacy + "\n"
 		plan, err := study.Parse("plan.yaml", []byte(text), methods)
 		if err != nil {
 			t.Errorf("%s: %v", c.method, err)
@@ -232,7 +244,8 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	for answer, want := range map[string]bool{"y\n": true, "Yes \n": true, "\n": false, "n\n": false, "": false, "yesterday\n": false} {
+	for answer, want := range map[string]bool{"y\n": true, "Yes \n": true, "\n": false, "n\n": false, "": false,
+		"yesterday\n": false} {
 		if got, err := ask(t.Context(), strings.NewReader(answer), io.Discard, "Well?"); got != want || err != nil {
 			t.Errorf("%q is taken for %v (%v)", answer, got, err)
 		}

@@ -138,7 +138,8 @@ func proposeMappings(err error) error {
 	}
 	for _, folder := range slices.Sorted(maps.Keys(differ.Mappings)) {
 		if path, e := writeMapping(folder, differ.Mappings[folder]); e == nil {
-			err = fmt.Errorf("%w\n  hint: or read what was written to %s, make it the site's mapping.yaml, and begin again:\n  hint: mv %[2]s %s", err, path, filepath.Join(folder, dataset.MappingFile))
+			err = fmt.Errorf("%w\n  hint: or read what was written to %s, make it the site's mapping.yaml, and begin "+
+				"again:\n  hint: mv %[2]s %s", err, path, filepath.Join(folder, dataset.MappingFile))
 		}
 	}
 	return err
@@ -183,7 +184,8 @@ func initCommand() *cobra.Command {
 			}
 			text := d.YAML(filepath.Dir(out.path))
 			if _, err := study.Parse(out.path, text, methods); err != nil {
-				return fmt.Errorf("no plan was written, since none can be made of these data as they are:\n%w", unwritten(err, a[0]))
+				return fmt.Errorf("no plan was written, since none can be made of these data as they are:\n%w",
+					unwritten(err, a[0]))
 			}
 			if err := out.write(func(w io.Writer) error {
 				_, err := w.Write(text)
@@ -199,7 +201,8 @@ func initCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s was written, and is not in order yet:\n%w", out.path, err)
 			}
-			notes = slices.DeleteFunc(notes, func(p problem.Problem) bool { return p.Hint == "" && p.File != "" }) // columns that were left out
+			// columns that were left out
+			notes = slices.DeleteFunc(notes, func(p problem.Problem) bool { return p.Hint == "" && p.File != "" })
 			notes = append(slices.Clone(d.Said), notes...)
 			made := struct {
 				Plan string `json:"plan"`

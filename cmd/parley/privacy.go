@@ -41,8 +41,10 @@ const fedMVPPCA = "fed-mv-ppca"
 
 func (c *composition) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&c.gaussian, "gaussian", nil, "sums with Gaussian noise: noise= (standard deviation), count=, rate=, diameter= (repeatable)")
-	f.StringArrayVar(&c.laplace, "laplace", nil, "sums with Laplace noise: noise= (scale), count=, diameter= (repeatable)")
+	f.StringArrayVar(&c.gaussian, "gaussian", nil, "sums with Gaussian noise: noise= (standard deviation), count=, "+
+		"rate=, diameter= (repeatable)")
+	f.StringArrayVar(&c.laplace, "laplace", nil, "sums with Laplace noise: noise= (scale), count=, diameter= "+
+		"(repeatable)")
 	f.StringVar(&c.adjacency, "adjacency", "", "add-remove or replace-one")
 	f.StringVar(&c.published, "published", "", "the setting of a paper in place of sums: "+fedMVPPCA)
 	f.IntVar(&c.views, "views", 3, "with --published: views of each centre")
@@ -84,7 +86,8 @@ func (c *composition) mechanisms(needNoise bool) ([]account.Mechanism, account.A
 		for _, text := range list.flags {
 			m, err := parseMechanism(list.kind, text, needNoise)
 			if err != nil {
-				return nil, a, &usageError{fmt.Errorf("--%s %s: %w\n  hint: such as --%s noise=2,count=10", list.kind, text, err, list.kind)}
+				return nil, a, &usageError{fmt.Errorf("--%s %s: %w\n  hint: such as --%s noise=2,count=10", list.kind,
+					text, err, list.kind)}
 			}
 			ms = append(ms, m)
 		}
@@ -214,7 +217,8 @@ func curveCommand() *cobra.Command {
 	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{0.5, 1, 3, 10}, "totals to try, beside the plan's own")
 	f.IntSliceVar(&c.Subjects, "subjects", []int{100, 500, 2500}, "numbers of subjects at each site")
 	f.IntVar(&c.Repeats, "repeats", 5, "populations to imagine for each")
-	f.Float64Var(&c.Noise, "noise-share", 0, "share of the variance that nothing explains, between 0 and 1 (default 0.3; 0.84 for classes and events: an AUC of 0.7)")
+	f.Float64Var(&c.Noise, "noise-share", 0, "share of the variance that nothing explains, between 0 and 1 (default "+
+		"0.3; 0.84 for classes and events: an AUC of 0.7)")
 	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-curve)")
 	return as.flag(cmd, "print the directory and all numbers as JSON")
 }
@@ -373,11 +377,13 @@ func (out *calibrationJSON) print(w io.Writer) error {
 		if !s.ClassicProven {
 			proven = ", which is proven up to ε 1 only"
 		}
-		_, err = fmt.Fprintf(w, "By the classic formula it would be %.6g%s; that has a δ of %.4g.\n", s.Classic, proven, s.ClassicDelta)
+		_, err = fmt.Fprintf(w, "By the classic formula it would be %.6g%s; that has a δ of %.4g.\n", s.Classic, proven,
+			s.ClassicDelta)
 	}
 	if r := out.Rounds; r != nil {
 		_, err = fmt.Fprintf(w, "Each release has ε %.4g at δ %g.\n"+
-			"One joint clip and one Gaussian release a round would need a standard deviation of %.6g.\n", r.Each.Epsilon, r.Each.Delta, roundUp(r.Joint))
+			"One joint clip and one Gaussian release a round would need a standard deviation of %.6g.\n",
+			r.Each.Epsilon, r.Each.Delta, roundUp(r.Joint))
 	}
 	return err
 }

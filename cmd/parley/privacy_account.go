@@ -109,8 +109,8 @@ func (cost *costJSON) ofRounds(c *composition) (err error) {
 		Name:    c.published,
 		Claimed: account.Budget{Epsilon: 3 * k * c.each.Epsilon, Delta: 2 * k * c.each.Delta},
 		Basic:   basic,
-		Reason: fmt.Sprintf("Theorem 8 adds up the three releases of each view, once. That is what one round gives away, and\n"+
-			"the coordinator sees %d: the losses of all rounds add up.", c.rounds),
+		Reason: fmt.Sprintf("Theorem 8 adds up the three releases of each view, once. That is what one round gives "+
+			"away, and\nthe coordinator sees %d: the losses of all rounds add up.", c.rounds),
 	}
 	return nil
 }
@@ -202,9 +202,11 @@ func (c *composition) checkPlan(cmd *cobra.Command, plan bool) error {
 	described := set("published", "gaussian", "laplace")
 	switch foreign := append(described, set("adjacency")...); {
 	case plan && len(foreign) > 0:
-		return &usageError{fmt.Errorf("%s beside a plan\n  hint: the plan says what is released, and under which adjacency", strings.Join(foreign, ", "))}
+		return &usageError{fmt.Errorf("%s beside a plan\n  hint: the plan says what is released, and under which "+
+			"adjacency", strings.Join(foreign, ", "))}
 	case !plan && len(described) == 0:
-		return &usageError{errors.New("there is nothing to count\n  hint: a plan, or at least one of --gaussian, --laplace, --published")}
+		return &usageError{errors.New("there is nothing to count\n  hint: a plan, or at least one of --gaussian, " +
+			"--laplace, --published")}
 	case !plan && len(set("site")) > 0:
 		return &usageError{errors.New("--site belongs to a plan")}
 	}
@@ -218,7 +220,8 @@ func (cost *costJSON) ofPlan(path, site string) (delta float64, err error) {
 		return 0, err
 	}
 	if !plan.Privacy.Differential() {
-		return 0, problem.Problem{File: path, Where: "privacy", What: "the plan has no differential privacy, so there is nothing to count"}
+		return 0, problem.Problem{File: path, Where: "privacy",
+			What: "the plan has no differential privacy, so there is nothing to count"}
 	}
 	total, err := methods.Cost(plan)
 	if err != nil {
@@ -229,11 +232,13 @@ func (cost *costJSON) ofPlan(path, site string) (delta float64, err error) {
 	}
 	i := slices.Index(plan.Sites, site)
 	if i < 0 {
-		return 0, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", site), Hint: problem.DidYouMean(site, plan.Sites, "one of "+problem.Names(plan.Sites))}
+		return 0, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", site),
+			Hint: problem.DidYouMean(site, plan.Sites, "one of "+problem.Names(plan.Sites))}
 	}
 	s := total.Sites[i]
 	if len(s.Mechanisms) == 0 {
-		return 0, problem.Problem{File: path, Where: "site " + site, What: fmt.Sprintf("no noised sums that would protect a %s", total.Unit)}
+		return 0, problem.Problem{File: path, Where: "site " + site,
+			What: fmt.Sprintf("no noised sums that would protect a %s", total.Unit)}
 	}
 	cost.Mechanisms, cost.Adjacency, cost.Plan = s.Mechanisms, total.Adjacency, &planJSON{Site: site, Cost: total}
 	for _, n := range []int64{2, 5} {

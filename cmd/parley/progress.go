@@ -193,7 +193,9 @@ func (p *evaluationProgress) trials(now judge.Progress) {
 		if p.bar == nil {
 			p.bar = p.bars.AddBar(int64(now.Of),
 				mpb.PrependDecorators(decor.Name("experiment "), decor.CountersNoUnit("%d of %d")),
-				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return p.remaining(int(s.Current), int(s.Total)) })))
+				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string {
+					return p.remaining(int(s.Current), int(s.Total))
+				})))
 		}
 		p.bar.SetCurrent(int64(now.Done))
 		return

@@ -74,11 +74,13 @@ func runCommand() *cobra.Command {
 			dir.Paper = methods.Paper(plan)
 			folders := map[string]*report.Site{}
 			for _, site := range plan.Sites {
-				if folders[site], err = report.OpenSite(report.SiteIn(out, site), plan, site, binding.Summaries[site].Census.Hex()); err != nil {
+				if folders[site], err = report.OpenSite(report.SiteIn(out, site), plan, site,
+					binding.Summaries[site].Census.Hex()); err != nil {
 					return err
 				}
 			}
-			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Summaries: binding.Summaries, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
+			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Summaries: binding.Summaries,
+				Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
 			outcome, err := local.Run(ctx, config)
 			if err != nil {
 				return err
@@ -186,7 +188,8 @@ func demoCommand() *cobra.Command {
 				fmt.Fprintf(out, "  parley site join %s\n", filepath.Join(dir, site+".invitation"))
 			}
 			if plan.Privacy.Secure() {
-				fmt.Fprintf(out, "\nOnce all of them have joined, since the plan names their keys:\n  parley coordinator submit %s %s\n", f.Path, a[0])
+				fmt.Fprintf(out, "\nOnce all of them have joined, since the plan names their keys:\n  parley "+
+					"coordinator submit %s %s\n", f.Path, a[0])
 			}
 			if noServe {
 				fmt.Fprintf(out, "\nBefore that, here:\n  parley coordinator serve %s\n", f.Path)
@@ -197,8 +200,10 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "demo", "folder to make everything in")
-	cmd.Flags().StringVar(&listen, "listen", "", "where the broker listens (default 127.0.0.1:4222, or another free port)")
-	cmd.Flags().StringVar(&websocket, "websocket", "", "where it listens for WebSocket (default 127.0.0.1:8443, or another free port)")
+	cmd.Flags().StringVar(&listen, "listen", "", "where the broker listens (default 127.0.0.1:4222, or another free "+
+		"port)")
+	cmd.Flags().StringVar(&websocket, "websocket", "", "where it listens for WebSocket (default 127.0.0.1:8443, or "+
+		"another free port)")
 	cmd.Flags().BoolVar(&noServe, "no-serve", false, "only make the folders, and do not serve")
 	flags.add(cmd)
 	return cmd
@@ -223,7 +228,8 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 		return nil, err
 	}
 	for _, site := range plan.Sites {
-		if err := (&output{path: filepath.Join(dir, site, "policy.yaml"), flag: "--dir", fixed: true}).check(); err != nil {
+		if err := (&output{path: filepath.Join(dir, site, "policy.yaml"), flag: "--dir", fixed: true}).check(); err !=
+			nil {
 			return nil, err
 		}
 	}
@@ -268,7 +274,8 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 			return nil, err
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s holds a coordinator and %d sites: plan %s, its data split among them, an invitation for each.\n", dir, len(plan.Sites), plan.Name)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s holds a coordinator and %d sites: plan %s, its data split among them, an "+
+		"invitation for each.\n", dir, len(plan.Sites), plan.Name)
 	return f, nil
 }
 

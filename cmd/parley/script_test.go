@@ -53,7 +53,8 @@ func TestScripts(t *testing.T) {
 			return writeData(filepath.Join(env.WorkDir, "small"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": jsonCommand, "same": sameCommand, "replace": replaceCommand, "files": filesCommand, "copydir": copyCommand,
+			"json": jsonCommand, "same": sameCommand, "replace": replaceCommand, "files": filesCommand,
+			"copydir": copyCommand,
 			"failure": exitCommand(exitFailed), "usage": exitCommand(exitUsage),
 		},
 		RequireUniqueNames: true,
@@ -82,7 +83,8 @@ func writeData(dir string) error {
 	line("long.csv", "id,view,feature,value")
 	rng := rand.New(rand.NewPCG(11, 0))
 	for i := range 60 {
-		id, group, hospital := fmt.Sprintf("s%03d", i), []string{"case", "control"}[i%2], []string{"folders/north", "folders/south"}[i%2]
+		id, group, hospital := fmt.Sprintf("s%03d", i), []string{"case", "control"}[i%2],
+			[]string{"folders/north", "folders/south"}[i%2]
 		x := rng.NormFloat64()
 		for _, folder := range []string{"data", hospital} {
 			line(folder+"/subjects.csv", "%s,%s", id, group)

@@ -101,12 +101,15 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, value
 	for _, line := range s.Origin.Lines() {
 		show.line("privacy: %s", line)
 	}
-	chosen, err := s.Method.SelectReleased(cmd.Context(), method.HalfPlan(s.Plan), s.Released, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
+	chosen, err := s.Method.SelectReleased(cmd.Context(), method.HalfPlan(s.Plan), s.Released,
+		method.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
 	}
 	if chosen.Recommended > 0 {
-		chosen.Notes.Add(problem.Problem{Where: option, What: fmt.Sprintf("parley model refit %s --%s %d --out DIR makes the model that is recommended", path, option, chosen.Recommended)})
+		chosen.Notes.Add(problem.Problem{Where: option,
+			What: fmt.Sprintf("parley model refit %s --%s %d --out DIR makes the model that is recommended", path,
+				option, chosen.Recommended)})
 	}
 	return f.finish(cmd, record, chosen, s.Plan, show)
 }
@@ -120,7 +123,8 @@ func (f *selectFlags) claim(r *judge.Selection) error {
 }
 
 // finish writes and prints what was chosen.
-func (f *selectFlags) finish(cmd *cobra.Command, record *judge.Selection, chosen *method.Selection, plan *study.Plan, show *progress) error {
+func (f *selectFlags) finish(cmd *cobra.Command, record *judge.Selection, chosen *method.Selection, plan *study.Plan,
+	show *progress) error {
 	record.Set(chosen)
 	if err := record.Write(f.out, plan); err != nil {
 		return err
@@ -149,7 +153,8 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 		return err
 	}
 	if plan.Privacy.Differential() {
-		return problem.Problem{File: path, Where: "privacy.protection", What: "the plan is private, and choosing from its rows would read them without any protection",
+		return problem.Problem{File: path, Where: "privacy.protection",
+			What: "the plan is private, and choosing from its rows would read them without any protection",
 			Hint: "parley run " + path + " first, then parley select on its results, which costs nothing more"}
 	}
 	show := newProgress(cmd)
@@ -168,7 +173,8 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 	if err := f.claim(record); err != nil {
 		return err
 	}
-	chosen, err := selector.Select(ctx, plan, binding.Data, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
+	chosen, err := selector.Select(ctx, plan, binding.Data,
+		method.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
 	}
@@ -178,7 +184,8 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path, option string, values [
 // choosesFromResults says of a plan whose method has no choice to make from rows where the choice
 // is made, if anywhere.
 func choosesFromResults(m method.Method, plan *study.Plan, path string) error {
-	no := problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " + plan.Method.Name}
+	no := problem.Problem{File: path, Where: "method.name", What: "parley select chooses nothing for " +
+		plan.Method.Name}
 	if able, ok := m.(method.Refitter); ok {
 		if _, err := able.ReleasedFile(plan); err != nil {
 			return judge.InFile(path, err)

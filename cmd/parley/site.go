@@ -27,8 +27,10 @@ func siteCommand() *cobra.Command {
 	ledger.AddCommand(ledgerShowCommand(), ledgerVerifyCommand(), ledgerExportCommand())
 	policies := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
 	policies.AddCommand(policyCheckCommand(), policyInitCommand())
-	cmd.AddCommand(siteJoinCommand(), siteDataCommand(), sitePendingCommand(), siteShowCommand(), siteApproveCommand(), siteRefuseCommand(), siteServeCommand(),
-		siteStatusCommand(), siteWatchCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(), siteDoctorCommand(), logCommand("the site"), ledger, policies)
+	cmd.AddCommand(siteJoinCommand(), siteDataCommand(), sitePendingCommand(), siteShowCommand(), siteApproveCommand(),
+		siteRefuseCommand(), siteServeCommand(),
+		siteStatusCommand(), siteWatchCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(),
+		siteDoctorCommand(), logCommand("the site"), ledger, policies)
 	return cmd
 }
 
@@ -229,7 +231,8 @@ func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]
 	sites := plan.Sites
 	switch {
 	case q.site != "" && !slices.Contains(sites, q.site):
-		return nil, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", q.site), Hint: problem.DidYouMean(q.site, sites, "one of "+problem.Names(sites))}
+		return nil, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan",
+			q.site), Hint: problem.DidYouMean(q.site, sites, "one of "+problem.Names(sites))}
 	case q.site != "":
 		sites = []string{q.site}
 	case rules.Site != "" && slices.Contains(sites, rules.Site):

@@ -67,8 +67,10 @@ func siteJoinCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(out, "Site %s has joined; its folder is %s\n", f.Config.Site, f.Path)
-			if old, err := os.ReadFile(f.PolicyPath()); policyText != nil && err == nil && string(old) != string(policyText) {
-				return problem.Problem{File: f.PolicyPath(), What: "the site has a policy already, and it was left as it is", Hint: "change it there"}
+			if old, err := os.ReadFile(f.PolicyPath()); policyText != nil && err == nil && string(old) !=
+				string(policyText) {
+				return problem.Problem{File: f.PolicyPath(), What: "the site has a policy already, and it was left " +
+					"as it is", Hint: "change it there"}
 			}
 			if policyText != nil {
 				if err := files.WriteOwn(f.PolicyPath(), policyText); err != nil {
@@ -90,10 +92,13 @@ func siteJoinCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "the site's folder (default the site's name, beside the invitation)")
 	cmd.Flags().StringVar(&data, "data", "", "where the site's rows are (default data in the folder)")
-	cmd.Flags().StringVar(&policyFile, "policy", "", "policy file, copied to the folder (default policy.yaml there, or the strict one)")
-	cmd.Flags().StringVar(&receipts, "receipts", "", "file that notes how far the ledger has come, best on another disk (default in the folder)")
+	cmd.Flags().StringVar(&policyFile, "policy", "", "policy file, copied to the folder (default policy.yaml there, "+
+		"or the strict one)")
+	cmd.Flags().StringVar(&receipts, "receipts", "", "file that notes how far the ledger has come, best on another "+
+		"disk (default in the folder)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
-	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "forget the keys for an earlier coordinator; the ledger goes on")
+	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "forget the keys for an earlier coordinator; the ledger "+
+		"goes on")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the coordinator")
 	return cmd
 }
@@ -165,7 +170,8 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 		switch {
 		case !v.TakesPart:
 			undecided = true
-			fmt.Fprintf(out, "It cannot be approved as things stand. To look again: parley site show %s %s\n", f.Path, v.Name)
+			fmt.Fprintf(out, "It cannot be approved as things stand. To look again: parley site show %s %s\n",
+				f.Path, v.Name)
 		case take:
 			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
 				return err
@@ -173,7 +179,8 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 			fmt.Fprintf(out, "Study %s is approved.\n", v.Name)
 		default:
 			undecided = true
-			fmt.Fprintf(out, "To approve it: parley site approve %s %s\nTo refuse it:  parley site refuse %s %s\n", f.Path, v.Name, f.Path, v.Name)
+			fmt.Fprintf(out, "To approve it: parley site approve %s %s\nTo refuse it:  parley site refuse %s %s\n",
+				f.Path, v.Name, f.Path, v.Name)
 		}
 	}
 	if len(list) == 0 {
@@ -229,16 +236,19 @@ func preview(ctx context.Context, f *site.Folder, digest string) (*host.Preview,
 	if err != nil {
 		return v, err
 	}
-	if text, err := dataset.ProposeMapping(ctx, f.DataPath(), p.Schema()); err == nil && text != "" { // else the problems say why
+	// else the problems say why
+	if text, err := dataset.ProposeMapping(ctx, f.DataPath(), p.Schema()); err == nil && text != "" {
 		if path, err := writeMapping(f.DataPath(), text); err == nil {
-			v.Problems = append(v.Problems, "if the site's names differ from the plan's: read what was written to "+path+", and make it "+dataset.MappingFile+" there")
+			v.Problems = append(v.Problems, "if the site's names differ from the plan's: read what was written to "+
+				path+", and make it "+dataset.MappingFile+" there")
 		}
 	}
 	return v, nil
 }
 
 // siteStudyCommand is a command about a study in a site's folder.
-func siteStudyCommand(use, short, long string, run func(cmd *cobra.Command, f *site.Folder, digest string) error) *cobra.Command {
+func siteStudyCommand(use, short, long string, run func(cmd *cobra.Command, f *site.Folder,
+	digest string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long,
 		RunE: inSite(ofStudy(func(cmd *cobra.Command, f *site.Folder, digest string, _ []string) error {
@@ -297,20 +307,22 @@ func siteApproveCommand() *cobra.Command {
 
 func siteRefuseCommand() *cobra.Command {
 	var reason string
-	cmd := siteStudyCommand("refuse DIR STUDY", "Keep the site out of a study", "", func(cmd *cobra.Command, f *site.Folder, digest string) error {
-		if err := f.Refuse(digest, reason); err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "study %.12s is refused\n", digest)
-		return nil
-	})
+	cmd := siteStudyCommand("refuse DIR STUDY", "Keep the site out of a study", "",
+		func(cmd *cobra.Command, f *site.Folder, digest string) error {
+			if err := f.Refuse(digest, reason); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "study %.12s is refused\n", digest)
+			return nil
+		})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason for the coordinator to read")
 	return cmd
 }
 
 func siteGoOnCommand() *cobra.Command {
 	return siteStudyCommand("go-on DIR STUDY", "Let a study go on with a store that has lost charges",
-		"Let a study go on with an older or other store. Its lost charges are no longer counted, so bring the right\nstore back if you can.",
+		"Let a study go on with an older or other store. Its lost charges are no longer counted, so bring the "+
+			"right\nstore back if you can.",
 		func(cmd *cobra.Command, f *site.Folder, digest string) error {
 			if err := f.GoOn(digest); err != nil {
 				return err
@@ -343,7 +355,8 @@ func siteBackupCommand() *cobra.Command {
 			if err := f.Backup(out); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s was copied to %s; keep it where only the site's people can read it\n", f.Path, out)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s was copied to %s; keep it where only the site's people can read it\n",
+				f.Path, out)
 			return nil
 		}),
 	}

@@ -31,14 +31,18 @@ func siteServeCommand() *cobra.Command {
 			if copies.Every < time.Second {
 				return &usageError{errors.New("--copies-every takes a second or more")}
 			}
-			return flags.serve(cmd, f.Path, live.OfSite(f), siteGauges(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
-				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone, Copies: copies}).Serve
-			})
+			return flags.serve(cmd, f.Path, live.OfSite(f), siteGauges(f),
+				func(log *slog.Logger, watch *monitor) func(context.Context) error {
+					return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone,
+						Copies: copies}).Serve
+				})
 		}),
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&copies.Folder, "copies", "", "folder for copies of what the site must not lose, made as it changes (default none)")
-	cmd.Flags().DurationVar(&copies.Every, "copies-every", time.Hour, "the least time between two copies; the last seven stay")
+	cmd.Flags().StringVar(&copies.Folder, "copies", "", "folder for copies of what the site must not lose, made as it "+
+		"changes (default none)")
+	cmd.Flags().DurationVar(&copies.Every, "copies-every", time.Hour,
+		"the least time between two copies; the last seven stay")
 	cmd.Flags().BoolVar(&untilDone, "until-done", false, "end when every study that was posted has ended here")
 	return cmd
 }
@@ -100,7 +104,8 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, as form) error 
 		}
 		open := 0
 		for _, st := range s.Studies {
-			if !slices.Contains([]string{federation.Done, federation.Refused, federation.Withdrawn, federation.Closed}, st.State) {
+			if !slices.Contains([]string{federation.Done, federation.Refused, federation.Withdrawn, federation.Closed},
+				st.State) {
 				open++
 			}
 			line := withText(fmt.Sprintf("study %s: %s", st.Name, st.State), st.Text)
@@ -151,7 +156,9 @@ func sitePendingCommand() *cobra.Command {
 			return as.line(cmd, waiting, func(w io.Writer) error {
 				for _, st := range waiting {
 					name := st.Name
-					if slices.ContainsFunc(s.Studies, func(o site.StudyStatus) bool { return o.Name == st.Name && o.Study != st.Study }) {
+					if slices.ContainsFunc(s.Studies, func(o site.StudyStatus) bool {
+						return o.Name == st.Name && o.Study != st.Study
+					}) {
 						name = st.Study[:12]
 					}
 					fmt.Fprintf(w, "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, f.Path, name)
@@ -169,7 +176,8 @@ func siteResultsCommand() *cobra.Command {
 	var as form
 	return as.flag(&cobra.Command{
 		Use: "results DIR [STUDY]", Short: "Print where the site's results are",
-		Long: "Print where the site's results are, and ask the coordinator for those of a study that it did not send along.",
+		Long: "Print where the site's results are, and ask the coordinator for those of a study that it did not send " +
+			"along.",
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if len(a) > 1 {
 				digest, err := f.Find(a[1])
@@ -195,7 +203,8 @@ func siteResultsCommand() *cobra.Command {
 				}
 			}
 			if found == 0 {
-				return fmt.Errorf("no study has results here yet\n  hint: parley site status %s says where each stands", a[0])
+				return fmt.Errorf("no study has results here yet\n  hint: parley site status %s says where each stands",
+					a[0])
 			}
 			return nil
 		}),
@@ -210,7 +219,8 @@ func fetchResults(cmd *cobra.Command, f *site.Folder, digest string) error {
 			return err
 		}
 		if !f.Served() || time.Since(began) > 10*time.Second {
-			fmt.Fprintf(cmd.ErrOrStderr(), "The coordinator is asked for %s, which come to shared/ there while both ends serve.\n", missing)
+			fmt.Fprintf(cmd.ErrOrStderr(), "The coordinator is asked for %s, which come to shared/ there while both "+
+				"ends serve.\n", missing)
 			return nil
 		}
 		if err := wire.Pause(cmd.Context(), 300*time.Millisecond); err != nil {

@@ -49,7 +49,8 @@ func TestExamples(t *testing.T) {
 		}
 		for line := range strings.Lines(c.Example) {
 			words := word.FindAllString(beyond.ReplaceAllString(strings.TrimSpace(line), ""), -1)
-			if err := understood(words[1:]); err != nil || !strings.Contains(line, " parley "+path+" ") && !strings.HasSuffix(line, " parley "+path) {
+			if err := understood(words[1:]); err != nil || !strings.Contains(line, " parley "+path+" ") &&
+				!strings.HasSuffix(line, " parley "+path) {
 				t.Errorf("%s: %s: %v", path, line, err)
 			}
 		}
@@ -88,7 +89,8 @@ func TestReferenceHasEveryCommandAndFlag(t *testing.T) {
 			for _, m := range link.FindAllStringSubmatch(own, -1) {
 				text += sections[m[1]]
 			}
-		} else if c.HasParent() && !c.Hidden && !regexp.MustCompile(`\b`+regexp.QuoteMeta(c.Name())+`\b`).MatchString(text) {
+		} else if c.HasParent() && !c.Hidden && !regexp.MustCompile(`\b`+regexp.QuoteMeta(c.Name())+
+			`\b`).MatchString(text) {
 			t.Errorf("no section names the command %s", c.CommandPath())
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -141,7 +143,9 @@ func TestUnitsStartCommandsThatExist(t *testing.T) {
 	if !strings.Contains(string(file), "./cmd/parley") || !strings.Contains(string(file), `ENTRYPOINT ["/parley"]`) {
 		t.Error("the container starts something else")
 	}
-	if understood([]string{"coordinator", "serve"}) == nil || understood([]string{"site", "serve", "DIR", "--no-such-flag"}) == nil || understood([]string{"site", "nothing", "DIR"}) == nil {
+	if understood([]string{"coordinator", "serve"}) == nil ||
+		understood([]string{"site", "serve", "DIR", "--no-such-flag"}) == nil ||
+		understood([]string{"site", "nothing", "DIR"}) == nil {
 		t.Error("everything is understood")
 	}
 }
@@ -224,7 +228,8 @@ func TestLongStudiesHaveAboutAHundredLines(t *testing.T) {
 		if n := len(lines); n < fewLines/2 || n > fewLines+3 {
 			t.Errorf("%d rounds: %d lines", rounds, n)
 		}
-		said := fmt.Sprintf("%d steps: a line for about %d of them; rounds.jsonl will have every round", rounds, fewLines)
+		said := fmt.Sprintf("%d steps: a line for about %d of them; rounds.jsonl will have every round",
+			rounds, fewLines)
 		if lines[0] != said {
 			t.Errorf("%d rounds: the first line is %q, want %q", rounds, lines[0], said)
 		}

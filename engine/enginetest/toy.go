@@ -30,11 +30,13 @@ type ToyOptions struct {
 // ToyPlan is a plan of sites that answer in rounds.
 func ToyPlan(o ToyOptions, quorum int, sites ...string) *study.Plan {
 	p := &study.Plan{
-		Version: study.Version, Name: "toy", Seed: 1, Sites: sites, Quorum: quorum, Views: []study.View{{Name: "v", Features: []study.Feature{{Name: "x", Kind: study.Number}}}},
+		Version: study.Version, Name: "toy", Seed: 1, Sites: sites, Quorum: quorum,
+		Views:  []study.View{{Name: "v", Features: []study.Feature{{Name: "x", Kind: study.Number}}}},
 		Method: study.Method{Name: "toy", Options: &o}, Privacy: study.Privacy{Protection: study.ProtectionNone},
 	}
 	if o.Private {
-		p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: toyEpsilon(o.Rounds), Delta: 1e-5}}
+		p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
+			Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: toyEpsilon(o.Rounds), Delta: 1e-5}}
 	}
 	return p
 }

@@ -161,7 +161,8 @@ func (w *World) Link(s *engine.Site) Link { return Link{&local.Link{Site: s}, w}
 func (l Link) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
 	if most, ok := l.w.Refuses[l.Site.Name]; ok {
 		if charges, err := l.w.Stores[l.Site.Name].Reservations(0); err != nil || len(charges) >= most {
-			return engine.Reply{}, &engine.Refusal{Public: "no more", Err: fmt.Errorf("no more: %w", errors.Join(privacy.ErrRefused, err))}
+			return engine.Reply{}, &engine.Refusal{Public: "no more",
+				Err: fmt.Errorf("no more: %w", errors.Join(privacy.ErrRefused, err))}
 		}
 	}
 	r, err := l.Link.Exchange(ctx, task, past)
@@ -180,7 +181,8 @@ func (l Link) Exchange(ctx context.Context, task []byte, past engine.History) (e
 
 // Coordinator puts a whole study of simulated sites together on what the world has
 // kept. The caller may change its links before it runs it.
-func (w *World) Coordinator(m method.Method, p *study.Plan, data map[string]dataset.Source) (*engine.Coordinator, error) {
+func (w *World) Coordinator(m method.Method, p *study.Plan,
+	data map[string]dataset.Source) (*engine.Coordinator, error) {
 	half, err := m.Coordinator(p)
 	if err != nil {
 		return nil, err
@@ -190,14 +192,16 @@ func (w *World) Coordinator(m method.Method, p *study.Plan, data map[string]data
 		return nil, err
 	}
 	c := &engine.Coordinator{
-		Study: digest.String(), Revision: m.Revision(), Sites: p.Sites, Quorum: p.Quorum, Method: half, Simulation: true,
-		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Checkpoints: w,
+		Study: digest.String(), Revision: m.Revision(), Sites: p.Sites, Quorum: p.Quorum, Method: half,
+		Simulation: true,
+		Requests:   map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Checkpoints: w,
 	}
 	for _, name := range p.Sites {
 		if c.Requests[name], err = m.Requests(p, name); err != nil {
 			return nil, err
 		}
-		h := host.Host{Site: name, Methods: method.Registry{m}, Data: data[name], Store: w.Store(name), Policy: privacy.SimulationPolicy()}
+		h := host.Host{Site: name, Methods: method.Registry{m}, Data: data[name], Store: w.Store(name),
+			Policy: privacy.SimulationPolicy()}
 		site, err := h.Open(context.Background(), p)
 		if err != nil {
 			return nil, err

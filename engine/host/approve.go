@@ -102,7 +102,8 @@ func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, 
 		e.add("the approval is of another plan", "approve this plan if it is wanted, too")
 	}
 	if a.Coordinator != now.Coordinator {
-		e.add("the coordinator's key has changed since this study was approved", "ask the coordinator's people why, by another way than this program; approve it again if all is well")
+		e.add("the coordinator's key has changed since this study was approved",
+			"ask the coordinator's people why, by another way than this program; approve it again if all is well")
 	}
 	if a.Policy != now.Policy {
 		e.add("the policy has changed since this study was approved", "approve it again under the new one")
@@ -115,13 +116,17 @@ func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, 
 		now.Data = hex.EncodeToString(data[:])
 	}
 	if now.Data != "" && a.Data != now.Data {
-		e.add("the data have changed since this study was approved", "approve it again; if it has begun, put the data back as they were: new data are for a new study")
+		e.add("the data have changed since this study was approved",
+			"approve it again; if it has begun, put the data back as they were: new data are for a new study")
 	}
 	if a.Mapping != now.Mapping {
-		e.add("the site's mapping.yaml has changed since this study was approved", "see what it makes of the data, by parley data describe, and approve the study again; if it has begun, put the mapping back as it was")
+		e.add("the site's mapping.yaml has changed since this study was approved",
+			"see what it makes of the data, by parley data describe, and approve the study again; if it has begun, "+
+				"put the mapping back as it was")
 	}
 	if a.Method != now.Method || a.Revision != now.Revision {
-		e.add(fmt.Sprintf("the program's revision of method %s has changed since this study was approved: it was %d, and is %d", now.Method, a.Revision, now.Revision),
+		e.add(fmt.Sprintf("the program's revision of method %s has changed since this study was approved: it was %d, "+
+			"and is %d", now.Method, a.Revision, now.Revision),
 			"approve it again; if it has begun, go on with the parley that began it")
 	}
 	if len(e.what) == 0 {

@@ -40,7 +40,8 @@ func TestApprovalIsForWhatStood(t *testing.T) {
 
 func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 	store := sitestore.NewMemory()
-	given := testkit.Get(hostOf(store, withMapping{enginetest.ToyRows(7), "one"}).Approve(t.Context(), plan, key, host.ByPerson))(t)
+	given := testkit.Get(hostOf(store, withMapping{enginetest.ToyRows(7), "one"}).Approve(t.Context(), plan, key,
+		host.ByPerson))(t)
 	if lines, _ := store.Reservations(0); len(lines) != 0 {
 		t.Errorf("%d charges", len(lines))
 	}
@@ -49,7 +50,10 @@ func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 	if err := json.Unmarshal(data, kept); err != nil || *kept != *given {
 		t.Fatalf("kept %+v of %+v, %v", kept, given, err)
 	}
-	words := []string{"another plan", "the coordinator's key has changed", "the policy has changed since this study was approved", "the data have changed", "the program's revision of method toy has changed since this study was approved: it was 1, and is 2", "the site's mapping.yaml has changed"}
+	words := []string{"another plan", "the coordinator's key has changed",
+		"the policy has changed since this study was approved", "the data have changed",
+		"the program's revision of method toy has changed since this study was approved: it was 1, and is 2",
+		"the site's mapping.yaml has changed"}
 	rapid.Check(t, func(r *rapid.T) {
 		changed := rapid.SliceOfN(rapid.Bool(), len(words), len(words)).Draw(r, "changed")
 		rows, mapping := 7, "one"
@@ -85,7 +89,8 @@ func approvalIsForWhatStood(t *testing.T, plan *study.Plan) {
 				r.Errorf("%q: %v", words[i], err)
 			}
 		}
-		if some != errors.Is(err, engine.ErrChanged) || some != (err != nil) || some && !strings.Contains(err.Error(), "\n  hint: ") {
+		if some != errors.Is(err, engine.ErrChanged) || some != (err != nil) || some &&
+			!strings.Contains(err.Error(), "\n  hint: ") {
 			r.Errorf("%v: %v", changed, err)
 		}
 	})
@@ -104,17 +109,21 @@ func (w withMapping) Mapping() string { return w.mapping }
 func TestApprovalIsRefused(t *testing.T) {
 	strict := hostOf(sitestore.NewMemory(), enginetest.ToyRows(7))
 	strict.Policy = policy.Default()
-	if _, err := strict.Approve(t.Context(), plan, key, host.ByPerson); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "minimum.subjects: it wants at least 50") {
+	if _, err := strict.Approve(t.Context(), plan, key, host.ByPerson); !errors.Is(err, privacy.ErrRefused) ||
+		!strings.Contains(err.Error(), "minimum.subjects: it wants at least 50") {
 		t.Errorf("under a strict policy: %v", err)
 	}
-	if _, err := hostOf(sitestore.NewMemory(), broken{3}).Approve(t.Context(), plan, key, host.ByPerson); err == nil || !strings.Contains(err.Error(), "about five") {
+	if _, err := hostOf(sitestore.NewMemory(), broken{3}).Approve(t.Context(), plan, key, host.ByPerson); err == nil ||
+		!strings.Contains(err.Error(), "about five") {
 		t.Errorf("with bad data: %v", err)
 	}
 	h := hostOf(sitestore.NewMemory(), enginetest.ToyRows(7))
-	if _, err := h.Approve(t.Context(), plan, key, host.ByRule); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "pre_approval: The policy has no rule") {
+	if _, err := h.Approve(t.Context(), plan, key, host.ByRule); !errors.Is(err, privacy.ErrRefused) ||
+		!strings.Contains(err.Error(), "pre_approval: The policy has no rule") {
 		t.Errorf("without a rule: %v", err)
 	}
-	h.Policy.PreApproval = &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 100, Delta: 1e-5}}
+	h.Policy.PreApproval = &policy.PreApproval{Methods: []string{"toy"},
+		Study: account.Budget{Epsilon: 100, Delta: 1e-5}}
 	if a, err := h.Approve(t.Context(), plan, key, host.ByRule); err != nil || a.By != host.ByRule {
 		t.Errorf("by the rule: %+v, %v", a, err)
 	}
@@ -125,7 +134,8 @@ func TestApprovalIsRefused(t *testing.T) {
 func TestStudyThatHasBegunIsApprovedAgain(t *testing.T) {
 	store := sitestore.NewMemory()
 	h := hostOf(store, enginetest.ToyRows(7))
-	h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * plan.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
+	h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * plan.Privacy.Total.Epsilon, Delta: 1e-5,
+		Filter: policy.GaussianFilter}
 	h.Policy.Adjacency = account.AddRemove
 	approve(t, h)
 	site := testkit.Get(h.Open(t.Context(), plan))(t)
@@ -139,16 +149,19 @@ func TestStudyThatHasBegunIsApprovedAgain(t *testing.T) {
 	if err := h.Approved(t.Context(), plan, key, a); err != nil {
 		t.Error(err)
 	}
-	if p, err := h.Preview(t.Context(), plan); err != nil || !p.TakesPart || p.Charges != 2 || !strings.Contains(text(t, p), "This study has begun here") {
+	if p, err := h.Preview(t.Context(), plan); err != nil || !p.TakesPart || p.Charges != 2 ||
+		!strings.Contains(text(t, p), "This study has begun here") {
 		t.Errorf("the preview says %+v, %v", p, err)
 	}
 	other := *plan
 	other.Name = "another"
-	if _, err := h.Approve(t.Context(), &other, key, host.ByPerson); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "lifetime") {
+	if _, err := h.Approve(t.Context(), &other, key, host.ByPerson); !errors.Is(err, privacy.ErrRefused) ||
+		!strings.Contains(err.Error(), "lifetime") {
 		t.Errorf("another study: %v", err)
 	}
 	changed := hostOf(store, enginetest.ToyRows(8))
-	if _, err := changed.Approve(t.Context(), plan, key, host.ByPerson); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
+	if _, err := changed.Approve(t.Context(), plan, key, host.ByPerson); !errors.Is(err, engine.ErrChanged) ||
+		!strings.Contains(err.Error(), "put the data back") {
 		t.Errorf("with other data: %v", err)
 	}
 }

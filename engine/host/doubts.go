@@ -38,8 +38,9 @@ func (h *Host) doubts(ctx context.Context, cost *ledger.Cost) ([]figure.Section,
 		return nil, nil
 	}
 	s := figure.Section{ID: DoubtsID, Title: "What to check in your data",
-		Lead: "This was noticed in this site's rows. It stopped nothing, and no report that others see says it. If something of it is an error, the study's result rests on that error: " +
-			"tell those who lead the study, correct the data or the plan, and run the study again."}
+		Lead: "This was noticed in this site's rows. It stopped nothing, and no report that others see says it. If " +
+			"something of it is an error, the study's result rests on that error: tell those who lead the study, " +
+			"correct the data or the plan, and run the study again."}
 	say := func(title, text string, warning bool) {
 		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
 	}
@@ -52,7 +53,8 @@ func (h *Host) doubts(ctx context.Context, cost *ledger.Cost) ([]figure.Section,
 		for _, d := range more {
 			titles = append(titles, titled(d))
 		}
-		say(fmt.Sprintf("There are %d more such notes on this site's rows", len(more)), strings.Join(titles, "\n\n"), true)
+		say(fmt.Sprintf("There are %d more such notes on this site's rows", len(more)), strings.Join(titles, "\n\n"),
+			true)
 	}
 	for _, d := range shapes {
 		say(titled(d), sentence(d.Hint), false)

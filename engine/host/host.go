@@ -101,7 +101,9 @@ func (h *Host) Shown() string {
 		list = d.LeftOut()
 	}
 	if h.counted != nil && h.counted.Subjects < h.Policy.Minimum.Subjects {
-		list.Add(problem.Problem{Where: "policy: minimum.subjects", What: fmt.Sprintf("there are %d subjects", h.counted.Subjects), Hint: "the policy names another size; the study goes on, and is told nothing"})
+		list.Add(problem.Problem{Where: "policy: minimum.subjects",
+			What: fmt.Sprintf("there are %d subjects", h.counted.Subjects),
+			Hint: "the policy names another size; the study goes on, and is told nothing"})
 	}
 	return strings.Join(list.Lines(), "; ")
 }
@@ -118,7 +120,8 @@ func (h *Host) noData() error {
 // it. Where everything that leaves is noised, and nobody looks at the rows for the site's
 // own people, no row is read: the limits that depend on how many subjects there are
 // are then held against the number that the policy names for others to know.
-func (h *Host) studyOf(ctx context.Context, p *study.Plan, look bool) (method.Method, privacy.Study, policy.Policy, error) {
+func (h *Host) studyOf(ctx context.Context, p *study.Plan,
+	look bool) (method.Method, privacy.Study, policy.Policy, error) {
 	rules := h.Policy
 	m, s, err := h.planned(p)
 	if err != nil {
@@ -187,7 +190,8 @@ func roundsOf(m method.Method, p *study.Plan) (n int, err error) {
 }
 
 // Admits says what rules and ledger make of a study, and whether the site has files for it.
-func (h *Host) Admits(charged *ledger.Ledger, p *study.Plan, s privacy.Study, rules policy.Policy, cost *ledger.Cost) (*ledger.Admission, error) {
+func (h *Host) Admits(charged *ledger.Ledger, p *study.Plan, s privacy.Study, rules policy.Policy,
+	cost *ledger.Cost) (*ledger.Admission, error) {
 	a, err := charged.Admits(rules, s, cost.Delta(), privacy.Requests(s.Requests)...)
 	if err != nil || a.Begun {
 		return a, err
@@ -230,7 +234,8 @@ func (h *Host) lacking(p *study.Plan, s privacy.Study) error {
 		return err
 	}
 	return &privacy.RefusalError{Reasons: problem.List{{Where: "method.patterns",
-		What: "no subject of this site could count: there is no file of " + strings.Join(lacks, ", ") + ", and the plan states no set of views without",
+		What: "no subject of this site could count: there is no file of " + strings.Join(lacks, ", ") +
+			", and the plan states no set of views without",
 		Hint: "ask for a plan that states what this site has, before anything is charged"}}}
 }
 
@@ -269,8 +274,9 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 		return nil, err
 	}
 	return engine.NewSite(engine.Site{
-		Name: h.Site, Study: s.Digest, Revision: m.Revision(), Sites: p.Sites, Minimum: h.Policy.Minimum.Sites, AnswerAfter: p.Privacy.AnswerAfter.Duration(),
-		Half: half, Gate: h.gate(m, s, rules), Store: h.Store, Marks: h.Marks,
+		Name: h.Site, Study: s.Digest, Revision: m.Revision(), Sites: p.Sites, Minimum: h.Policy.Minimum.Sites,
+		AnswerAfter: p.Privacy.AnswerAfter.Duration(),
+		Half:        half, Gate: h.gate(m, s, rules), Store: h.Store, Marks: h.Marks,
 	}), nil
 }
 
@@ -292,7 +298,8 @@ func (h *Host) agree(m method.Method, s privacy.Study, rules policy.Policy, look
 // gate is the gate of a study, whose first charge makes its terms final: until then
 // the data may change, and the study may be approved again.
 func (h *Host) gate(m method.Method, s privacy.Study, rules policy.Policy) *privacy.Gate {
-	return privacy.NewGate(s, rules, binding{h.Store, func() error { return h.keep(m, s, true, true) }}, h.Data, h.Options...)
+	return privacy.NewGate(s, rules, binding{h.Store, func() error { return h.keep(m, s, true, true) }}, h.Data,
+		h.Options...)
 }
 
 // binding keeps a study's terms before it is charged.
@@ -332,7 +339,8 @@ func (h *Host) keep(m method.Method, s privacy.Study, look, final bool) error {
 			return fmt.Errorf("the terms of study %.12s in the store: %w", s.Digest, err)
 		}
 		if now := m.Revision(); old.Revision != now {
-			return fmt.Errorf("%w: method %s had revision %d, and this program has %d\n  hint: go on with the parley that began the study", engine.ErrChanged, m.Name(), old.Revision, now)
+			return fmt.Errorf("%w: method %s had revision %d, and this program has %d\n  hint: go on with the parley "+
+				"that began the study", engine.ErrChanged, m.Name(), old.Revision, now)
 		}
 	}
 	if !look {
@@ -352,7 +360,8 @@ func (h *Host) keep(m method.Method, s privacy.Study, look, final bool) error {
 		}
 	}
 	if string(kept) != string(now) {
-		return fmt.Errorf("%w: its data are others\n  hint: put the data back as they were; new data are for a new study", engine.ErrChanged)
+		return fmt.Errorf("%w: its data are others\n  hint: put the data back as they were; new data are for a new "+
+			"study", engine.ErrChanged)
 	}
 	return nil
 }

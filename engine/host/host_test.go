@@ -27,7 +27,8 @@ import (
 )
 
 func hostOf(store host.Store, data dataset.Source) *host.Host {
-	return &host.Host{Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: data, Store: store, Policy: privacy.SimulationPolicy()}
+	return &host.Host{Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: data, Store: store,
+		Policy: privacy.SimulationPolicy()}
 }
 
 var (
@@ -39,7 +40,8 @@ var (
 func TestPreviewChangesNothing(t *testing.T) {
 	store := sitestore.NewMemory()
 	p := testkit.Get(hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan))(t)
-	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted || p.Method != "toy" || p.Revision != 1 {
+	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted || p.Method !=
+		"toy" || p.Revision != 1 {
 		t.Errorf("got %+v", p)
 	}
 	if lines, _ := store.Reservations(0); len(lines) != 0 {
@@ -47,7 +49,8 @@ func TestPreviewChangesNothing(t *testing.T) {
 	}
 	strict := hostOf(store, enginetest.ToyRows(7))
 	strict.Policy = policy.Default()
-	if p, err := strict.Preview(t.Context(), plan); err != nil || p.Admission.Admitted || len(p.Admission.Reasons) == 0 {
+	if p, err := strict.Preview(t.Context(), plan); err != nil || p.Admission.Admitted ||
+		len(p.Admission.Reasons) == 0 {
 		t.Errorf("under a strict policy: %+v, %v", p.Admission, err)
 	}
 	if _, err := strict.Open(t.Context(), plan); !errors.Is(err, privacy.ErrRefused) {
@@ -63,9 +66,11 @@ func TestPreviewOfVisits(t *testing.T) {
 		p.Privacy.Person = person
 		var rows []dataset.Row
 		for i := range 20 {
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%03d-%d", i/5, i%5+1), Person: fmt.Sprint("Q", i/5), Views: [][]float64{{float64(i)}}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%03d-%d", i/5, i%5+1), Person: fmt.Sprint("Q", i/5),
+				Views: [][]float64{{float64(i)}}})
 		}
-		seen := testkit.Get(hostOf(sitestore.NewMemory(), testkit.Get(dataset.NewTable(p.Schema(), rows))(t)).Preview(t.Context(), &p))(t)
+		seen := testkit.Get(hostOf(sitestore.NewMemory(), testkit.Get(dataset.NewTable(p.Schema(), rows))(t)).Preview(
+			t.Context(), &p))(t)
 		var b strings.Builder
 		testkit.Do(t, seen.Text(&b))
 		text := strings.Join(strings.Fields(b.String()), " ")
@@ -102,7 +107,8 @@ func TestBadCellsAreFoundBeforeAnything(t *testing.T) {
 	store := sitestore.NewMemory()
 	h := hostOf(store, broken{3})
 	for _, p := range []*study.Plan{plan, exact} {
-		if _, err := h.Approve(t.Context(), p, nil, host.ByPerson); err == nil || !strings.Contains(err.Error(), "about five") {
+		if _, err := h.Approve(t.Context(), p, nil, host.ByPerson); err == nil ||
+			!strings.Contains(err.Error(), "about five") {
 			t.Errorf("approved: %v", err)
 		}
 	}
@@ -203,7 +209,8 @@ func TestStudyKeepsItsTerms(t *testing.T) {
 		t.Errorf("a task for the data before: %v", err)
 	}
 	other8 := testkit.Get(hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan))(t)
-	if _, err := other8.Handle(t.Context(), task, past); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
+	if _, err := other8.Handle(t.Context(), task, past); !errors.Is(err, engine.ErrChanged) ||
+		!strings.Contains(err.Error(), "put the data back") {
 		t.Errorf("other data: %v", err)
 	}
 	answered, _, err := taskOf(before.Study, 1)
@@ -216,7 +223,8 @@ func TestStudyKeepsItsTerms(t *testing.T) {
 	}
 	h := hostOf(store, enginetest.ToyRows(7))
 	h.Methods = method.Registry{revised{}}
-	if _, err := h.Open(t.Context(), plan); !errors.Is(err, engine.ErrChanged) || !strings.Contains(err.Error(), "had revision 1, and this program has 2") {
+	if _, err := h.Open(t.Context(), plan); !errors.Is(err, engine.ErrChanged) ||
+		!strings.Contains(err.Error(), "had revision 1, and this program has 2") {
 		t.Errorf("another revision: %v", err)
 	}
 	other := hostOf(store, enginetest.ToyRows(7))
@@ -268,13 +276,15 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 	if mark, err := receipts.Load(); err != nil || mark.Lines != 2 {
 		t.Errorf("the mark is %+v, %v", mark, err)
 	}
-	testkit.Do(t, receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2}, Records: 4}))
+	testkit.Do(t, receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2},
+		Records: 4}))
 	var back wire.Receipt
 	if err := receipts.Confirmed("s", &back); err != nil || back.Records != 4 || back.Mark.Lines != 2 {
 		t.Errorf("read back: %+v, %v", back, err)
 	}
 	data, err := os.ReadFile(string(receipts))
-	if err != nil || !strings.Contains(string(data), `"confirmed"`) || !strings.Contains(string(data), `"ledger_lines": 2`) {
+	if err != nil || !strings.Contains(string(data), `"confirmed"`) ||
+		!strings.Contains(string(data), `"ledger_lines": 2`) {
 		t.Errorf("the file says %s, %v", data, err)
 	}
 	testkit.Do(t, os.WriteFile(string(receipts), []byte("{"), 0o600))
@@ -300,14 +310,16 @@ func taskOf(study string, round int) (task []byte, past engine.Past, err error) 
 func Example() {
 	plan := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, "north")
 	h := &host.Host{
-		Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: enginetest.ToyRows(100), Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy(),
+		Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: enginetest.ToyRows(100),
+		Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy(),
 	}
 	p, err := h.Preview(context.Background(), plan)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(p.Subjects, "subjects;", p.Requests[0].Kind, "at most", p.Requests[0].Times, "times; takes part:", p.Admission.Admitted)
+	fmt.Println(p.Subjects, "subjects;", p.Requests[0].Kind, "at most", p.Requests[0].Times, "times; takes part:",
+		p.Admission.Admitted)
 	site, err := h.Open(context.Background(), plan)
 	fmt.Println(site.Name, err)
 	// Output:
@@ -333,7 +345,8 @@ func (s shifted) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 func TestEveryCellIsInTheFingerprint(t *testing.T) {
 	store := sitestore.NewMemory()
 	begin(t, hostOf(store, enginetest.ToyRows(7)))
-	if _, err := hostOf(store, shifted{7}).Approve(t.Context(), plan, nil, host.ByPerson); !errors.Is(err, engine.ErrChanged) {
+	if _, err := hostOf(store, shifted{7}).Approve(t.Context(), plan, nil, host.ByPerson); !errors.Is(err,
+		engine.ErrChanged) {
 		t.Errorf("other values: %v", err)
 	}
 }
@@ -347,7 +360,8 @@ func TestStudiesShareALifetime(t *testing.T) {
 		p.Name = name
 		h := hostOf(store, enginetest.ToyRows(7))
 		h.Policy.Adjacency = account.AddRemove
-		h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * p.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
+		h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * p.Privacy.Total.Epsilon, Delta: 1e-5,
+			Filter: policy.GaussianFilter}
 		sites = append(sites, testkit.Get(h.Open(t.Context(), &p))(t))
 	}
 	granted, last := 0, error(nil)
@@ -372,7 +386,8 @@ func TestStudiesShareALifetime(t *testing.T) {
 func TestRulesReadNoRow(t *testing.T) {
 	for _, by := range []string{host.ByRule, host.ByFile} {
 		h := hostOf(sitestore.NewMemory(), unreadable{t})
-		h.Policy = policy.Policy{Version: 1, Size: 2718, Minimum: policy.Minimum{Subjects: 50}, PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 9, Delta: 1e-5}}}
+		h.Policy = policy.Policy{Version: 1, Size: 2718, Minimum: policy.Minimum{Subjects: 50},
+			PreApproval: &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 9, Delta: 1e-5}}}
 		p := *plan
 		total := *p.Privacy.Total
 		total.Delta = 1 / (100 * 2718.)
@@ -385,11 +400,13 @@ func TestRulesReadNoRow(t *testing.T) {
 		testkit.Do(t, h.Approved(t.Context(), &p, key, a))
 		testkit.Get(h.Open(t.Context(), &p))(t)
 		total.Delta *= 1.001
-		if _, err := h.Approve(t.Context(), &p, key, by); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "max_delta") {
+		if _, err := h.Approve(t.Context(), &p, key, by); !errors.Is(err, privacy.ErrRefused) ||
+			!strings.Contains(err.Error(), "max_delta") {
 			t.Errorf("by %s, δ above what the size allows: %v", by, err)
 		}
 		h.Policy.Size = 49
-		if _, err := h.Open(t.Context(), &p); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "minimum.subjects") {
+		if _, err := h.Open(t.Context(), &p); !errors.Is(err, privacy.ErrRefused) ||
+			!strings.Contains(err.Error(), "minimum.subjects") {
 			t.Errorf("opened at a site of size 49: %v", err)
 		}
 	}
@@ -433,9 +450,12 @@ func TestReportOpensWithWhatTheRowsShow(t *testing.T) {
 		want   []string
 	}{
 		{nil, nil},
-		{[]float64{999, 999}, []string{"View v, feature x: 999, at 2 of 40 subjects, looks like a code for a missing value"}},
-		{[]float64{-9, 999}, []string{"View v, feature x: -9, at 1 of 40 subjects, looks like a code for a missing value", "View v, feature x: 999, at 1 of 40 subjects, looks like a code for a missing value"}},
-		{[]float64{1e308, -1e308}, []string{"View v, feature x: values from -1e+308 to 1e+308 are too large to be summarised"}},
+		{[]float64{999, 999}, []string{"View v, feature x: 999, at 2 of 40 subjects, looks like a code for a missing " +
+			"value"}},
+		{[]float64{-9, 999}, []string{"View v, feature x: -9, at 1 of 40 subjects, looks like a code for a missing " +
+			"value", "View v, feature x: 999, at 1 of 40 subjects, looks like a code for a missing value"}},
+		{[]float64{1e308, -1e308}, []string{"View v, feature x: values from -1e+308 to 1e+308 are too large to be " +
+			"summarised"}},
 	} {
 		h := hostOf(sitestore.NewMemory(), coded{40, c.values})
 		for range 2 {
@@ -483,7 +503,8 @@ func TestManyDoubtsInAReport(t *testing.T) {
 	if len(says) != 11 || says[10] != "There are 15 more such notes on this site's rows" {
 		t.Errorf("it opens with %q", says)
 	}
-	if rest := r.Sections[0].Items[10].Note.Text; !strings.Contains(rest, "feature x10: ") || !strings.Contains(rest, "feature x24: ") {
+	if rest := r.Sections[0].Items[10].Note.Text; !strings.Contains(rest, "feature x10: ") ||
+		!strings.Contains(rest, "feature x24: ") {
 		t.Errorf("the others are %q", rest)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // back. [engine.ErrChanged] is returned if it was of other data, and an error that wraps
 // [privacy.ErrRefused] if policy or ledger do not allow it. For contribution see
 // [privacy.Session.Sum].
-func (h *Host) Once(ctx context.Context, s privacy.Study, contribution func(row *dataset.Row, v []float64) (block int)) (*privacy.Noised, error) {
+func (h *Host) Once(ctx context.Context, s privacy.Study,
+	contribution func(row *dataset.Row, v []float64) (block int)) (*privacy.Noised, error) {
 	m, ok := h.Methods.Lookup(s.Method)
 	if !ok {
 		return nil, fmt.Errorf("method %q is not known", s.Method)
@@ -37,7 +38,8 @@ func (h *Host) Once(ctx context.Context, s privacy.Study, contribution func(row 
 		return nil, err
 	}
 	listed := s.Requests[0]
-	ask := privacy.Ask{Study: s.Digest, Site: h.Site, Round: 1, Kind: listed.Kind, Task: sha256.Sum256([]byte(s.Digest + " " + listed.Kind))}
+	ask := privacy.Ask{Study: s.Digest, Site: h.Site, Round: 1, Kind: listed.Kind,
+		Task: sha256.Sum256([]byte(s.Digest + " " + listed.Kind))}
 	gate := h.gate(m, s, h.Policy)
 	release, stored, err := gate.Stored(ask)
 	if err != nil {

@@ -21,8 +21,11 @@ import (
 func onceStudy() privacy.Study {
 	sum := privacy.Sum{Name: "subjects", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{1}, Bound: 1,
 		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 5, Rate: 1, Diameter: math.Sqrt2, Count: 1}}
-	return privacy.Study{Digest: "0c", Method: "toy", Sites: 3, Quorum: 3, Guarantee: &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 1, Delta: 1e-5}},
-		Requests: []privacy.Listed{{Kind: "count", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Contents: []privacy.Content{{What: "subjects", Values: 1}}, Sums: []privacy.Sum{sum}}}}}
+	return privacy.Study{Digest: "0c", Method: "toy", Sites: 3, Quorum: 3,
+		Guarantee: &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+			Budget: account.Budget{Epsilon: 1, Delta: 1e-5}},
+		Requests: []privacy.Listed{{Kind: "count", Times: 1, Request: privacy.Request{Protection: privacy.Differential,
+			Contents: []privacy.Content{{What: "subjects", Values: 1}}, Sums: []privacy.Sum{sum}}}}}
 }
 
 // What is released once is charged before a row is summed, once, and comes back as it was.
@@ -62,7 +65,8 @@ func TestOnceChargesOnce(t *testing.T) {
 		n := testkit.Get(release(h, onceStudy()))(t)
 		got = append(got, n.Floats(0)[0])
 	}
-	if lines, _ := store.Reservations(0); len(lines) != 1 || asked != 60 || got[0] != got[1] || math.Abs(got[0]-60) > 40 || got[0] == 60 {
+	if lines, _ := store.Reservations(0); len(lines) != 1 || asked != 60 || got[0] != got[1] || math.Abs(got[0]-60) >
+		40 || got[0] == 60 {
 		t.Errorf("%d charges, %d rows read, released %v", len(lines), asked, got)
 	}
 	if _, err := release(hostOf(store, enginetest.ToyRows(61)), onceStudy()); !errors.Is(err, engine.ErrChanged) {

@@ -16,30 +16,33 @@ import (
 // Preview is what a study would mean for a site, before anything is agreed to.
 // It is for the site's own people: it tells of their data.
 type Preview struct {
-	Study       string            `json:"study"` // hexadecimal digest of the plan
-	Name        string            `json:"name"`
-	Question    string            `json:"question,omitempty"`
-	Coordinator string            `json:"coordinator,omitempty"` // who asks; the caller fills it in
-	Sites       []string          `json:"sites"`
-	Quorum      int               `json:"quorum"`
-	Site        string            `json:"site"`
-	Method      string            `json:"method"`
-	Revision    int               `json:"revision"`
-	Describes   string            `json:"describes,omitempty"` // what the method computes; empty if it does not say
-	Views       []previewView     `json:"views"`               // of the plan
-	Columns     []string          `json:"columns,omitempty"`   // of the subjects table, that the plan names
-	Subjects    int               `json:"subjects"`            // 0 if there are problems
-	Requests    []privacy.Listed  `json:"requests"`            // everything that the gate would grant
-	Numbers     int               `json:"numbers"`             // that leave at most, in all releases together
-	Promise     []string          `json:"promise"`             // of the plan, in words
-	Secure      []string          `json:"secure,omitempty"`    // of a secure sum: who would have to work together to see this site's own
-	Keys        []string          `json:"keys,omitempty"`      // of its sites, by name: short fingerprints, for comparing by another way
-	Charges     int               `json:"charges"`             // in the ledger so far, of all studies
-	Spent       []ledger.Loss     `json:"spent"`               // by their noised sums, for one subject
-	Admission   *ledger.Admission `json:"admission"`           // whether policy and ledger let it take part, and what that costs
-	Problems    []string          `json:"problems,omitempty"`  // for which the data cannot be used
-	Notes       []string          `json:"notes,omitempty"`     // on plan and data, that prevent nothing
-	TakesPart   bool              `json:"takes_part"`          // policy, ledger and data allow it
+	Study       string           `json:"study"` // hexadecimal digest of the plan
+	Name        string           `json:"name"`
+	Question    string           `json:"question,omitempty"`
+	Coordinator string           `json:"coordinator,omitempty"` // who asks; the caller fills it in
+	Sites       []string         `json:"sites"`
+	Quorum      int              `json:"quorum"`
+	Site        string           `json:"site"`
+	Method      string           `json:"method"`
+	Revision    int              `json:"revision"`
+	Describes   string           `json:"describes,omitempty"` // what the method computes; empty if it does not say
+	Views       []previewView    `json:"views"`               // of the plan
+	Columns     []string         `json:"columns,omitempty"`   // of the subjects table, that the plan names
+	Subjects    int              `json:"subjects"`            // 0 if there are problems
+	Requests    []privacy.Listed `json:"requests"`            // everything that the gate would grant
+	Numbers     int              `json:"numbers"`             // that leave at most, in all releases together
+	Promise     []string         `json:"promise"`             // of the plan, in words
+	// of a secure sum: who would have to work together to see this site's own
+	Secure []string `json:"secure,omitempty"`
+	// of its sites, by name: short fingerprints, for comparing by another way
+	Keys    []string      `json:"keys,omitempty"`
+	Charges int           `json:"charges"` // in the ledger so far, of all studies
+	Spent   []ledger.Loss `json:"spent"`   // by their noised sums, for one subject
+	// whether policy and ledger let it take part, and what that costs
+	Admission *ledger.Admission `json:"admission"`
+	Problems  []string          `json:"problems,omitempty"` // for which the data cannot be used
+	Notes     []string          `json:"notes,omitempty"`    // on plan and data, that prevent nothing
+	TakesPart bool              `json:"takes_part"`         // policy, ledger and data allow it
 }
 
 // previewView is a view of the plan at the site.
@@ -56,7 +59,8 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 		return nil, err
 	}
 	out := &Preview{
-		Study: s.Digest, Name: p.Name, Question: p.Question, Sites: p.Sites, Quorum: p.Quorum, Site: h.Site, Method: m.Name(), Revision: m.Revision(),
+		Study: s.Digest, Name: p.Name, Question: p.Question, Sites: p.Sites, Quorum: p.Quorum, Site: h.Site,
+		Method: m.Name(), Revision: m.Revision(),
 		Columns: p.Subjects, Requests: s.Requests, Numbers: ledger.Numbers(s.Requests),
 	}
 	if d, ok := m.(method.Describer); ok {
@@ -95,7 +99,8 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 // look puts into a preview what the data tell, or what is wrong with them. Of data without
 // faults it counts who takes part as the study will read them: where all is noised, a record is
 // a line, and a cell that holds a line break spoils its own.
-func (h *Host) look(ctx context.Context, out *Preview, p *study.Plan, cost *ledger.Cost, noised bool) (subjects int, err error) {
+func (h *Host) look(ctx context.Context, out *Preview, p *study.Plan, cost *ledger.Cost,
+	noised bool) (subjects int, err error) {
 	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
 		out.Notes = d.Warnings().Lines()
 	}
@@ -134,8 +139,8 @@ func (h *Host) look(ctx context.Context, out *Preview, p *study.Plan, cost *ledg
 	return 0, nil
 }
 
-// uncounted says how many subjects would count for nothing, because they lack views that the plan states. It is for people
-// to read, and decides nothing: whether a site approves a private study by itself must not follow from its rows.
+// uncounted says how many subjects would count for nothing, because they lack views that the plan states. It is for
+// people to read, and decides nothing: whether a site approves a private study by itself must not follow from its rows.
 func (h *Host) uncounted(ctx context.Context, out *Preview, p *study.Plan, data dataset.Source) error {
 	m, _ := h.Methods.Lookup(p.Method.Name)
 	selective, ok := m.(method.Selective)
@@ -156,7 +161,8 @@ func (h *Host) uncounted(ctx context.Context, out *Preview, p *study.Plan, data 
 		}
 	}
 	if counting < all {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d subjects here would count: the others lack views, and the plan's method.patterns do not say that subjects of this site may", counting, all))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d subjects here would count: the others lack views, and the "+
+			"plan's method.patterns do not say that subjects of this site may", counting, all))
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func bound(t *testing.T, path, site string) (*host.Host, *study.Plan) {
 	t.Helper()
 	p := testkit.Get(study.Load(filepath.Join("..", "..", "examples", filepath.FromSlash(path)), all))(t)
 	b := testkit.Get(local.Bind(t.Context(), p, nil))(t)
-	return &host.Host{Site: site, Methods: all, Data: b.Data[site], Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}, p
+	return &host.Host{Site: site, Methods: all, Data: b.Data[site], Store: sitestore.NewMemory(),
+		Policy: privacy.SimulationPolicy()}, p
 }
 
 // What a data manager is shown of the examples.
@@ -109,10 +110,12 @@ func TestPreviewOfBadData(t *testing.T) {
 	}{"opened": {list, "column y of the plan is missing"}, "none": {nil, "the site has no data yet"}} {
 		h.Data, h.Faults = nil, c.faults
 		p := testkit.Get(h.Preview(t.Context(), plan))(t)
-		if got := strings.Join(strings.Fields(text(t, p)), " "); p.TakesPart || !strings.Contains(got, c.want) || !strings.Contains(got, "would not take part") || !strings.Contains(got, "at most once") {
+		if got := strings.Join(strings.Fields(text(t, p)), " "); p.TakesPart || !strings.Contains(got, c.want) ||
+			!strings.Contains(got, "would not take part") || !strings.Contains(got, "at most once") {
 			t.Errorf("%s:\n%s", name, got)
 		}
-		if _, err := h.Approve(t.Context(), plan, nil, host.ByPerson); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := h.Approve(t.Context(), plan, nil, host.ByPerson); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: approved: %v", name, err)
 		}
 		if _, err := h.Report(t.Context(), plan, nil); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -121,7 +124,8 @@ func TestPreviewOfBadData(t *testing.T) {
 	}
 	write("id,x,y\na,1,about five\nb,1,2\n")
 	bad := testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
-	h = &host.Host{Site: "south", Methods: all, Data: bad, Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}
+	h = &host.Host{Site: "south", Methods: all, Data: bad, Store: sitestore.NewMemory(),
+		Policy: privacy.SimulationPolicy()}
 	p, err := h.Preview(t.Context(), plan)
 	if err != nil || p.TakesPart || len(p.Problems) != 1 || !strings.Contains(text(t, p), "about five") {
 		t.Errorf("a bad cell: %+v, %v", p, err)
@@ -129,13 +133,14 @@ func TestPreviewOfBadData(t *testing.T) {
 	// Sound as a file, but not line by line, as a study reads it in which all is noised.
 	write("id,x,y,note\na,1,2,\nb,1,2,\"came\nagain\"\n")
 	h.Data = testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
-	if p, err = h.Preview(t.Context(), plan); err != nil || p.Views[0].Subjects != 1 || !strings.Contains(text(t, p), "count as nothing: 2") {
+	if p, err = h.Preview(t.Context(), plan); err != nil || p.Views[0].Subjects != 1 ||
+		!strings.Contains(text(t, p), "count as nothing: 2") {
 		t.Errorf("a cell of two lines: %+v, %v", p, err)
 	}
 }
 
-// Of a private plan that does not state which views a site's subjects have, the site hears before it decides that they would
-// count for nothing.
+// Of a private plan that does not state which views a site's subjects have, the site hears before it decides that they
+// would count for nothing.
 func TestPreviewSaysWhoWouldNotCount(t *testing.T) {
 	h, _ := bound(t, "alzheimer/private.yaml", "centre")
 	dir := t.TempDir()
@@ -143,8 +148,12 @@ func TestPreviewSaysWhoWouldNotCount(t *testing.T) {
 	emptyView(t, dir, h.Data, "immune")
 	path := filepath.Join("..", "..", "examples", "alzheimer", "private.yaml")
 	text := string(testkit.Get(os.ReadFile(path))(t))
-	for find, want := range map[string]string{"- {site: centre, views: [clinic, metabolic, vascular]}": "111 of 111 subjects", "- {site: centre, views: [clinic, immune]}": "0 of 111 subjects here would count: the others lack views"} {
-		p := testkit.Get(study.Parse(path, []byte(strings.Replace(text, "- {site: centre, views: [clinic, metabolic, vascular]}", find, 1)), all))(t)
+	for find, want := range map[string]string{
+		"- {site: centre, views: [clinic, metabolic, vascular]}": "111 of 111 subjects",
+		"- {site: centre, views: [clinic, immune]}": "0 of 111 subjects here would count: the others " +
+			"lack views"} {
+		p := testkit.Get(study.Parse(path, []byte(strings.Replace(text,
+			"- {site: centre, views: [clinic, metabolic, vascular]}", find, 1)), all))(t)
 		schema := p.Schema()
 		h.Data = testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
 		got := testkit.Get(h.Preview(t.Context(), p))(t)
@@ -161,7 +170,8 @@ func TestSitesWithoutFilesOfAnyPatternAreRefused(t *testing.T) {
 	h, p := bound(t, "alzheimer/private.yaml", "centre")
 	dir := t.TempDir()
 	testkit.Do(t, dataset.Write(t.Context(), dir, h.Data))
-	h.Policy = testkit.Get(policy.Parse("policy.yaml", []byte("policy: 1\nsize: 111\npre_approval: {methods: [mvppca], study: {epsilon: 3, delta: 1e-5}}\n")))(t)
+	h.Policy = testkit.Get(policy.Parse("policy.yaml",
+		[]byte("policy: 1\nsize: 111\npre_approval: {methods: [mvppca], study: {epsilon: 3, delta: 1e-5}}\n")))(t)
 	schema, data := p.Schema(), h.Data
 	testkit.Do(t, os.Remove(filepath.Join(dir, "view_vascular.csv.gz")))
 	for _, held := range []bool{false, true} {
@@ -169,12 +179,16 @@ func TestSitesWithoutFilesOfAnyPatternAreRefused(t *testing.T) {
 			emptyView(t, dir, data, "vascular")
 		}
 		for _, by := range []string{host.ByPerson, host.ByRule, host.ByFile} {
-			h.Data = testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema, Tolerant: by != host.ByPerson}))(t)
-			if _, err := h.Approve(t.Context(), p, nil, by); held != (err == nil) || !held && !strings.Contains(err.Error(), "no subject of this site could count: there is no file of immune, vascular") {
+			h.Data = testkit.Get(dataset.Open(t.Context(), dir,
+				dataset.Options{Schema: &schema, Tolerant: by != host.ByPerson}))(t)
+			if _, err := h.Approve(t.Context(), p, nil, by); held != (err == nil) || !held &&
+				!strings.Contains(err.Error(), "no subject of this site could count: there is no file of immune, "+
+					"vascular") {
 				t.Errorf("a file of the view %v, approved by %s: %v", held, by, err)
 			}
 		}
-		if got := testkit.Get(h.Preview(t.Context(), p))(t); got.TakesPart != held || strings.Contains(text(t, got), "no file of") == held {
+		if got := testkit.Get(h.Preview(t.Context(), p))(t); got.TakesPart != held ||
+			strings.Contains(text(t, got), "no file of") == held {
 			t.Errorf("a file of the view %v: %s", held, text(t, got))
 		}
 		if _, err := h.Open(t.Context(), p); errors.Is(err, privacy.ErrRefused) == held {

@@ -28,7 +28,8 @@ func (p *Preview) Text(w io.Writer) error {
 	}
 	t.line(0, fmt.Sprintf("Study %s (%.12s)%s", p.Name, p.Study, who))
 	t.line(1, p.Question)
-	t.line(1, fmt.Sprintf("%s: %s. This site is %s. The study ends if fewer than %d of them are left.", figure.Plural(len(p.Sites), "site"), names(p.Sites), p.Site, p.Quorum))
+	t.line(1, fmt.Sprintf("%s: %s. This site is %s. The study ends if fewer than %d of them are left.",
+		figure.Plural(len(p.Sites), "site"), names(p.Sites), p.Site, p.Quorum))
 
 	t.head("What it computes")
 	t.line(1, p.Describes)
@@ -49,7 +50,8 @@ func (p *Preview) Text(w io.Writer) error {
 	for _, l := range p.Requests {
 		t.request(l)
 	}
-	t.line(1, fmt.Sprintf("In total at most %s, about %s.", figure.Plural(p.Numbers, "number"), size(8*float64(p.Numbers))))
+	t.line(1, fmt.Sprintf("In total at most %s, about %s.", figure.Plural(p.Numbers, "number"),
+		size(8*float64(p.Numbers))))
 
 	if len(p.Secure) > 0 {
 		t.head("Who could see this site's own sums")
@@ -57,7 +59,8 @@ func (p *Preview) Text(w io.Writer) error {
 			t.line(1, line)
 		}
 		if len(p.Keys) > 0 {
-			t.line(1, "Keys that the plan names, to be compared with each site by another way than this program: "+strings.Join(p.Keys, ", ")+".")
+			t.line(1, "Keys that the plan names, to be compared with each site by another way than this program: "+
+				strings.Join(p.Keys, ", ")+".")
 		}
 	}
 
@@ -162,7 +165,8 @@ func sum(s privacy.Sum) string {
 			blocks = fmt.Sprintf("in %d blocks of lengths %d to %d", n, low, high)
 		}
 	}
-	text := fmt.Sprintf("noised sum %q: %s, %s, clipped to the bound %.4g: %s; noise: %s", s.Name, of, blocks, s.Bound, figure.Plural(s.Entries(), "number"), ledger.NoiseOf(s))
+	text := fmt.Sprintf("noised sum %q: %s, %s, clipped to the bound %.4g: %s; noise: %s", s.Name, of, blocks, s.Bound,
+		figure.Plural(s.Entries(), "number"), ledger.NoiseOf(s))
 	if n := s.Mechanism.Count; n > 1 {
 		text += fmt.Sprintf("; made %d times", n)
 	}
@@ -179,7 +183,8 @@ func (p *Preview) past() string {
 	}
 	text := fmt.Sprintf("The ledger has %s so far", figure.Plural(p.Charges, "charge"))
 	for i, l := range p.Spent {
-		text += fmt.Sprintf("%s ε %s at δ %s (%s)", []string{", whose noised sums cost one subject", ","}[min(i, 1)], ledger.Spent(l.Epsilon), strconv.FormatFloat(l.Delta, 'g', -1, 64), l.Adjacency)
+		text += fmt.Sprintf("%s ε %s at δ %s (%s)", []string{", whose noised sums cost one subject", ","}[min(i, 1)],
+			ledger.Spent(l.Epsilon), strconv.FormatFloat(l.Delta, 'g', -1, 64), l.Adjacency)
 	}
 	return text + "."
 }

@@ -25,7 +25,8 @@ type receiptFile struct {
 	Hash  string `json:"ledger_hash"`
 	// Confirmed is the last receipt of each study's coordinator.
 	Confirmed map[string]json.RawMessage `json:"confirmed,omitempty"`
-	Checksum  string                     `json:"checksum,omitempty"` // of the rest; empty if an older program wrote the file
+	// of the rest; empty if an older program wrote the file
+	Checksum string `json:"checksum,omitempty"`
 }
 
 func (f receiptFile) sum() string {

@@ -40,7 +40,8 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	change(t, dir, "plan.yaml", "[age, weight]", "[{name: age, range: [0, 120]}, {name: weight, range: [0, 120]}]")
 	change(t, dir, "plan.yaml", "[g1, g2]", "[{name: g1, range: [-30, 30]}, {name: g2, range: [-30, 30]}]")
 	change(t, dir, "plan.yaml", "name: mvppca, latent: 1", "name: fed-mv-ppca, latent: 1, rounds: 2")
-	change(t, dir, "plan.yaml", "protection: none", "protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}")
+	change(t, dir, "plan.yaml", "protection: none", "protection: differential, unit: subject, adjacency: add-remove, "+
+		"total: {epsilon: 3, delta: 1e-5}")
 	first := config(t, load(t, dir))
 	first.Stores = filepath.Join(dir, "stores")
 	first.Policy = &policy.Policy{Protection: policy.Required, MaxDelta: 1e-5,
@@ -53,7 +54,8 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	change(t, dir, "plan.yaml", "name: small", "name: second")
 	second := first
 	second.Plan = load(t, dir)
-	if _, err := local.Run(t.Context(), second); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "0 of 3 sites would take part, and the plan's quorum is 2") {
+	if _, err := local.Run(t.Context(), second); !errors.Is(err, privacy.ErrRefused) ||
+		!strings.Contains(err.Error(), "0 of 3 sites would take part, and the plan's quorum is 2") {
 		t.Fatalf("got %v", err)
 	}
 	if n := entries(t, first.Stores, "centre", second.Plan); n != 0 {
@@ -70,14 +72,16 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 		}
 	}
 	out := testkit.Get(local.Run(t.Context(), second))(t)
-	if !slices.Equal(out.Left, []string{"centre"}) || !errors.Is(reason, privacy.ErrRefused) || !strings.Contains(out.Rounds[0].Sites[1].Left, "lifetime") {
+	if !slices.Equal(out.Left, []string{"centre"}) || !errors.Is(reason, privacy.ErrRefused) ||
+		!strings.Contains(out.Rounds[0].Sites[1].Left, "lifetime") {
 		t.Errorf("left %v because of %v", out.Left, reason)
 	}
 	if n := entries(t, first.Stores, "centre", second.Plan); n != 0 {
 		t.Errorf("%d charges at a site that takes no part", n)
 	}
 	// It continues where it was: a study that has begun was agreed to.
-	if again, err := local.Run(t.Context(), second); err != nil || again.Rounds[1].Sites[0].Release != out.Rounds[1].Sites[0].Release {
+	if again, err := local.Run(t.Context(), second); err != nil || again.Rounds[1].Sites[0].Release !=
+		out.Rounds[1].Sites[0].Release {
 		t.Errorf("running it again: %v", err)
 	}
 }

@@ -22,7 +22,8 @@ import (
 // shorten.
 
 var (
-	published = map[string]any{"name": fedmvppca.Name, "scaling": options.ScaleSiteRange} // 100 rounds × 15 iterations, 30 in the first
+	// 100 rounds × 15 iterations, 30 in the first
+	published = map[string]any{"name": fedmvppca.Name, "scaling": options.ScaleSiteRange}
 	byDefault = map[string]any{}
 )
 

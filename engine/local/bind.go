@@ -87,7 +87,8 @@ func (b *Binding) Fingerprint() string {
 }
 
 // open opens one data set as the plan describes it; nil if something is wrong.
-func (b *Binding) open(ctx context.Context, p *study.Plan, site, path string, wrong *problem.List) (*dataset.Dir, error) {
+func (b *Binding) open(ctx context.Context, p *study.Plan, site, path string,
+	wrong *problem.List) (*dataset.Dir, error) {
 	schema := p.Schema()
 	dir, err := dataset.Open(ctx, path, dataset.Options{Schema: &schema})
 	if err != nil {

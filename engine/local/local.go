@@ -117,7 +117,8 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 		}
 	}
 	if stay := len(c.Plan.Sites) - len(refusals); stay < c.Plan.Quorum {
-		return nil, fmt.Errorf("before the first round: %d of %d sites would take part, and the plan's quorum is %d:\n%w",
+		return nil, fmt.Errorf("before the first round: %d of %d sites would take part, and the plan's quorum is "+
+			"%d:\n%w",
 			stay, len(c.Plan.Sites), c.Plan.Quorum, errors.Join(refusals...))
 	}
 	out.Outcome, err = run.Run(ctx)
@@ -137,7 +138,8 @@ func (c *Config) host(site string, s host.Store) (*host.Host, error) {
 	if c.Policy != nil {
 		policy = *c.Policy
 	}
-	return &host.Host{Site: site, Methods: c.Methods, Data: data, Summary: c.Summaries[site], Store: s, Policy: policy}, nil
+	return &host.Host{Site: site, Methods: c.Methods, Data: data, Summary: c.Summaries[site], Store: s, Policy: policy},
+		nil
 }
 
 // hold keeps other processes out of a run's folder.
@@ -147,7 +149,8 @@ func hold(dir string) (*files.Lock, error) {
 	}
 	lock, err := files.Acquire(filepath.Join(dir, lockName))
 	if errors.Is(err, files.ErrHeld) {
-		return nil, problem.Problem{File: dir, What: "another process runs this study here", Hint: "wait for it; or choose another directory with --out"}
+		return nil, problem.Problem{File: dir, What: "another process runs this study here",
+			Hint: "wait for it; or choose another directory with --out"}
 	}
 	return lock, err
 }

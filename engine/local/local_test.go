@@ -111,7 +111,8 @@ func TestMemoryAndDiskGiveTheSameStudy(t *testing.T) {
 		for i, r := range inMemory.Rounds {
 			for j, x := range r.Sites {
 				if x.Release != other.Rounds[i].Sites[j].Release || x.Release == "" {
-					t.Errorf("%s: round %d of %s released %q, and %q", name, r.Round, x.Site, x.Release, other.Rounds[i].Sites[j].Release)
+					t.Errorf("%s: round %d of %s released %q, and %q", name, r.Round, x.Site, x.Release,
+						other.Rounds[i].Sites[j].Release)
 				}
 			}
 		}
@@ -126,7 +127,8 @@ func TestMemoryAndDiskGiveTheSameStudy(t *testing.T) {
 		t.Fatalf("%d reports, %v", len(reports), err)
 	}
 	var scores bytes.Buffer
-	if err := reports["centre"].Result.Files[0].Write(&scores); err != nil || strings.Count(scores.String(), "\ncentre-") != 20 {
+	if err := reports["centre"].Result.Files[0].Write(&scores); err != nil ||
+		strings.Count(scores.String(), "\ncentre-") != 20 {
 		t.Errorf("the scores of centre are not those of its subjects: %v", err)
 	}
 }
@@ -155,7 +157,8 @@ func TestDataThatCannotBeReadStopTheRun(t *testing.T) {
 		c.Dir = t.TempDir()
 		sound := c.Data["centre"]
 		c.Data["centre"] = &failing{sound, readings}
-		if _, err := local.Run(t.Context(), c); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "site centre") {
+		if _, err := local.Run(t.Context(), c); !errors.Is(err, errDisk) ||
+			!strings.Contains(err.Error(), "site centre") {
 			t.Fatalf("%d readings: %v", readings, err)
 		}
 		c.Data["centre"] = sound
@@ -179,7 +182,8 @@ func TestSiteThatFailsLeavesWhileThereIsAQuorum(t *testing.T) {
 		}
 	}
 	out := testkit.Get(local.Run(t.Context(), c))(t)
-	if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) || out.Shares["centre"] != nil || len(out.Shares) != 2 {
+	if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) || out.Shares["centre"] !=
+		nil || len(out.Shares) != 2 {
 		t.Errorf("left: %v and %v; %d shares", left, out.Left, len(out.Shares))
 	}
 	if x := out.Rounds[0].Sites[1]; x.Left != "it failed" {
@@ -190,7 +194,8 @@ func TestSiteThatFailsLeavesWhileThereIsAQuorum(t *testing.T) {
 		t.Errorf("%d reports, %v", len(reports), err)
 	}
 	c.Data["south"] = nobody
-	if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no subject has any value") || !strings.Contains(err.Error(), "quorum is 2") {
+	if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no subject has any value") ||
+		!strings.Contains(err.Error(), "quorum is 2") {
 		t.Errorf("two sites fail: %v", err)
 	}
 }
@@ -224,7 +229,8 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		t.Errorf("no data: %v", err)
 	}
 	c.Methods = nil
-	if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), `method "mvppca" is not known`) {
+	if _, err := local.Run(t.Context(), c); err == nil ||
+		!strings.Contains(err.Error(), `method "mvppca" is not known`) {
 		t.Errorf("no method: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -272,7 +278,8 @@ func TestUnreadableRowsOfAllSitesAreListed(t *testing.T) {
 
 func TestPlanWithoutDataCannotBeBound(t *testing.T) {
 	p := testkit.Get(study.Parse("plan.yaml", []byte(plan), methods))(t)
-	if _, err := local.Bind(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "does not say where this process finds data") {
+	if _, err := local.Bind(t.Context(), p, nil); err == nil ||
+		!strings.Contains(err.Error(), "does not say where this process finds data") {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -288,7 +295,8 @@ func TestFingerprintFollowsDataAndSplit(t *testing.T) {
 		t.Error("another value, the same fingerprint")
 	}
 	seen := map[string]string{}
-	for _, split := range []string{"{scenario: IID}", "{scenario: IID, seed: 2}", "{scenario: IID, by: group}", "{scenario: G, by: group}"} {
+	for _, split := range []string{"{scenario: IID}", "{scenario: IID, seed: 2}", "{scenario: IID, by: group}",
+		"{scenario: G, by: group}"} {
 		text := plan + "local: {data: north, split: " + split + "}\n"
 		testkit.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
 		b := bind(t, load(t, dir))
@@ -329,7 +337,8 @@ func TestConstantsAndViewsThatNobodyShares(t *testing.T) {
 		t.Errorf("notes: %v", b.Notes)
 	}
 	constant("centre", "4")
-	if _, err := local.Bind(t.Context(), p, nil); err == nil || !strings.Contains(err.Error(), "view genes, feature g1: it is 4 for every subject of every site") {
+	if _, err := local.Bind(t.Context(), p, nil); err == nil ||
+		!strings.Contains(err.Error(), "view genes, feature g1: it is 4 for every subject of every site") {
 		t.Errorf("constant everywhere: %v", err)
 	}
 	constant("centre", "5") // constant at each of them, and yet not everywhere

@@ -44,7 +44,8 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 		for _, v := range s.Views {
 			if v.Subjects == 0 {
 				seen.lacks[site] = append(seen.lacks[site], v.Name)
-				b.Notes.Add(problem.Problem{Where: "site " + site, What: "lacks the view " + v.Name, Hint: "if it has it, the file is missing or named differently"})
+				b.Notes.Add(problem.Problem{Where: "site " + site, What: "lacks the view " + v.Name,
+					Hint: "if it has it, the file is missing or named differently"})
 			}
 		}
 	}
@@ -84,7 +85,8 @@ func (v *view) doubts(exact bool) (notes problem.List) {
 		}
 		for _, doubt := range doubts {
 			at := slices.IndexFunc(all, func(d *said) bool {
-				return d.Where == doubt.Where && d.Hint == doubt.Hint && counts.ReplaceAllString(d.What, "") == counts.ReplaceAllString(doubt.What, "")
+				return d.Where == doubt.Where && d.Hint == doubt.Hint && counts.ReplaceAllString(d.What, "") ==
+					counts.ReplaceAllString(doubt.What, "")
 			})
 			if at < 0 {
 				at, all = len(all), append(all, &said{Problem: doubt, alike: true})

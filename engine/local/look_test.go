@@ -55,24 +55,34 @@ func TestNotesOfSeveralSites(t *testing.T) {
 			people(t, dir, "south", 1)
 			refill(t, dir, "south", "clinic", names["clinic"], 1, 1, draw(1))
 			refill(t, dir, "south", "genes", names["genes"], 1, 1, draw(1))
-		}, "site south, subjects: there is only one: without privacy, what leaves this site tells of single people\n  hint: join this site with another, or protect the study with privacy: {protection: differential, …}"},
+		}, "site south, subjects: there is only one: without privacy, what leaves this site tells of single " +
+			"people\n  hint: join this site with another, or protect the study with privacy: {protection: " +
+			"differential, …}"},
 		"another unit": {func(t *testing.T, dir string) {
-			refill(t, dir, "centre", "genes", names["genes"], 1, 20, func(i, j int) string { return draw([]float64{1, 1000}[j])(i, j) })
-		}, "view genes, feature g2: values at centre are about 900 times as large as at north, south\n  hint: is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"},
+			refill(t, dir, "centre", "genes", names["genes"], 1, 20, func(i, j int) string {
+				return draw([]float64{1, 1000}[j])(i, j)
+			})
+		}, "view genes, feature g2: values at centre are about 900 times as large as at north, south\n  hint: is it " +
+			"another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"},
 		"no value and no variation": {func(t *testing.T, dir string) {
-			refill(t, dir, "north", "genes", names["genes"], 1, 20, func(i, j int) string { return []string{draw(1)(i, j), ""}[j] })
+			refill(t, dir, "north", "genes", names["genes"], 1, 20, func(i, j int) string {
+				return []string{draw(1)(i, j), ""}[j]
+			})
 			refill(t, dir, "north", "clinic", names["clinic"], 1, 20, func(int, int) string { return "5" })
-		}, "view clinic, features age, weight: they do not vary at north\nview genes, feature g2: it has no value at north"},
+		}, "view clinic, features age, weight: they do not vary at north\nview genes, feature g2: it has no value at " +
+			"north"},
 		"nobody has both at one site": {func(t *testing.T, dir string) {
 			refill(t, dir, "north", "genes", names["genes"], 1, 10, draw(1))
 			refill(t, dir, "north", "clinic", names["clinic"], 11, 20, draw(1))
-		}, "views clinic and genes: no subject has both at north\n  hint: are the ids written the same way in both files there?"},
+		}, "views clinic and genes: no subject has both at north\n  hint: are the ids written the same way in both " +
+			"files there?"},
 		"nobody has both": {func(t *testing.T, dir string) {
 			for _, site := range []string{"north", "centre", "south"} {
 				refill(t, dir, site, "genes", names["genes"], 1, 10, draw(1))
 				refill(t, dir, site, "clinic", names["clinic"], 11, 20, draw(1))
 			}
-		}, "views clinic and genes: no subject has both at any site, and no other view connects them\n  hint: nothing can be learnt of what they have in common; are the ids written the same way in both files?"},
+		}, "views clinic and genes: no subject has both at any site, and no other view connects them\n  hint: " +
+			"nothing can be learnt of what they have in common; are the ids written the same way in both files?"},
 		"a code at two sites": {func(t *testing.T, dir string) {
 			for n, site := range []string{"north", "south"} {
 				refill(t, dir, site, "clinic", names["clinic"], 1, 20, func(i, j int) string {
@@ -82,7 +92,9 @@ func TestNotesOfSeveralSites(t *testing.T) {
 					return draw(1)(i, j)
 				})
 			}
-		}, "sites north, south, view clinic, feature age: -9, at 2 of 20 subjects, looks like a code for a missing value; these are the numbers of north\n  hint: if it is one, list it in the plan: {name: age, missing: [-9]}"},
+		}, "sites north, south, view clinic, feature age: -9, at 2 of 20 subjects, looks like a code for a missing " +
+			"value; these are the numbers of north\n  hint: if it is one, list it in the plan: {name: age, missing: " +
+			"[-9]}"},
 	} {
 		rng = rand.New(rand.NewPCG(3, 4)) // the cases come in any order
 		p, dir := folders(t)

@@ -37,7 +37,8 @@ func rehearse(t *testing.T, p *study.Plan) *rehearsal {
 	t.Helper()
 	m, _ := ours.Lookup(p.Method.Name)
 	whole := method.ForPlan(m, p)
-	x := &rehearsal{t: t, plan: p, study: testkit.Get(p.Digest())(t).String(), half: testkit.Get(whole.Coordinator(p))(t), sites: map[string]*rehearsed{}}
+	x := &rehearsal{t: t, plan: p, study: testkit.Get(p.Digest())(t).String(),
+		half: testkit.Get(whole.Coordinator(p))(t), sites: map[string]*rehearsed{}}
 	for site, data := range totalsData(t, p, 0) {
 		list := testkit.Get(whole.Requests(p, site))(t)
 		s := testkit.Get(privacy.StudyOf(p, site, list))(t)
@@ -64,7 +65,8 @@ func (x *rehearsal) answer(site string) method.Contribution {
 	x.t.Helper()
 	task, s := x.tasks[slices.IndexFunc(x.tasks, func(t method.Task) bool { return t.Site == site })], x.sites[site]
 	id := sha256.Sum256(task.Body)
-	ask := testkit.Get(s.gate.Vet(privacy.Ask{Study: x.study, Site: site, Round: x.round, Kind: task.Kind, Task: id, Common: id}, task.Body))(x.t)
+	ask := testkit.Get(s.gate.Vet(privacy.Ask{Study: x.study, Site: site, Round: x.round, Kind: task.Kind, Task: id,
+		Common: id}, task.Body))(x.t)
 	session := testkit.Get(s.gate.Admit(ask))(x.t)
 	a := testkit.Get(s.half.Run(x.t.Context(), task, session))(x.t)
 	i := slices.IndexFunc(s.requests, func(l privacy.Listed) bool { return l.Kind == task.Kind })
@@ -100,16 +102,19 @@ func changed(in method.Contribution, change func(*privacy.Masked)) method.Contri
 
 const noisedSecure = noised + ", sum: secure, openers: [a, b]"
 
-// What hostile sites, openers and whoever carries their answers may do is refused in one line each, and the study goes on;
-// what cannot be told apart from an honest vector ends it, if the total shows it.
+// What hostile sites, openers and whoever carries their answers may do is refused in one line each, and the study goes
+// on; what cannot be told apart from an honest vector ends it, if the total shows it.
 func TestHostileContributionsToATotal(t *testing.T) {
 	p := totalsPlan(t, ofRegression, noisedSecure)
 	x := rehearse(t, p)
 	a, b := x.answer("a"), x.answer("b")
 	x.refused("numbers without a mask", method.Contribution{Site: "a", Kind: a.Kind, Sums: a.Sums}, "not masked")
-	x.refused("another site's vector", method.Contribution{Site: "b", Kind: a.Kind, Masked: a.Masked}, "of another site")
-	x.refused("a vector that was changed on its way", changed(a, func(m *privacy.Masked) { m.Signed.Digest[0]++ }), "has not signed")
-	x.refused("a site outside the plan", method.Contribution{Site: "z", Kind: a.Kind, Masked: a.Masked}, "not a site of this study")
+	x.refused("another site's vector", method.Contribution{Site: "b", Kind: a.Kind, Masked: a.Masked},
+		"of another site")
+	x.refused("a vector that was changed on its way", changed(a, func(m *privacy.Masked) { m.Signed.Digest[0]++ }),
+		"has not signed")
+	x.refused("a site outside the plan", method.Contribution{Site: "z", Kind: a.Kind, Masked: a.Masked},
+		"not a site of this study")
 	x.refused("an answer to another task", method.Contribution{Site: "a", Kind: "open", Masked: a.Masked}, "waits for")
 	x.fold(a)
 	x.refused("a second answer", a, "has already answered")
@@ -125,11 +130,13 @@ func TestHostileContributionsToATotal(t *testing.T) {
 	}
 	shut := testkit.Get(x.state.MarshalBinary())(t)
 	a, b = x.answer("a"), x.answer("b")
-	x.refused("an opening of nobody's that was asked", method.Contribution{Site: "c", Kind: "open", Body: a.Body}, "was not asked")
+	x.refused("an opening of nobody's that was asked", method.Contribution{Site: "c", Kind: "open", Body: a.Body},
+		"was not asked")
 	x.refused("an opening that is too short", method.Contribution{Site: "a", Kind: "open", Body: a.Body[8:]}, "bytes")
 	x.fold(a)
 	x.refused("a second opening", a, "was not asked to open the sum, or has answered")
-	if _, err := x.half.Leave(testkit.Get(x.half.Restore(shut))(t), "b"); err == nil || !strings.Contains(err.Error(), "opener b has left") {
+	if _, err := x.half.Leave(testkit.Get(x.half.Restore(shut))(t), "b"); err == nil ||
+		!strings.Contains(err.Error(), "opener b has left") {
 		t.Errorf("an opener that leaves: %v", err)
 	}
 	wrong := b
@@ -139,7 +146,8 @@ func TestHostileContributionsToATotal(t *testing.T) {
 	}
 	opened := testkit.Get(x.state.MarshalBinary())(t)
 	x.fold(wrong)
-	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any rows have") || !strings.Contains(err.Error(), "hint: a site or an opener") {
+	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any rows have") ||
+		!strings.Contains(err.Error(), "hint: a site or an opener") {
 		t.Errorf("a wrong opening: %v", err)
 	}
 	x.state = testkit.Get(x.half.Restore(opened))(t)
@@ -174,7 +182,8 @@ func TestNumbersThatNoRowsHaveEndTheStudy(t *testing.T) {
 	}
 }
 
-// An opening that leaves an exact total larger than sites' sums can be is an error, whatever the method makes of its numbers.
+// An opening that leaves an exact total larger than sites' sums can be is an error, whatever the method makes of its
+// numbers.
 func TestExactTotalsThatNoSitesHaveEndTheStudy(t *testing.T) {
 	x := rehearse(t, totalsPlan(t, ofFactors, exactSecure+", openers: [a, b]"))
 	for _, site := range x.plan.Sites {
@@ -188,14 +197,16 @@ func TestExactTotalsThatNoSitesHaveEndTheStudy(t *testing.T) {
 	wrong.Body[len(wrong.Body)-1] ^= 0x40 // of the squares of one feature
 	x.fold(wrong)
 	x.fold(x.answer("b"))
-	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any sites' sums") || !strings.Contains(err.Error(), "hint: a site or an opener") {
+	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any sites' sums") ||
+		!strings.Contains(err.Error(), "hint: a site or an opener") {
 		t.Errorf("a wrong opening of an exact total: %v", err)
 	}
 }
 
 // Below the quorum no total is opened; exact totals are all of the same sites; with noise the others go on.
 func TestSitesThatLeaveTotals(t *testing.T) {
-	for privacy, says := range map[string]string{noisedSecure: "", exactSecure + ", openers: [a, b]": "all over the same sites"} {
+	for privacy, says := range map[string]string{noisedSecure: "", exactSecure +
+		", openers: [a, b]": "all over the same sites"} {
 		x := rehearse(t, totalsPlan(t, ofRegression, privacy))
 		for _, site := range []string{"a", "b", "c", "d"} {
 			x.fold(x.answer(site))

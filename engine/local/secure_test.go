@@ -39,7 +39,8 @@ func totalsPlan(t testing.TB, what, privacy string) *study.Plan {
 	for j := range 5 {
 		features = append(features, fmt.Sprintf("{name: x%d, range: [-8, 8]}", j))
 	}
-	text := "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: 4\nviews: [{name: v, features: [" + strings.Join(features, ", ") + "]}]\n" + what + "\nprivacy: {" + privacy + "}\n"
+	text := "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: 4\nviews: [{name: v, features: [" +
+		strings.Join(features, ", ") + "]}]\n" + what + "\nprivacy: {" + privacy + "}\n"
 	return testkit.Get(study.Parse("plan.yaml", []byte(text), ours))(t)
 }
 
@@ -66,7 +67,8 @@ func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset
 			}
 			row := dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: [][]float64{v}}
 			for range p.Subjects {
-				row.Subject = append(row.Subject, map[bool]string{true: "yes", false: "no"}[f+0.7*rng.NormFloat64() > 0.3])
+				row.Subject = append(row.Subject, map[bool]string{true: "yes",
+					false: "no"}[f+0.7*rng.NormFloat64() > 0.3])
 			}
 			rows = append(rows, row)
 		}
@@ -110,8 +112,8 @@ func closeTo(a, b any, share float64) error {
 	return nil
 }
 
-// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits: of factors the
-// likelihood, since a likelihood that is the same to its last digit leaves loadings eight.
+// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits: of factors
+// the likelihood, since a likelihood that is the same to its last digit leaves loadings eight.
 func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	const file = "model/model.json"
 	for what, share := range map[string]float64{ofFactors: 1e-6, ofRegression: 1e-9, ofMixture: 1e-9} {
@@ -119,7 +121,8 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		var logLik []float64
 		for _, privacy := range []string{exactPlain, exactSecure} {
 			p := totalsPlan(t, what, privacy)
-			out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
+			out := testkit.Get(local.Run(t.Context(),
+				local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
 			i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == file })
 			if i < 0 {
 				t.Fatalf("%s: no %s", what, file)
@@ -141,7 +144,8 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		// What is of the plan, of single sites, or of how sites differ, is another matter.
 		of := func(m map[string]any) any {
 			kept := map[string]any{}
-			for _, k := range []string{"factors", "loadings", "views", "coefficients", "weights", "components", "mean", "covariance"} {
+			for _, k := range []string{"factors", "loadings", "views", "coefficients", "weights", "components", "mean",
+				"covariance"} {
 				if v, ok := m[k]; ok {
 					kept[k] = strip(v)
 				}
@@ -160,14 +164,16 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	}
 }
 
-// strip takes out what rests on sites' own sums, on the groups that are left out, which are sites or, of a total, folds, or
-// on assessments by rows.
+// strip takes out what rests on sites' own sums, on the groups that are left out, which are sites or, of a total,
+// folds, or on assessments by rows.
 func strip(v any) any {
 	switch x := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for k, y := range x {
-			if !strings.Contains(k, "between") && !strings.Contains(k, "sd") && !strings.Contains(k, "r2") && !strings.Contains(k, "held_out") && !strings.Contains(k, "standard_error") && !strings.Contains(k, "predicted") && !strings.Contains(k, "values") {
+			if !strings.Contains(k, "between") && !strings.Contains(k, "sd") && !strings.Contains(k, "r2") &&
+				!strings.Contains(k, "held_out") && !strings.Contains(k, "standard_error") &&
+				!strings.Contains(k, "predicted") && !strings.Contains(k, "values") {
 				out[k] = strip(y)
 			}
 		}
@@ -184,8 +190,8 @@ func strip(v any) any {
 
 // Where views are missing and the plan names the sets that subjects can have, one exchange of totals is enough.
 func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
-	const frame = "parley: 1\nname: totals\nsites: [a, b, c]\nviews: [{name: v, features: [x, y, z]}, {name: w, features: [p, q]}]\n" +
-		"method: {name: mvppca, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
+	const frame = "parley: 1\nname: totals\nsites: [a, b, c]\nviews: [{name: v, features: [x, y, z]}, {name: w, " +
+		"features: [p, q]}]\nmethod: {name: mvppca, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
 	var logLik []float64
 	for _, privacy := range []string{exactPlain, exactSecure} {
 		patterns := ""
@@ -199,7 +205,8 @@ func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
 			var rows []dataset.Row
 			for i := range 80 {
 				f := rng.NormFloat64()
-				views := [][]float64{{f + rng.NormFloat64(), rng.NormFloat64() - f, 0.5*f + rng.NormFloat64()}, {f + rng.NormFloat64(), rng.NormFloat64()}}
+				views := [][]float64{{f + rng.NormFloat64(), rng.NormFloat64() - f, 0.5*f + rng.NormFloat64()},
+					{f + rng.NormFloat64(), rng.NormFloat64()}}
 				switch {
 				case site == "b":
 					views[1] = nil
@@ -263,7 +270,8 @@ func TestNoiseOfATotal(t *testing.T) {
 		p := totalsPlan(t, ofMixture, noised+", sum: secure, openers: "+x.openers)
 		var sd []float64
 		for _, plan := range []*study.Plan{p, totalsPlan(t, ofMixture, noised)} {
-			out := testkit.Get(local.Run(t.Context(), local.Config{Plan: plan, Methods: ours, Data: totalsData(t, plan, 0)}))(t)
+			out := testkit.Get(local.Run(t.Context(),
+				local.Config{Plan: plan, Methods: ours, Data: totalsData(t, plan, 0)}))(t)
 			m := out.Result.Metrics
 			sd = append(sd, m["noise_sd_of_frequency_means"]*m["rows"])
 		}
@@ -280,7 +288,8 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 	for j := range 5 {
 		ranges = append(ranges, fmt.Sprintf("{name: x%d, range: [-8, 8]}", j))
 	}
-	const frame = "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: %d\nviews: [{name: v, features: [%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n"
+	const frame = "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: %d\nviews: [{name: v, features: " +
+		"[%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n"
 	const logistic = "name: pvi, outcome: {column: ill, levels: [no, yes]}"
 	const secure = noised + ", sum: secure"
 	for _, x := range []struct {
@@ -295,17 +304,22 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 		{4, logistic, secure + ", openers: [a, a]", "privacy.openers: a is named twice"},
 		{4, logistic, secure + ", openers: [a, b, c], collusion: 1", "privacy.collusion: 1 is too few for 3 openers"},
 		{4, logistic, secure + ", openers: [a, b], collusion: 4", "privacy.collusion: of a quorum of 4 sites"},
-		{4, logistic, secure + ", openers: [a, b, c, d, e]", "privacy.collusion: of a quorum of 4 sites, 4 would leave nobody"},
+		{4, logistic, secure + ", openers: [a, b, c, d, e]",
+			"privacy.collusion: of a quorum of 4 sites, 4 would leave nobody"},
 		{4, logistic, secure + ", openers: [a, b], keys: [aa]", "privacy.keys: 1 keys for 5 sites"},
 		{4, logistic, secure + ", openers: [a, b], keys: [aa, bb, cc, dd, ee]", "privacy.keys: the keys of site a"},
 		{4, logistic, exactSecure + ", collusion: 1", "privacy.collusion: means nothing without noise"},
 		{2, logistic, exactSecure, "quorum: of an exact total over 2 sites"},
-		{4, logistic + ", site_effects: random", exactSecure, "method.site_effects: random needs the sums of each site"},
-		{4, "name: mvppca, latent: 2, site_means: separate", exactSecure, "method.site_means: separate needs the sums of each site"},
-		{4, "name: mvppca, latent: 2, scaling: min-max", exactSecure, `method.scaling: "min-max" is not learned from sums`},
+		{4, logistic + ", site_effects: random", exactSecure,
+			"method.site_effects: random needs the sums of each site"},
+		{4, "name: mvppca, latent: 2, site_means: separate", exactSecure,
+			"method.site_means: separate needs the sums of each site"},
+		{4, "name: mvppca, latent: 2, scaling: min-max", exactSecure,
+			`method.scaling: "min-max" is not learned from sums`},
 		{4, "name: mvppca, latent: 2, adjust: [ill]", exactSecure, "method.adjust: needs products about the means"},
 		{4, "name: fed-mv-ppca, latent: 2", exactSecure, "privacy.sum: method fed-mv-ppca does not run on totals"},
-		{4, "name: dp-pvi, outcome: {column: ill, levels: [no, yes]}", exactSecure, "privacy.sum: method dp-pvi does not run on totals"},
+		{4, "name: dp-pvi, outcome: {column: ill, levels: [no, yes]}", exactSecure,
+			"privacy.sum: method dp-pvi does not run on totals"},
 		{4, "name: graffl-abc, components: 2", exactSecure, "privacy.sum: method graffl-abc does not run on totals"},
 		{4, "name: vae, latent: 2", exactSecure, "privacy.sum: method vae does not run on totals"},
 	} {
@@ -314,9 +328,12 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 			t.Errorf("%s; %s: %v, which does not say %q", x.method, x.privacy, err, x.says)
 		}
 	}
-	const own = "parley: 1\nname: totals\nsites: [a, b, c, d]\nviews: [{name: v, features: [x, y]}, {name: w, features: [z]}]\n" +
-		"method: {name: mvppca, latent: 1, patterns: [{views: [v, w]}, {site: d, views: [w]}]}\nprivacy: {protection: none, sum: secure}\n"
-	if _, err := study.Parse("plan.yaml", []byte(own), all); err == nil || !strings.Contains(err.Error(), "method.patterns: of 4 sites, 1 can have subjects with w alone") || strings.Contains(err.Error(), "v, w alone") {
+	const own = "parley: 1\nname: totals\nsites: [a, b, c, d]\nviews: [{name: v, features: [x, y]}, {name: w, " +
+		"features: [z]}]\nmethod: {name: mvppca, latent: 1, patterns: [{views: [v, w]}, {site: d, views: " +
+		"[w]}]}\nprivacy: {protection: none, sum: secure}\n"
+	if _, err := study.Parse("plan.yaml", []byte(own), all); err == nil ||
+		!strings.Contains(err.Error(), "method.patterns: of 4 sites, 1 can have subjects with w alone") ||
+		strings.Contains(err.Error(), "v, w alone") {
 		t.Errorf("a set of views that one site alone has: %v", err)
 	}
 	for privacy, want := range map[string]string{secure: "[a b]", exactSecure: "[a b c d e]"} {
@@ -340,15 +357,18 @@ func TestWhatASiteDemandsOfATotal(t *testing.T) {
 	}
 	named := *p
 	for i := range p.Sites {
-		named.Privacy.Keys = append(named.Privacy.Keys, testkit.Get(masks.Simulated("elsewhere", p.Sites[i]))(t).Member("").Text())
+		named.Privacy.Keys = append(named.Privacy.Keys,
+			testkit.Get(masks.Simulated("elsewhere", p.Sites[i]))(t).Member("").Text())
 	}
 	if _, err := method.PartyOf(&named, "a", nil); err == nil || !strings.Contains(err.Error(), "parley run") {
 		t.Errorf("a plan with keys, in a simulation: %v", err)
 	}
-	if _, err := method.PartyOf(&named, "b", &keys); err == nil || !strings.Contains(err.Error(), keys.Member("").Fingerprint()) {
+	if _, err := method.PartyOf(&named, "b", &keys); err == nil ||
+		!strings.Contains(err.Error(), keys.Member("").Fingerprint()) {
 		t.Errorf("keys of another site: %v", err)
 	}
-	if party := testkit.Get(method.PartyOf(&named, "a", &keys))(t); party.Self != 0 || len(method.Fingerprints(&named)) != 5 {
+	if party := testkit.Get(method.PartyOf(&named, "a", &keys))(t); party.Self != 0 ||
+		len(method.Fingerprints(&named)) != 5 {
 		t.Errorf("%+v", party)
 	}
 	list := testkit.Get(method.ForPlan(regression.Method{}, p).Requests(p, "a"))(t)
@@ -357,17 +377,20 @@ func TestWhatASiteDemandsOfATotal(t *testing.T) {
 	for least, refused := range map[int]bool{1: false, 2: true} {
 		rules.Minimum.Collusion = least
 		err := testkit.Get(ledger.Read(sitestore.NewMemory()))(t).Check(rules, s, privacy.Requests(list)...)
-		if refused != errors.Is(err, privacy.ErrRefused) || refused && !strings.Contains(err.Error(), "minimum.collusion") {
+		if refused != errors.Is(err, privacy.ErrRefused) || refused &&
+			!strings.Contains(err.Error(), "minimum.collusion") {
 			t.Errorf("a policy of %d: %v", least, err)
 		}
 	}
 	cost := testkit.Get(ours.Cost(p))(t)
 	plain := testkit.Get(ours.Cost(totalsPlan(t, ofRegression, noised)))(t)
 	opened, one := cost.Sites[0].IfOpened, cost.Sites[0].Losses[0].Epsilon
-	if opened == nil || one == nil || !(*opened > *one) || plain.Sites[0].IfOpened != nil || *one != *plain.Sites[0].Losses[0].Epsilon {
+	if opened == nil || one == nil || !(*opened > *one) || plain.Sites[0].IfOpened != nil ||
+		*one != *plain.Sites[0].Losses[0].Epsilon {
 		t.Errorf("losses of %v, and %v if all openers worked together", one, opened)
 	}
-	if text := strings.Join(cost.Lines(), "\n"); !strings.Contains(text, "deviates by 1.29 times that of one party; with one noise at each site it would by 2.24 times") {
+	if text := strings.Join(cost.Lines(), "\n"); !strings.Contains(text,
+		"deviates by 1.29 times that of one party; with one noise at each site it would by 2.24 times") {
 		t.Errorf("%s", text)
 	}
 }
@@ -380,7 +403,8 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 			privacy = noisedSecure
 		}
 		p := totalsPlan(t, what, privacy)
-		r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
+		r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours,
+			Data: totalsData(t, p, 0)}))(t).Result
 		says := r.Found + r.Sure
 		for _, h := range r.Headline {
 			says += h.Name + " " + h.Value + "; "
@@ -392,18 +416,21 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 		}
 		m, _ := ours.Lookup(p.Method.Name)
 		if again, ok := m.(method.Refitter); ok {
-			if name, err := again.ReleasedFile(p); err == nil { // what was released is of this plan, and other models can be made of it
+			// what was released is of this plan, and other models can be made of it
+			if name, err := again.ReleasedFile(p); err == nil {
 				i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == name })
 				if _, err := again.Refit(method.HalfPlan(p), r.Files[i].Data, 1); err != nil {
 					t.Errorf("%s: another model of what was released: %v", what, err)
 				}
 			}
 		}
-		if i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" }); i >= 0 && !strings.Contains(string(r.Files[i].Data), testkit.Get(p.Digest())(t).String()) {
+		if i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" }); i >= 0 &&
+			!strings.Contains(string(r.Files[i].Data), testkit.Get(p.Digest())(t).String()) {
 			t.Errorf("%s: the model names another plan", what)
 		}
 		last := r.Sections[len(r.Sections)-1]
-		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text, "is honest, nobody learns a site's own sums") {
+		if last.ID != "secure-sum" || !strings.Contains(last.Items[0].Note.Text,
+			"is honest, nobody learns a site's own sums") {
 			t.Errorf("%s: no word on who could have seen a site's sums", what)
 		}
 	}
@@ -415,7 +442,9 @@ func TestModelsOfTotalsHaveVerdicts(t *testing.T) {
 	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
 	const says = "3 factors are more than the covariances of 5 features can tell"
 	if !slices.ContainsFunc(r.Sections, func(s figure.Section) bool {
-		return slices.ContainsFunc(s.Items, func(i figure.Item) bool { return i.Note != nil && strings.Contains(i.Note.Title+i.Note.Text, says) })
+		return slices.ContainsFunc(s.Items, func(i figure.Item) bool {
+			return i.Note != nil && strings.Contains(i.Note.Title+i.Note.Text, says)
+		})
 	}) {
 		t.Errorf("no word of it: %q", says)
 	}
@@ -437,7 +466,8 @@ func TestPlansAmongOtherSites(t *testing.T) {
 		{exactSecure, []string{"a", "b", "z"}, "[a b z]", 1},
 	} {
 		p := totalsPlan(t, ofRegression, x.privacy).Among(x.sites)
-		if fmt.Sprint(p.Privacy.Openers) != x.openers || p.Honest() != x.honest || p.Privacy.Secure() != (len(x.sites) > 1) {
+		if fmt.Sprint(p.Privacy.Openers) != x.openers || p.Honest() != x.honest || p.Privacy.Secure() !=
+			(len(x.sites) > 1) {
 			t.Errorf("%v: openers %v, noise of %d", x.sites, p.Privacy.Openers, p.Honest())
 		}
 		if _, err := method.ForPlan(regression.Method{}, p).Coordinator(p); err != nil {

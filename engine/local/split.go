@@ -55,7 +55,8 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 		return err
 	}
 	if n := len(subjects) - len(placed); n > 0 {
-		b.Notes.Add(problem.Problem{Where: "local.split", What: fmt.Sprintf("%d of %d subjects are at no site, since sizes are rounded down", n, len(subjects))})
+		b.Notes.Add(problem.Problem{Where: "local.split",
+			What: fmt.Sprintf("%d of %d subjects are at no site, since sizes are rounded down", n, len(subjects))})
 	}
 	lacking, err := evaluate.Lacking(scenario, len(p.Sites), len(p.Views))
 	if err != nil {

@@ -19,9 +19,11 @@ func unequal(t *testing.T, split string) (*local.Binding, error) {
 	_, dir := folders(t)
 	for i := range 3 { // a third group, beside the 20
 		change(t, dir, "north/subjects.csv", "id,group\n", fmt.Sprintf("id,group\nnorth-%d,other\n", 90+i))
-		change(t, dir, "north/view_clinic.csv", "id,age,weight\n", fmt.Sprintf("id,age,weight\nnorth-%d,%d,70\n", 90+i, 60+i))
+		change(t, dir, "north/view_clinic.csv", "id,age,weight\n",
+			fmt.Sprintf("id,age,weight\nnorth-%d,%d,70\n", 90+i, 60+i))
 	}
-	text := strings.Replace(plan, "north, centre, south", "a, b, c, d", 1) + "local: {data: north, split: {scenario: unequal, by: group, " + split + "}}\n"
+	text := strings.Replace(plan, "north, centre, south", "a, b, c, d", 1) +
+		"local: {data: north, split: {scenario: unequal, by: group, " + split + "}}\n"
 	testkit.Do(t, os.WriteFile(filepath.Join(dir, "plan.yaml"), []byte(text), 0o644))
 	p := testkit.Get(study.Load(filepath.Join(dir, "plan.yaml"), methods))(t)
 	return local.Bind(t.Context(), p, nil)
@@ -71,7 +73,8 @@ func TestUnequalSites(t *testing.T) {
 
 func TestUnequalSitesThatCannotBe(t *testing.T) {
 	for split, want := range map[string]string{
-		"scheme: A":                      "scenario unequal: needs a column with two values, found 3: 0, 1, other\n  hint: name a column with two",
+		"scheme: A": "scenario unequal: needs a column with two values, found 3: 0, 1, other\n  " +
+			"hint: name a column with two",
 		"rho: 0.5, unused: ['0', other]": "found 1: 1",
 		"rho: 0.95, unused: [other]":     "no subject for each of 2 small sites",
 		"kappa: -1.5, unused: [other]":   "hint: kappa from -1.00 to 1",

@@ -32,7 +32,8 @@ func benchmarkSteps(b *testing.B, steps int, disk bool) {
 	c := local.Config{Methods: method.Registry{ticks{}}, Data: map[string]dataset.Source{}}
 	c.Plan = &study.Plan{
 		Version: study.Version, Name: "ticks", Seed: 1, Sites: evaluate.SiteNames(10), Quorum: 10,
-		Method: study.Method{Name: ticks{}.Name(), Options: &tickOptions{Steps: steps}}, Privacy: study.Privacy{Protection: study.ProtectionNone},
+		Method:  study.Method{Name: ticks{}.Name(), Options: &tickOptions{Steps: steps}},
+		Privacy: study.Privacy{Protection: study.ProtectionNone},
 	}
 	for _, site := range c.Plan.Sites {
 		rows := testkit.Get(dataset.NewTable(dataset.Schema{}, nil))(b)
@@ -67,7 +68,8 @@ func (ticks) Options() any { return &tickOptions{} }
 func (ticks) Revision() int { return 1 }
 
 func (ticks) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
-	r := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "numbers", Values: tickWeights}}}
+	r := privacy.Request{Protection: privacy.Unprotected,
+		Contents: []privacy.Content{{What: "numbers", Values: tickWeights}}}
 	return []privacy.Listed{{Kind: "tick", Times: p.Method.Options.(*tickOptions).Steps, Request: r}}, nil
 }
 

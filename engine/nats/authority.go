@@ -82,7 +82,8 @@ func SigningAuthority(account string, seed []byte) (*Authority, error) {
 		return nil, err
 	}
 	if !nkeys.IsValidPublicAccountKey(account) {
-		return nil, fmt.Errorf("%.60q is no account's public key\n  hint: it begins with A: see nsc describe account", account)
+		return nil, fmt.Errorf("%.60q is no account's public key\n  hint: it begins with A: see nsc describe account",
+			account)
 	}
 	return &Authority{account: key, issuer: account}, nil
 }
@@ -90,7 +91,8 @@ func SigningAuthority(account string, seed []byte) (*Authority, error) {
 func accountKey(seed []byte) (nkeys.KeyPair, error) {
 	prefix, _, err := nkeys.DecodeSeed(seed)
 	if err != nil || prefix != nkeys.PrefixByteAccount {
-		return nil, errors.New("this is no seed of an account\n  hint: it begins with SA: see nsc list keys --show-seeds")
+		return nil, errors.New("this is no seed of an account\n  hint: it begins with SA: see nsc list keys " +
+			"--show-seeds")
 	}
 	return nkeys.FromSeed(seed)
 }
@@ -172,7 +174,8 @@ func (a *Authority) Coordinator(public string) (string, error) {
 // expires (zero: for ever).
 func (a *Authority) Site(name, public string, expires time.Time) (string, error) {
 	if !siteName.MatchString(name) || name == coordinator {
-		return "", fmt.Errorf("a site cannot have the name %.60q\n  hint: up to 40 of a-z, 0-9 and -, beginning with a letter or digit; coordinator is taken", name)
+		return "", fmt.Errorf("a site cannot have the name %.60q\n  hint: up to 40 of a-z, 0-9 and -, beginning with "+
+			"a letter or digit; coordinator is taken", name)
 	}
 	return a.user(name, "*", public, expires)
 }
@@ -238,9 +241,11 @@ func inbox(name string) string { return "_I_" + name }
 
 // trust is what a server of one's own believes: who signs accounts, and the
 // accounts themselves with who is revoked.
-func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, system string, accounts map[string]string, err error) {
+func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, system string, accounts map[string]string,
+	err error) {
 	if a.operator == nil || a.system == nil {
-		return nil, "", nil, errors.New("this authority is of somebody else's cluster: it cannot start a server\n  hint: make one with NewAuthority")
+		return nil, "", nil, errors.New("this authority is of somebody else's cluster: it cannot start a server\n  " +
+			"hint: make one with NewAuthority")
 	}
 	public, err := a.operator.PublicKey()
 	if err != nil {
@@ -263,7 +268,8 @@ func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, syste
 	sc.Name = "system"
 	ac := jwt.NewAccountClaims(a.issuer)
 	ac.Name = "parley"
-	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit,
+		Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
 	ends, err := a.ends.PublicKey()
 	if err != nil {
 		return nil, "", nil, err
@@ -290,7 +296,8 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ways lead from the account of the ends into that of JetStream: values to write and
 // read, and wakes. What an end may use of them says its own token.
-var ways = []string{"$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.task.>", "w.*.answer.>"}
+var ways = []string{"$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.task.>",
+	"w.*.answer.>"}
 
 // wakes lead from the coordinator to the ends. They are a service of the ends, and
 // not a stream that the ends import: NATS takes an account's imports away and back

@@ -28,12 +28,15 @@ func TestKilledLeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := testkit.Get(sign(public))(t)
-		conn := testkit.Get(nats.Connect(nats.Options{URLs: c.URLs, Roots: c.Roots, JWT: token, Seed: seed, Name: name, Replicas: replicas}))(t)
+		conn := testkit.Get(nats.Connect(nats.Options{URLs: c.URLs, Roots: c.Roots, JWT: token, Seed: seed, Name: name,
+			Replicas: replicas}))(t)
 		t.Cleanup(conn.Close)
 		return conn
 	}
 	coord := connect("coordinator", 3, c.Authority.Coordinator)
-	site := connect("north", 0, func(public string) (string, error) { return c.Authority.Site("north", public, time.Time{}) })
+	site := connect("north", 0, func(public string) (string, error) {
+		return c.Authority.Site("north", public, time.Time{})
+	})
 	within := func() context.Context {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		t.Cleanup(cancel)
@@ -92,7 +95,8 @@ func TestKilledLeaders(t *testing.T) {
 }
 
 // putOnce puts a value until that is acknowledged, or found to have been done.
-func putOnce(t *testing.T, within func() context.Context, w wire.Wire, key, value string, after uint64) (revision uint64, tries int) {
+func putOnce(t *testing.T, within func() context.Context, w wire.Wire, key, value string,
+	after uint64) (revision uint64, tries int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; tries++ {
 		revision, err := w.Put(within(), key, []byte(value), after)

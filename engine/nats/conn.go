@@ -28,7 +28,8 @@ var _ wire.Wire = (*Conn)(nil)
 
 // Options say how one end connects.
 type Options struct {
-	URLs   []string       // tls://host:port, nats://host:port (TLS after the server's greeting), wss://host:port; tried in turn
+	// tls://host:port, nats://host:port (TLS after the server's greeting), wss://host:port; tried in turn
+	URLs   []string
 	Server *Server        // instead of URLs: within this process, without sockets; survives Restart
 	Roots  *x509.CertPool // who may have signed the server's certificate; nil: whom the system trusts
 	JWT    string         // of an [Authority]
@@ -38,7 +39,8 @@ type Options struct {
 	// servers each. A coordinator makes them; a site may not.
 	Replicas int
 	Proxy    func(*url.URL) (*url.URL, error) // nil: as HTTPS_PROXY and NO_PROXY say
-	Log      func(line string)                // connections and refusals, in plain words; may be nil; called one at a time
+	// connections and refusals, in plain words; may be nil; called one at a time
+	Log func(line string)
 }
 
 // Conn is one end's connection. It connects again for ever when it is lost. Its
@@ -97,7 +99,8 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 	c := &Conn{
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
 		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
-		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{}, most: map[place]int{},
+		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{},
+		most: map[place]int{},
 	}
 	go c.run()
 	return c, nil
@@ -105,12 +108,15 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 
 func (o *Options) check() (nkeys.KeyPair, error) {
 	if (o.Server == nil) == (len(o.URLs) == 0) {
-		return nil, errors.New("connecting to the broker: no address was given\n  hint: tls://HOST:PORT or wss://HOST:PORT")
+		return nil, errors.New("connecting to the broker: no address was given\n  hint: tls://HOST:PORT or " +
+			"wss://HOST:PORT")
 	}
 	for _, address := range o.URLs {
 		u, err := url.Parse(address)
-		if err != nil || u.Hostname() == "" || u.Scheme != "tls" && u.Scheme != "nats" && u.Scheme != "wss" || u.User != nil {
-			return nil, fmt.Errorf("connecting to the broker: %.200q is no address of one\n  hint: tls://HOST:PORT or wss://HOST:PORT", address)
+		if err != nil || u.Hostname() == "" || u.Scheme != "tls" && u.Scheme != "nats" && u.Scheme != "wss" ||
+			u.User != nil {
+			return nil, fmt.Errorf("connecting to the broker: %.200q is no address of one\n  hint: tls://HOST:PORT or "+
+				"wss://HOST:PORT", address)
 		}
 	}
 	public, err := PublicOf(o.Seed)
@@ -122,7 +128,8 @@ func (o *Options) check() (nkeys.KeyPair, error) {
 		return nil, fmt.Errorf("connecting to the broker: reading the token: %w", err)
 	}
 	if claims.Subject != public || claims.Name != o.Name {
-		return nil, fmt.Errorf("connecting to the broker: the token is for %q with another key or name than those of %q", claims.Name, o.Name)
+		return nil, fmt.Errorf("connecting to the broker: the token is for %q with another key or name than those "+
+			"of %q", claims.Name, o.Name)
 	}
 	if o.Proxy == nil {
 		f := httpproxy.FromEnvironment().ProxyFunc()
@@ -206,7 +213,8 @@ func (c *Conn) clientOptions(address string, d *dialer, closed chan struct{}) []
 	o := []nats.Option{
 		nats.Name("parley " + c.o.Name), nats.CustomInboxPrefix(inbox(c.o.Name)), nats.NoEcho(),
 		nats.NoReconnect(), nats.IgnoreDiscoveredServers(), nats.SkipHostLookup(),
-		nats.Timeout(connectWithin), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(math.MaxInt), // see watchLine
+		// see watchLine
+		nats.Timeout(connectWithin), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(math.MaxInt),
 		nats.UserJWT(c.credentials, c.key.Sign),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.refused(err) }),
 		nats.ClosedHandler(func(*nats.Conn) { close(closed) }),
@@ -323,7 +331,8 @@ func (c *Conn) refused(err error) {
 	if len(m) < 2 {
 		return
 	}
-	reason := fmt.Errorf("%w: %s may not use %s\n  hint: the token that the coordinator has signed says what it may", errRefused, c.o.Name, m[1])
+	reason := fmt.Errorf("%w: %s may not use %s\n  hint: the token that the coordinator has signed says what it may",
+		errRefused, c.o.Name, m[1])
 	c.mu.Lock()
 	for call := range c.pending[m[1]] {
 		call.cancel(reason)

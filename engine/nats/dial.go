@@ -120,10 +120,12 @@ func (d *dialer) tunnel(ctx context.Context, via *url.URL, address string) (_ ne
 	if via.Scheme == "https" {
 		c = tls.Client(c, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
 	}
-	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{"User-Agent": {"parley"}}}
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address,
+		Header: http.Header{"User-Agent": {"parley"}}}
 	if u := via.User; u != nil {
 		password, _ := u.Password()
-		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+		request.Header.Set("Proxy-Authorization",
+			"Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
 	}
 	if err := request.Write(c); err != nil {
 		return nil, err
@@ -137,9 +139,11 @@ func (d *dialer) tunnel(ctx context.Context, via *url.URL, address string) (_ ne
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusProxyAuthRequired:
-		return nil, fmt.Errorf("it wants a name and password (%s)\n  hint: HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT", response.Status)
+		return nil, fmt.Errorf("it wants a name and password (%s)\n  hint: HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT",
+			response.Status)
 	default:
-		return nil, fmt.Errorf("it refuses to connect to %s (%s)\n  hint: ask those who run it to allow CONNECT to this address", address, response.Status)
+		return nil, fmt.Errorf("it refuses to connect to %s (%s)\n  hint: ask those who run it to allow CONNECT to "+
+			"this address", address, response.Status)
 	}
 	read := &counted{Conn: c, t: d.t}
 	if n := ahead.Buffered(); n > 0 {

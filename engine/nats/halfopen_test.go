@@ -53,7 +53,8 @@ func TestHalfOpenLineIsNoticed(t *testing.T) {
 	quiet := testkit.Get(Connect(w.siteOptions("south")))(t)
 	defer quiet.Close()
 	var broken []*Conn
-	for _, address := range []string{"tls://" + through(w.server.Addr()), "wss://" + through(w.server.webSocketAddr())} {
+	for _, address := range []string{"tls://" + through(w.server.Addr()),
+		"wss://" + through(w.server.webSocketAddr())} {
 		o := w.siteOptions("north")
 		o.URLs = []string{address}
 		c := testkit.Get(Connect(o))(t)

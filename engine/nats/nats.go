@@ -69,7 +69,8 @@ func locate(key string) (place, error) {
 	first, rest, _ := strings.Cut(key, ".")
 	for t := range strings.SplitSeq(first+"."+rest, ".") {
 		if !token.MatchString(t) {
-			return place{}, fmt.Errorf("%.100q names no value\n  hint: BUCKET.DIRECTION.NAME, of letters, digits, - and _", key)
+			return place{}, fmt.Errorf("%.100q names no value\n  hint: BUCKET.DIRECTION.NAME, of letters, digits, - "+
+				"and _", key)
 		}
 	}
 	return place{bucketOf(first), rest}, nil

@@ -47,7 +47,8 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) start(listen, ws string) *Server {
 	w.t.Helper()
-	s, err := StartServer(ServerOptions{Dir: w.dir, Listen: listen, WebSocket: ws, Certificate: w.cert, Authority: w.authority, Log: w.log("server")})
+	s, err := StartServer(ServerOptions{Dir: w.dir, Listen: listen, WebSocket: ws, Certificate: w.cert,
+		Authority: w.authority, Log: w.log("server")})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func (w *world) start(listen, ws string) *Server {
 func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key := testkit.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"broker.example"}}
@@ -80,7 +82,8 @@ func (w *world) options(name string, sign func(public string) (string, error)) O
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return Options{URLs: []string{"tls://" + w.server.Addr()}, Roots: w.roots, JWT: token, Seed: seed, Name: name, Log: w.log(name),
+	return Options{URLs: []string{"tls://" + w.server.Addr()}, Roots: w.roots, JWT: token, Seed: seed, Name: name,
+		Log:   w.log(name),
 		Proxy: func(*url.URL) (*url.URL, error) { return nil, nil }}
 }
 
@@ -225,7 +228,8 @@ func TestLongValuesGoInParts(t *testing.T) {
 		}
 		after = r
 	}
-	if _, err := s.Put(within(t), key, make([]byte, MaxValue+1), after); err == nil || !strings.Contains(err.Error(), "limit") {
+	if _, err := s.Put(within(t), key, make([]byte, MaxValue+1), after); err == nil ||
+		!strings.Contains(err.Error(), "limit") {
 		t.Errorf("a value above the limit: %v", err)
 	}
 	own, _, err := s.Get(within(t), key)

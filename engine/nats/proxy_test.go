@@ -30,7 +30,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodConnect || p.refuse:
 		http.Error(w, "no", http.StatusForbidden)
 		return
-	case p.user != "" && r.Header.Get("Proxy-Authorization") != "Basic "+base64.StdEncoding.EncodeToString([]byte(p.user)):
+	case p.user != "" && r.Header.Get("Proxy-Authorization") != "Basic "+
+		base64.StdEncoding.EncodeToString([]byte(p.user)):
 		http.Error(w, "who are you?", http.StatusProxyAuthRequired)
 		return
 	}
@@ -103,7 +104,8 @@ func TestThroughAProxy(t *testing.T) {
 				defer s.Close()
 				if c.trouble != "" {
 					eventually(t, c.trouble, func() bool { return strings.Contains(s.Trouble(), c.trouble) })
-					if trouble := s.Trouble(); strings.Contains(trouble, "guess") || s.Connected() || p.tunnels.Load() != 0 {
+					if trouble := s.Trouble(); strings.Contains(trouble, "guess") || s.Connected() ||
+						p.tunnels.Load() != 0 {
 						t.Errorf("connected: %v, %d tunnels, %s", s.Connected(), p.tunnels.Load(), trouble)
 					}
 					return

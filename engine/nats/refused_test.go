@@ -36,7 +36,8 @@ func (w *world) raw(o Options, more ...nats.Option) raw {
 	}
 	r := raw{errors: make(chan error, 100)}
 	options := append([]nats.Option{nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign),
-		nats.CustomInboxPrefix(inbox(o.Name)), nats.NoReconnect(), nats.Secure(&tls.Config{RootCAs: w.roots}), nats.TLSHandshakeFirst(),
+		nats.CustomInboxPrefix(inbox(o.Name)), nats.NoReconnect(), nats.Secure(&tls.Config{RootCAs: w.roots}),
+		nats.TLSHandshakeFirst(),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { r.errors <- err })}, more...)
 	if r.Conn, err = nats.Connect("nats://"+w.server.Addr(), options...); err != nil {
 		w.t.Fatal(err)
@@ -71,7 +72,8 @@ func TestASiteMayReadItsTasksAndWriteItsAnswersOnly(t *testing.T) {
 	holds(t, s, wire.TaskKey(study, "north"), "task")
 	holds(t, s, wire.TaskKey("control", "north"), "news")
 	put(t, s, wire.AnswerKey("control", "north"), "hello", 0)
-	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), study + ".coordinator", study + ".task.north.0.0", study + ".other"} {
+	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), study + ".coordinator",
+		study + ".task.north.0.0", study + ".other"} {
 		if _, _, err := s.Get(within(t), key); !errors.Is(err, errRefused) {
 			t.Errorf("reading %s: %v", key, err)
 		}
@@ -79,7 +81,8 @@ func TestASiteMayReadItsTasksAndWriteItsAnswersOnly(t *testing.T) {
 			t.Errorf("waiting for %s: %v", key, err)
 		}
 	}
-	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), wire.TaskKey(study, "north"), study + ".coordinator", study + ".answer.north.16"} {
+	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"),
+		wire.TaskKey(study, "north"), study + ".coordinator", study + ".answer.north.16"} {
 		if _, err := s.Put(within(t), key, []byte("forged"), 1); !errors.Is(err, errRefused) {
 			t.Errorf("writing %s: %v", key, err)
 		}
@@ -99,16 +102,21 @@ func TestASiteMayNothingElse(t *testing.T) {
 	c := w.connect(w.coordinatorOptions())
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
 	r := w.raw(w.siteOptions("north"))
-	for _, subject := range []string{">", "w.>", "w.*.task.south", "w.*.answer.north", "_I_south.>", "_I_coordinator.>", "_INBOX.>", "$KV.>", "$JS.>", "$SYS.>", "_I_*.>"} {
+	for _, subject := range []string{">", "w.>", "w.*.task.south", "w.*.answer.north", "_I_south.>", "_I_coordinator.>",
+		"_INBOX.>", "$KV.>", "$JS.>", "$SYS.>", "_I_*.>"} {
 		sub := testkit.Get(r.SubscribeSync(subject))(t)
 		r.refuses(t, `"`+subject+`"`)
 		sub.Unsubscribe()
 	}
 	stream := "KV_" + bucketOf(study)
-	for _, subject := range []string{"w.s0123456789abcdef.task.south", "w.s0123456789abcdef.answer.south", "_I_south.x", "_I_coordinator.x",
-		"$JS.API.STREAM.CREATE.KV_x", "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.DELETE." + stream, "$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.MSG.GET." + stream,
-		"$JS.API.STREAM.MSG.DELETE." + stream, "$JS.API.STREAM.SNAPSHOT." + stream, "$JS.API.CONSUMER.CREATE." + stream, "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO." + stream,
-		"$JS.API.INFO", "$JS.API.DIRECT.GET." + stream, "$JS.API.DIRECT.GET." + stream + ".$KV.>", "$SYS.REQ.USER.INFO"} {
+	for _, subject := range []string{"w.s0123456789abcdef.task.south", "w.s0123456789abcdef.answer.south", "_I_south.x",
+		"_I_coordinator.x",
+		"$JS.API.STREAM.CREATE.KV_x", "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.DELETE." + stream,
+		"$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.MSG.GET." + stream,
+		"$JS.API.STREAM.MSG.DELETE." + stream, "$JS.API.STREAM.SNAPSHOT." + stream, "$JS.API.CONSUMER.CREATE." + stream,
+		"$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO." + stream,
+		"$JS.API.INFO", "$JS.API.DIRECT.GET." + stream, "$JS.API.DIRECT.GET." + stream + ".$KV.>",
+		"$SYS.REQ.USER.INFO"} {
 		testkit.Do(t, r.PublishRequest(subject, "_I_north.x", nil))
 		r.refuses(t, `"`+subject+`"`)
 	}
@@ -131,18 +139,25 @@ func TestRepliesReachNothingOfOthers(t *testing.T) {
 	r, s := w.raw(attacker), w.connect(attacker)
 	var mine uint64
 	for _, x := range []struct{ to, value string }{
-		{place{bucketOf(study), "task.south"}.subject(), "noise"}, {place{bucketOf(study), "coordinator"}.subject(), "noise"}, {place{bucketOf(study), "answer.south"}.subject(), "noise"},
-		{"$JS.API.STREAM.CREATE.EVIL", `{"name":"EVIL","subjects":["evil.>"],"storage":"file","retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1}`},
-		{"$JS.API.CONSUMER.CREATE." + stream, `{"stream_name":"` + stream + `","config":{"deliver_subject":"w.control.task.north","ack_policy":"none","deliver_policy":"all","replay_policy":"instant"}}`},
+		{place{bucketOf(study), "task.south"}.subject(), "noise"}, {place{bucketOf(study), "coordinator"}.subject(),
+			"noise"}, {place{bucketOf(study), "answer.south"}.subject(), "noise"},
+		{"$JS.API.STREAM.CREATE.EVIL", `{"name":"EVIL","subjects":["evil.>"],"storage":"file","retention":"limits",` +
+			`"max_consumers":-1,"max_msgs":-1,"max_bytes":-1}`},
+		{"$JS.API.CONSUMER.CREATE." + stream, `{"stream_name":"` + stream +
+			`","config":{"deliver_subject":"w.control.task.north","ack_policy":"none","deliver_policy":"all",` +
+			`"replay_policy":"instant"}}`},
 		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
 	} {
-		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value), Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
+		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value),
+			Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
 		reply := testkit.Get(r.RequestMsg(m, 10*time.Second))(t)
 		mine = testkit.Get(s.answer(reply))(t)
-		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil { // the value, without a head: an order as it is
+		// the value, without a head: an order as it is
+		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Do(t, r.PublishMsg(&nats.Msg{Subject: answer.subject(), Reply: x.to, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"1"}}}))
+		testkit.Do(t, r.PublishMsg(&nats.Msg{Subject: answer.subject(), Reply: x.to,
+			Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"1"}}}))
 		if _, err := r.Request(answer.get(), nil, 10*time.Second); err != nil { // after which both are through
 			t.Fatal(err)
 		}
@@ -170,7 +185,9 @@ func TestAGuestMayUseControlOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
-	g := w.connect(w.options("guest_7f", func(public string) (string, error) { return w.authority.Guest("7f", public, time.Now().Add(time.Hour)) }))
+	g := w.connect(w.options("guest_7f", func(public string) (string, error) {
+		return w.authority.Guest("7f", public, time.Now().Add(time.Hour))
+	}))
 	put(t, c, wire.TaskKey(study, "guest_7f"), "task", 0)
 	put(t, c, wire.TaskKey("control", "guest_7f"), "welcome", 0)
 	holds(t, g, wire.TaskKey("control", "guest_7f"), "welcome")
@@ -214,7 +231,8 @@ func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
 	c := w.connect(w.coordinatorOptions())
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
 	closed := make(chan error, 1)
-	r := w.raw(w.siteOptions("north"), nats.SetCustomDialer(greedyDialer{w}), nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }))
+	r := w.raw(w.siteOptions("north"), nats.SetCustomDialer(greedyDialer{w}),
+		nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }))
 	r.Publish(place{bucketOf(study), "answer.north"}.subject(), make([]byte, 9<<20))
 	select {
 	case err := <-closed:
@@ -250,7 +268,9 @@ func TestRevokedKeysAreDisconnectedAndRefused(t *testing.T) {
 	s.SetCredentials(again) // a newer token of the same key is worth no more
 	o.JWT = again
 	late := w.connect(o)
-	eventually(t, "it is refused, and told what to do", func() bool { return strings.Contains(late.Trouble(), "may have revoked") })
+	eventually(t, "it is refused, and told what to do", func() bool {
+		return strings.Contains(late.Trouble(), "may have revoked")
+	})
 	testkit.Do(t, w.server.Restart())
 	eventually(t, "the other is connected", other.Connected)
 	if late.Connected() || s.Connected() || !strings.Contains(s.Trouble(), "hint:") {
@@ -281,7 +301,9 @@ func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
 	}{
 		{"expired", func(o *Options) { *o = expired }, "was valid until"},
 		{"another authority's token", func(o *Options) {
-			*o = w.options("north", func(public string) (string, error) { return stranger.Site("north", public, time.Time{}) })
+			*o = w.options("north", func(public string) (string, error) {
+				return stranger.Site("north", public, time.Time{})
+			})
 		}, "does not accept"},
 		{"another certificate", func(o *Options) { o.Roots = others }, "not signed by whom this end trusts"},
 		{"another certificate, over WebSocket", func(o *Options) {
@@ -322,7 +344,8 @@ func TestPlainTextIsRefused(t *testing.T) {
 	o := w.siteOptions("north")
 	key := testkit.Get(nkeys.FromSeed(o.Seed))(t)
 	for _, u := range []string{"nats://" + w.server.Addr(), "ws://" + w.server.webSocketAddr()} {
-		nc, err := nats.Connect(u, nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign), nats.Timeout(500*time.Millisecond))
+		nc, err := nats.Connect(u, nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign),
+			nats.Timeout(500*time.Millisecond))
 		if err == nil {
 			nc.Close()
 			t.Errorf("%s is served", u)
@@ -332,7 +355,8 @@ func TestPlainTextIsRefused(t *testing.T) {
 	c := testkit.Get(net.Dial("tcp", w.server.Addr()))(t)
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "timeout") {
+	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, context.DeadlineExceeded) &&
+		!strings.Contains(err.Error(), "timeout") {
 		t.Errorf("the server greets in plain text: %d, %v", n, err)
 	}
 	old := &tls.Config{RootCAs: w.roots, MaxVersion: tls.VersionTLS12}
@@ -441,11 +465,14 @@ func TestAKeyThatIsSuspendedComesBack(t *testing.T) {
 	for _, u := range testkit.Get(w.server.Usage())(t) {
 		took[u.User] = u
 	}
-	if north, south := took[public], took[testkit.Get(PublicOf(p.Seed))(t)]; north.Connections != 21 || south.Connections != 1 || south.Messages < 1 || south.Bytes < 5 {
+	if north, south := took[public], took[testkit.Get(PublicOf(p.Seed))(t)]; north.Connections != 21 ||
+		south.Connections != 1 || south.Messages < 1 || south.Bytes < 5 {
 		t.Errorf("usage is %+v", took)
 	}
 	testkit.Do(t, w.server.Suspend(public))
-	eventually(t, "it is disconnected, and told why", func() bool { return strings.Contains(s.Trouble(), "took too much") })
+	eventually(t, "it is disconnected, and told why", func() bool {
+		return strings.Contains(s.Trouble(), "took too much")
+	})
 	testkit.Do(t, w.server.Restart())
 	eventually(t, "the other is connected", other.Connected)
 	if s.Connected() {
@@ -462,7 +489,9 @@ func TestAStrangerIsDisconnected(t *testing.T) {
 	c := testkit.Get(net.Dial("tcp", w.server.Addr()))(t)
 	defer c.Close()
 	eventually(t, "it is counted", func() bool {
-		return slices.ContainsFunc(testkit.Get(w.server.Usage())(t), func(u Usage) bool { return u.User == "" && u.From == "127.0.0.1" })
+		return slices.ContainsFunc(testkit.Get(w.server.Usage())(t), func(u Usage) bool {
+			return u.User == "" && u.From == "127.0.0.1"
+		})
 	})
 	testkit.Do(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := io.ReadAll(c); err != nil {

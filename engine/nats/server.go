@@ -125,7 +125,8 @@ func hostPort(address string) (string, int, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return "", 0, fmt.Errorf("listening on %q: the port is no number\n  hint: HOST:PORT, such as 0.0.0.0:4222", address)
+		return "", 0, fmt.Errorf("listening on %q: the port is no number\n  hint: HOST:PORT, such as 0.0.0.0:4222",
+			address)
 	}
 	if n == 0 {
 		return host, server.RANDOM_PORT, nil

@@ -41,7 +41,9 @@ func (s *Server) Usage() ([]Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(ended.Conns, func(c *server.ConnInfo) bool { return c.Stop.After(s.asked) && s.sent[c.Cid].user == "" }) {
+	if slices.ContainsFunc(ended.Conns, func(c *server.ConnInfo) bool {
+		return c.Stop.After(s.asked) && s.sent[c.Cid].user == ""
+	}) {
 		past.Username = true
 		if ended, err = s.running.Connz(&past); err != nil {
 			return nil, err
@@ -87,7 +89,8 @@ func (s *Server) Usage() ([]Usage, error) {
 	return list, nil
 }
 
-// Connections is how many connections a user has at this server now, by the user's public key; a few at most are counted.
+// Connections is how many connections a user has at this server now, by the user's public key; a few at most are
+// counted.
 func (s *Server) Connections(user string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -133,7 +133,8 @@ func (c *Conn) look(ctx context.Context, p place) ([]byte, uint64, error) {
 	case status == "404":
 		return nil, 0, nil
 	default:
-		return nil, 0, fmt.Errorf("reading %s: the broker answers with something else: %s %s", p.subject(), status, msg.Header.Get("Description"))
+		return nil, 0, fmt.Errorf("reading %s: the broker answers with something else: %s %s", p.subject(), status,
+			msg.Header.Get("Description"))
 	}
 }
 
@@ -160,7 +161,8 @@ func (c *Conn) missing(ctx context.Context, p place) error {
 			return fmt.Errorf("reading %s: %w", p.subject(), err)
 		}
 	}
-	return fmt.Errorf("reading %s: the broker keeps nothing now\n  hint: it starts, its disk is full, or the coordinator has not begun", p.subject())
+	return fmt.Errorf("reading %s: the broker keeps nothing now\n  hint: it starts, its disk is full, or the "+
+		"coordinator has not begun", p.subject())
 }
 
 // read returns the value of a place; nil if it is none, or in parts that do not fit
@@ -299,7 +301,8 @@ func (c *Conn) answer(msg *nats.Msg) (uint64, error) {
 	case 10167:
 		return 0, errBusy
 	case 10023, 10047, 10077, 10008:
-		return 0, fmt.Errorf("the broker cannot store it: %s\n  hint: make room on its disk; it starts again by itself if it is the coordinator's own", a.Error.Description)
+		return 0, fmt.Errorf("the broker cannot store it: %s\n  hint: make room on its disk; it starts again by "+
+			"itself if it is the coordinator's own", a.Error.Description)
 	}
 	return 0, fmt.Errorf("the broker refuses it: %s (%d)", a.Error.Description, a.Error.Code)
 }
@@ -345,7 +348,8 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 	most := min(int(nc.MaxPayload())-room, maxMessage)
 	switch {
 	case len(value) > MaxValue || most <= 0 || len(value) > maxParts*most:
-		return 0, fmt.Errorf("%w: it has %d bytes, above the limit of %d of this broker", wire.ErrTooLarge, len(value), max(0, min(MaxValue, maxParts*most)))
+		return 0, fmt.Errorf("%w: it has %d bytes, above the limit of %d of this broker", wire.ErrTooLarge, len(value),
+			max(0, min(MaxValue, maxParts*most)))
 	case 1+len(value) <= most:
 		return c.store(ctx, p, p, encodeShort(value), after)
 	}
@@ -374,7 +378,8 @@ func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uin
 			return revision, err
 		}
 		if c.o.Replicas == 0 || wait > time.Second {
-			return 0, fmt.Errorf("the broker keeps nothing of this name now\n  hint: it starts, its disk is full, or the coordinator has not begun")
+			return 0, fmt.Errorf("the broker keeps nothing of this name now\n  hint: it starts, its disk is full, or " +
+				"the coordinator has not begun")
 		}
 		if err := c.create(ctx, p); err != nil && !errors.Is(err, errNoFolder) {
 			return 0, err
@@ -391,9 +396,12 @@ func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uin
 // those of a bucket that was lost do not come again.
 func (c *Conn) create(ctx context.Context, p place) error {
 	config, err := json.Marshal(map[string]any{
-		"name": p.stream(), "subjects": []string{"$KV." + p.bucket + ".>"}, "retention": "limits", "storage": "file", "discard": "new",
-		"max_consumers": -1, "max_msgs": maxMessages, "max_bytes": -1, "max_age": 0, "max_msgs_per_subject": 1, "max_msg_size": -1,
-		"duplicate_window": 0, "num_replicas": c.o.Replicas, "allow_direct": true, "deny_delete": true, "first_seq": time.Now().UnixMilli(),
+		"name": p.stream(), "subjects": []string{"$KV." + p.bucket + ".>"}, "retention": "limits", "storage": "file",
+		"discard":       "new",
+		"max_consumers": -1, "max_msgs": maxMessages, "max_bytes": -1, "max_age": 0, "max_msgs_per_subject": 1,
+		"max_msg_size":     -1,
+		"duplicate_window": 0, "num_replicas": c.o.Replicas, "allow_direct": true, "deny_delete": true,
+		"first_seq": time.Now().UnixMilli(),
 	})
 	if err != nil {
 		return err

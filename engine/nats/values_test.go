@@ -82,7 +82,8 @@ func TestAsInMemory(t *testing.T) {
 				want, wantRevision, wantErr := memory.Wait(wantCtx, key, after)
 				got, revision, err := by.Wait(ctx, key, revisions[key][after])
 				if !errors.Is(err, wantErr) || !bytes.Equal(got, want) || revision != revisions[key][wantRevision] {
-					t.Fatalf("wait %s for other than %d: %q %d %v, want %q %v", key, after, got, revision, err, want, wantErr)
+					t.Fatalf("wait %s for other than %d: %q %d %v, want %q %v", key, after, got, revision, err,
+						want, wantErr)
 				}
 			}
 			cancel()

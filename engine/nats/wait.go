@@ -165,7 +165,8 @@ func (c *Conn) due(w *watch, seen uint64) (wakes uint64, next time.Duration) {
 	if w.wakes != w.looked || w.seen != 0 && w.seen != seen {
 		return w.wakes, 0
 	}
-	return w.wakes, time.Until(w.at.Add(max(c.again, time.Duration(len(c.watched))*looksEvery) + min(5*time.Minute, time.Duration(w.size)*time.Second/256)))
+	return w.wakes, time.Until(w.at.Add(max(c.again, time.Duration(len(c.watched))*looksEvery) +
+		min(5*time.Minute, time.Duration(w.size)*time.Second/256)))
 }
 
 // lookedAt records what a look found, and says whether it is the newest that was

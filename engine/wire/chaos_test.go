@@ -64,8 +64,9 @@ func (s *story) path(site string) string { return filepath.Join(s.dir, site, "si
 func (s *story) host(site string, store host.Store) *host.Host {
 	clock := func() time.Time { return time.Unix(int64(s.chaos.upTo(1<<31)), 0) } // it jumps
 	return &host.Host{
-		Site: site, Methods: method.Registry{s.method}, Data: s.data[site], Store: store, Policy: privacy.SimulationPolicy(),
-		Marks: host.Receipts(filepath.Join(s.dir, site+".receipts")), Options: []privacy.Option{privacy.Clock(clock)},
+		Site: site, Methods: method.Registry{s.method}, Data: s.data[site], Store: store,
+		Policy: privacy.SimulationPolicy(),
+		Marks:  host.Receipts(filepath.Join(s.dir, site+".receipts")), Options: []privacy.Option{privacy.Clock(clock)},
 	}
 }
 
@@ -91,7 +92,8 @@ func (s *story) siteOnce(ctx context.Context, site string, p *process) {
 		}
 		return
 	}
-	server := &wire.Server{Wire: s.net, Key: s.keys[site], Peer: s.keys[""].Peer(), Site: loop, Again: time.Minute, Part: 100,
+	server := &wire.Server{Wire: s.net, Key: s.keys[site], Peer: s.keys[""].Peer(), Site: loop,
+		Again: time.Minute, Part: 100,
 		Keep: func(r wire.Receipt) error { return h.Marks.(host.Receipts).Confirm(r.Study, r) },
 		Kept: func() (r wire.Receipt, err error) {
 			return r, h.Marks.(host.Receipts).Confirmed(loop.Study, &r)
@@ -172,7 +174,8 @@ func (s *story) coordinator(links map[string]engine.Link, store engine.Checkpoin
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := &engine.Coordinator{Study: s.studyID, Revision: s.method.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
+	c := &engine.Coordinator{Study: s.studyID, Revision: s.method.Revision(), Sites: s.plan.Sites,
+		Quorum: s.plan.Quorum, Method: half,
 		Requests: map[string][]privacy.Listed{}, Links: links, Checkpoints: store}
 	for _, site := range s.plan.Sites {
 		if c.Requests[site], err = method.ForPlan(s.method, s.plan).Requests(s.plan, site); err != nil {
@@ -206,7 +209,8 @@ func (s *story) coordinateOnce(ctx context.Context, store *checkpoints, drop str
 	}
 	links := map[string]engine.Link{}
 	for _, site := range s.plan.Sites {
-		links[site] = &wire.Link{Wire: s.net, Key: s.keys[""], Peer: s.keys[site].Peer(), Study: s.studyID, Site: site, Term: term, Again: time.Minute}
+		links[site] = &wire.Link{Wire: s.net, Key: s.keys[""], Peer: s.keys[site].Peer(), Study: s.studyID, Site: site,
+			Term: term, Again: time.Minute}
 	}
 	c := s.coordinator(links, store)
 	if drop != "" {
@@ -306,7 +310,8 @@ func (s *story) holds(out *engine.Outcome) {
 			left := slices.Contains(out.Left, site)
 			if s.lost[site] {
 				if n, ok := s.shorter[site]; ok && !s.decided[site] && len(lines) > n {
-					return errors.New("it went on with an older ledger than others have seen, and nobody has decided that")
+					return errors.New("it went on with an older ledger than others have seen, and nobody has decided " +
+						"that")
 				}
 				return nil
 			}
@@ -369,14 +374,17 @@ func toyPlans() []chaosPlan {
 		{"exact rounds", enginetest.Toy{}, plan(enginetest.ToyOptions{Rounds: 5}), true},
 		{"noised rounds", enginetest.Toy{}, plan(enginetest.ToyOptions{Rounds: 4, Private: true}), false},
 		{"exact, asynchronous", enginetest.Toy{}, plan(enginetest.ToyOptions{Rounds: 4, Async: true}), false},
-		{"noised, asynchronous", enginetest.Toy{}, plan(enginetest.ToyOptions{Rounds: 4, Async: true, Private: true}), false},
+		{"noised, asynchronous", enginetest.Toy{}, plan(enginetest.ToyOptions{Rounds: 4, Async: true, Private: true}),
+			false},
 	}
 }
 
 // realPlans are small studies of the methods themselves.
 func realPlans(t *testing.T) []chaosPlan {
-	const views = "views: [{name: clinic, features: [{name: age, range: [-9, 9]}, {name: weight, range: [-9, 9]}, {name: pressure, range: [-9, 9]}]}]\n"
-	const private = "privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 20, delta: 1e-5}}\n"
+	const views = "views: [{name: clinic, features: [{name: age, range: [-9, 9]}, {name: weight, range: [-9, 9]}, " +
+		"{name: pressure, range: [-9, 9]}]}]\n"
+	const private = "privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 20, " +
+		"delta: 1e-5}}\n"
 	plans := []chaosPlan{
 		{name: "factors", method: factors.Method{}, same: true},
 		{name: "private factors", method: factors.Method{}},
@@ -387,8 +395,10 @@ func realPlans(t *testing.T) []chaosPlan {
 	for i, text := range []string{
 		views + "method: {name: mvppca, latent: 1, scaling: none}\nprivacy: {protection: none}\n",
 		views + "method: {name: mvppca, latent: 1, mechanism: statistics}\n" + private,
-		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" + private,
-		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\nprivacy: {protection: none, sum: secure}\n",
+		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
+			private,
+		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: " +
+			"5}\nprivacy: {protection: none, sum: secure}\n",
 		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
 			strings.Replace(private, "{", "{sum: secure, openers: [north, centre], ", 1),
 	} {
@@ -396,7 +406,8 @@ func realPlans(t *testing.T) []chaosPlan {
 		if strings.Contains(text, "none, sum") { // exact totals are of the same sites
 			quorum = "quorum: 3\n"
 		}
-		p, err := study.Parse("plan.yaml", []byte("parley: 1\nname: chaos\nsites: [north, centre, south]\n"+quorum+text), method.Registry{plans[i].method})
+		p, err := study.Parse("plan.yaml", []byte("parley: 1\nname: chaos\nsites: [north, centre, south]\n"+quorum+
+			text), method.Registry{plans[i].method})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +425,8 @@ func people(t *testing.T, p *study.Plan, seed uint64) dataset.Source {
 	var rows []dataset.Row
 	for i := range 40 {
 		x := rng.NormFloat64()
-		row := dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{x + rng.NormFloat64(), x + rng.NormFloat64(), rng.NormFloat64()}}}
+		row := dataset.Row{ID: fmt.Sprintf("%03d", i),
+			Views: [][]float64{{x + rng.NormFloat64(), x + rng.NormFloat64(), rng.NormFloat64()}}}
 		if len(p.Subjects) > 0 {
 			row.Subject = []string{map[bool]string{true: "yes", false: "no"}[x > 0]}
 		}
@@ -433,8 +445,10 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &story{t: t, dir: dir, method: p.method, plan: p.plan, data: map[string]dataset.Source{}, chaos: c, studyID: digest.String(),
-		net: &weather{Memory: wire.NewMemory(), chaos: c, old: map[string][][]byte{}}, keys: map[string]*wire.Key{}, ended: map[string]bool{}, lost: map[string]bool{}, shorter: map[string]int{}, decided: map[string]bool{}}
+	s := &story{t: t, dir: dir, method: p.method, plan: p.plan, data: map[string]dataset.Source{}, chaos: c,
+		studyID: digest.String(),
+		net:     &weather{Memory: wire.NewMemory(), chaos: c, old: map[string][][]byte{}}, keys: map[string]*wire.Key{},
+		ended: map[string]bool{}, lost: map[string]bool{}, shorter: map[string]int{}, decided: map[string]bool{}}
 	for i, site := range append([]string{""}, p.plan.Sites...) {
 		if s.keys[site], err = wire.NewKey(); err != nil {
 			t.Fatal(err)
@@ -475,7 +489,8 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	if err != nil && p.plan.Privacy.Secure() {
 		gone := drop != "" && strings.Contains(err.Error(), drop) // an opener, or a site of exact totals
 		lost := back != "" && strings.Contains(err.Error(), back) &&
-			(strings.Contains(err.Error(), "its store was put back since") || strings.Contains(err.Error(), "has lost part of its ledger"))
+			(strings.Contains(err.Error(), "its store was put back since") ||
+				strings.Contains(err.Error(), "has lost part of its ledger"))
 		if gone || lost {
 			return // the study ends with the reason
 		}
@@ -496,7 +511,8 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 	switch {
 	case len(s.lost) > 0 && err != nil: // what is lost cannot be had again; it says who has lost it
 		for site := range s.lost {
-			if !bytes.Contains([]byte(err.Error()), []byte(site)) && !bytes.Contains([]byte(err.Error()), []byte("lost its store")) {
+			if !bytes.Contains([]byte(err.Error()), []byte(site)) &&
+				!bytes.Contains([]byte(err.Error()), []byte("lost its store")) {
 				t.Errorf("the error does not name site %s: %v", site, err)
 			}
 		}
@@ -506,7 +522,8 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 		t.Error("the result is not that of the history's replay")
 	}
 	if p.same && len(out.Left) == 0 && len(s.lost) == 0 {
-		quiet, err := local.Run(context.Background(), local.Config{Plan: p.plan, Methods: method.Registry{s.method}, Data: s.data})
+		quiet, err := local.Run(context.Background(), local.Config{Plan: p.plan, Methods: method.Registry{s.method},
+			Data: s.data})
 		if err != nil {
 			t.Fatal(err)
 		}

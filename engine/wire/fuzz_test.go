@@ -20,8 +20,10 @@ import (
 // hostile. Decoding ends in an error or in a message; it never panics.
 func FuzzMessage(f *testing.F) {
 	for _, v := range []any{
-		down{Version: messageVersion, Say: sayTask, Body: []byte("task"), Past: engine.Past{Records: [][]byte{{1}}, Own: []engine.Claim{{Round: 1, Digest: make([]byte, 32)}}}},
-		up{Version: messageVersion, Say: sayRelease, To: make([]byte, 32), Body: []byte("release"), Ledger: engine.Mark{Lines: 1, Hash: make([]byte, 32)}},
+		down{Version: messageVersion, Say: sayTask, Body: []byte("task"),
+			Past: engine.Past{Records: [][]byte{{1}}, Own: []engine.Claim{{Round: 1, Digest: make([]byte, 32)}}}},
+		up{Version: messageVersion, Say: sayRelease, To: make([]byte, 32), Body: []byte("release"),
+			Ledger: engine.Mark{Lines: 1, Hash: make([]byte, 32)}},
 	} {
 		data := testkit.Get(encoding.Marshal(v))(f)
 		f.Add(data)
@@ -112,7 +114,8 @@ func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
 			scripted(t, net, site, coordinator.Peer(), func(down) up {
 				return up{Say: sayKept, Body: body, History: [][]byte{record}}
 			})
-			l := &Link{Wire: net, Key: coordinator, Peer: site.Peer(), Study: "study", Site: "north", Again: time.Minute}
+			l := &Link{Wire: net, Key: coordinator, Peer: site.Peer(), Study: "study", Site: "north",
+				Again: time.Minute}
 			if h, err := l.History(t.Context()); (err == nil && len(h) == 1) != c.believe {
 				t.Errorf("%s: %d records, %v", name, len(h), err)
 			}
@@ -180,7 +183,8 @@ func TestWhatSitesSayIsTakenWithCare(t *testing.T) {
 			return up{Say: sayRefuse, Body: append([]byte("no\xff\xfe\x1b[2J\n"), make([]byte, 1<<20)...)}
 		})
 		var refusal *engine.Refusal
-		if !errors.As(err, &refusal) || len(refusal.Public) > 2000 || !utf8.ValidString(refusal.Public) || strings.ContainsAny(refusal.Public, "\n\x1b\x00") {
+		if !errors.As(err, &refusal) || len(refusal.Public) > 2000 || !utf8.ValidString(refusal.Public) ||
+			strings.ContainsAny(refusal.Public, "\n\x1b\x00") {
 			t.Errorf("a refusal that is no text: %.100q", err)
 		}
 	})
@@ -202,7 +206,8 @@ func TestEarlierCoordinatorIsNotAnswered(t *testing.T) {
 			term := testkit.Get(Claim(t.Context(), net, coordinator, "study", 0))(t)
 			terms = append(terms, term)
 		}
-		l := &Link{Wire: net, Key: coordinator, Peer: coordinator.Peer(), Study: "study", Site: "north", Term: terms[0], Again: time.Minute}
+		l := &Link{Wire: net, Key: coordinator, Peer: coordinator.Peer(), Study: "study", Site: "north", Term: terms[0],
+			Again: time.Minute}
 		if _, err := l.Exchange(t.Context(), []byte("task"), engine.History{}); !errors.Is(err, ErrFenced) {
 			t.Errorf("got %v", err)
 		}
@@ -212,8 +217,8 @@ func TestEarlierCoordinatorIsNotAnswered(t *testing.T) {
 	})
 }
 
-// A long release comes whole, in parts; of one whose parts do not fit together nothing is believed, and one that is longer
-// than the plan needs is not asked for.
+// A long release comes whole, in parts; of one whose parts do not fit together nothing is believed, and one that is
+// longer than the plan needs is not asked for.
 func TestReleasesInParts(t *testing.T) {
 	coordinator, site := testkit.Get(NewKey())(t), testkit.Get(NewKey())(t)
 	for name, c := range map[string]struct {
@@ -221,13 +226,17 @@ func TestReleasesInParts(t *testing.T) {
 		most  int
 		want  string
 	}{
-		"whole":     {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("two"), Size: 6}}, 6, "onetwo"},
-		"too long":  {[]up{{Say: sayRelease, Body: []byte("one"), Size: 7}}, 6, "more than the 6 bytes"},
-		"longer":    {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("four"), Size: 6}}, 9, "context"},
-		"unlike":    {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Body: []byte("two"), Size: 8}}, 9, "context"},
-		"crumbs":    {[]up{{Say: sayRelease, Body: []byte("o"), Size: 99}}, 99, "in parts of 1"},
-		"empty":     {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Size: 6}}, 9, "context"},
-		"forgotten": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayBehind}, {Say: sayRelease, Body: []byte("onetwo"), Size: 6}}, 6, "onetwo"},
+		"whole": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6},
+			{Say: sayRelease, Body: []byte("two"), Size: 6}}, 6, "onetwo"},
+		"too long": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 7}}, 6, "more than the 6 bytes"},
+		"longer": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6},
+			{Say: sayRelease, Body: []byte("four"), Size: 6}}, 9, "context"},
+		"unlike": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6},
+			{Say: sayRelease, Body: []byte("two"), Size: 8}}, 9, "context"},
+		"crumbs": {[]up{{Say: sayRelease, Body: []byte("o"), Size: 99}}, 99, "in parts of 1"},
+		"empty":  {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayRelease, Size: 6}}, 9, "context"},
+		"forgotten": {[]up{{Say: sayRelease, Body: []byte("one"), Size: 6}, {Say: sayBehind},
+			{Say: sayRelease, Body: []byte("onetwo"), Size: 6}}, 6, "onetwo"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			net := NewMemory()
@@ -238,7 +247,8 @@ func TestReleasesInParts(t *testing.T) {
 			scripted(t, net, site, coordinator.Peer(), script...)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
-			l := &Link{Wire: net, Key: coordinator, Peer: site.Peer(), Study: "study", Site: "north", Again: time.Minute, Most: c.most}
+			l := &Link{Wire: net, Key: coordinator, Peer: site.Peer(), Study: "study", Site: "north",
+				Again: time.Minute, Most: c.most}
 			reply, err := l.Exchange(ctx, []byte("task"), engine.History{})
 			if got := fmt.Sprint(string(reply.Release), err); !strings.Contains(got, c.want) {
 				t.Errorf("%s: %s", name, got)

@@ -44,7 +44,8 @@ type ends struct {
 func newEnds(t testing.TB, net wire.Wire, plan *study.Plan) *ends {
 	t.Helper()
 	digest := testkit.Get(plan.Digest())(t)
-	e := &ends{t: t, net: net, plan: plan, id: digest.String(), keys: map[string]*wire.Key{}, stores: map[string]*sitestore.Memory{}, shares: map[string]string{}, data: enginetest.ToyRows(5)}
+	e := &ends{t: t, net: net, plan: plan, id: digest.String(), keys: map[string]*wire.Key{},
+		stores: map[string]*sitestore.Memory{}, shares: map[string]string{}, data: enginetest.ToyRows(5)}
 	for _, site := range append([]string{""}, plan.Sites...) {
 		e.keys[site] = testkit.Get(wire.NewKey())(t)
 		e.stores[site] = sitestore.NewMemory()
@@ -60,7 +61,8 @@ func (e *ends) noted(line string) {
 
 func (e *ends) site(ctx context.Context, site string) *engine.Site {
 	e.t.Helper()
-	h := host.Host{Site: site, Methods: method.Registry{enginetest.Toy{}}, Data: e.data, Store: e.stores[site], Policy: privacy.SimulationPolicy()}
+	h := host.Host{Site: site, Methods: method.Registry{enginetest.Toy{}}, Data: e.data, Store: e.stores[site],
+		Policy: privacy.SimulationPolicy()}
 	s, err := h.Open(ctx, e.plan)
 	if err != nil {
 		e.t.Fatal(err)
@@ -72,7 +74,8 @@ func (e *ends) site(ctx context.Context, site string) *engine.Site {
 func (e *ends) serve(ctx context.Context) (wait func()) {
 	var wg sync.WaitGroup
 	for _, site := range e.plan.Sites {
-		s := &wire.Server{Wire: e.net, Key: e.keys[site], Peer: e.keys[""].Peer(), Site: e.site(ctx, site), Again: time.Minute, Audit: e.noted,
+		s := &wire.Server{Wire: e.net, Key: e.keys[site], Peer: e.keys[""].Peer(), Site: e.site(ctx, site),
+			Again: time.Minute, Audit: e.noted,
 			End: func(share []byte, _ bool) error {
 				e.mu.Lock()
 				defer e.mu.Unlock()
@@ -95,7 +98,8 @@ func (e *ends) links(ctx context.Context) map[string]engine.Link {
 	}
 	links := map[string]engine.Link{}
 	for _, site := range e.plan.Sites {
-		links[site] = &wire.Link{Wire: e.net, Key: e.keys[""], Peer: e.keys[site].Peer(), Study: e.id, Site: site, Term: term, Again: time.Minute, Audit: e.noted}
+		links[site] = &wire.Link{Wire: e.net, Key: e.keys[""], Peer: e.keys[site].Peer(), Study: e.id, Site: site,
+			Term: term, Again: time.Minute, Audit: e.noted}
 	}
 	return links
 }
@@ -105,7 +109,8 @@ func (e *ends) coordinator(links map[string]engine.Link) *engine.Coordinator {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	c := &engine.Coordinator{Study: e.id, Revision: 1, Sites: e.plan.Sites, Quorum: e.plan.Quorum, Method: half, Requests: map[string][]privacy.Listed{}, Links: links}
+	c := &engine.Coordinator{Study: e.id, Revision: 1, Sites: e.plan.Sites, Quorum: e.plan.Quorum, Method: half,
+		Requests: map[string][]privacy.Listed{}, Links: links}
 	for _, site := range e.plan.Sites {
 		if c.Requests[site], err = (enginetest.Toy{}).Requests(e.plan, site); err != nil {
 			e.t.Fatal(err)
@@ -139,7 +144,8 @@ func (e *ends) run(ctx context.Context) *engine.Outcome {
 // else, once the coordinator has lost everything.
 func TestTheEndCompletesTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: true}, 3, "north", "centre", "south"))
+		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: true}, 3, "north",
+			"centre", "south"))
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
 		out := e.run(ctx)
@@ -159,7 +165,8 @@ func TestTheEndCompletesTheHistory(t *testing.T) {
 
 func TestStudyOverAWireEndsAtEverySite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 3, "north", "centre", "south"))
+		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 3, "north",
+			"centre", "south"))
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
 		out := e.run(ctx)
@@ -253,7 +260,8 @@ func TestMessagesOfOthersArePassedOver(t *testing.T) {
 		put := func(by *wire.Key, to, id, site string) {
 			short, stop := context.WithTimeout(ctx, time.Second)
 			defer stop()
-			l := &wire.Link{Wire: renamed{net, wire.TaskKey(id, site), wire.TaskKey(e.id, "north")}, Key: by, Peer: e.keys[to].Peer(), Study: id, Site: site, Again: time.Hour}
+			l := &wire.Link{Wire: renamed{net, wire.TaskKey(id, site), wire.TaskKey(e.id, "north")}, Key: by,
+				Peer: e.keys[to].Peer(), Study: id, Site: site, Again: time.Hour}
 			l.Exchange(short, []byte("a task"), engine.History{})
 			time.Sleep(2 * time.Second)
 		}
@@ -296,7 +304,8 @@ func (r renamed) Get(context.Context, string) ([]byte, uint64, error) { return n
 // Of two coordinators with the same keys the later one goes on, and the earlier stops.
 func TestLaterCoordinatorFencesTheEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 3, "north", "centre", "south"))
+		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 3, "north",
+			"centre", "south"))
 		failed := make(chan error, 1)
 		earlier := e.coordinator(e.links(t.Context())) // nobody serves yet: it waits
 		go func() {
@@ -372,7 +381,8 @@ func TestSitesTellOfALaterTerm(t *testing.T) {
 		e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3}, 2, "north", "centre", "south"))
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
-		ahead := testkit.Get(wire.Claim(ctx, net, e.keys[""], e.id, uint64(time.Now().Add(24*time.Hour).UnixMilli())))(t)
+		ahead := testkit.Get(wire.Claim(ctx, net, e.keys[""], e.id,
+			uint64(time.Now().Add(24*time.Hour).UnixMilli())))(t)
 		for _, l := range e.links(ctx) {
 			ahead = l.(*wire.Link).Term // which is above the first
 			testkit.Get(l.(*wire.Link).History(ctx))(t)
@@ -400,7 +410,8 @@ func TestSitesTellOfALaterTerm(t *testing.T) {
 // the history that they have kept.
 func TestHistoryIsHadBackFromTheSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: true}, 2, "north", "centre", "south"))
+		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: true}, 2, "north",
+			"centre", "south"))
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
 		first := testkit.Get(e.coordinator(e.links(ctx)).Run(ctx))(t)
@@ -508,7 +519,8 @@ func TestTwoHundredSites(t *testing.T) {
 	if most := 1.2*float64(bodies)/float64(n*rounds) + 1000; each > most {
 		t.Errorf("%.0f bytes for each site and round, want at most %.0f", each, most)
 	}
-	past := engine.Past{Records: out.History[:1], Own: []engine.Claim{{Round: 20, Digest: make([]byte, 32)}}, Ledger: engine.Mark{Lines: 1000, Hash: make([]byte, 32)}}
+	past := engine.Past{Records: out.History[:1], Own: []engine.Claim{{Round: 20, Digest: make([]byte, 32)}},
+		Ledger: engine.Mark{Lines: 1000, Hash: make([]byte, 32)}}
 	data := testkit.Get(encoding.Marshal(past))(t)
 	if len(data) > 300 {
 		t.Errorf("the history of a round takes %d bytes", len(data))
@@ -516,7 +528,8 @@ func TestTwoHundredSites(t *testing.T) {
 	if peak > 256<<20 {
 		t.Errorf("%d MB in use", peak>>20)
 	}
-	t.Logf("%.0f bytes a site and round in %d messages; history %d bytes a round; %d MB in use", each, net.puts, len(data), peak>>20)
+	t.Logf("%.0f bytes a site and round in %d messages; history %d bytes a round; %d MB in use", each, net.puts,
+		len(data), peak>>20)
 }
 
 // slow has rows each of which takes a second to read.
@@ -572,7 +585,8 @@ func TestTimesSayNothingOfRows(t *testing.T) {
 			puts = append(puts, w.puts)
 		})
 	}
-	if len(puts[0]) < 3 || puts[0][0] < time.Hour || !slices.Equal(puts[0], puts[1]) || !slices.Equal(puts[0], puts[2]) {
+	if len(puts[0]) < 3 || puts[0][0] < time.Hour || !slices.Equal(puts[0], puts[1]) ||
+		!slices.Equal(puts[0], puts[2]) {
 		t.Errorf("north puts at %v", puts)
 	}
 }

@@ -30,7 +30,8 @@ func (n narrow) Put(ctx context.Context, key string, value []byte, after uint64)
 func TestWhatIsTooLargeIsSaid(t *testing.T) {
 	run := func(under string, most int) (left []string, err error) {
 		synctest.Test(t, func(t *testing.T) {
-			e := newEnds(t, narrow{wire.NewMemory(), under, most}, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, "north", "south"))
+			e := newEnds(t, narrow{wire.NewMemory(), under, most}, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2},
+				1, "north", "south"))
 			ctx, cancel := context.WithCancel(t.Context())
 			wait := e.serve(ctx)
 			out, failed := e.coordinator(e.links(ctx)).Run(ctx)

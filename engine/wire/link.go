@@ -77,7 +77,8 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 				return engine.Reply{}, err
 			}
 			l.have = min(max(answer.Records, 0), past.Len())
-			return engine.Reply{Release: release, Ledger: answer.Ledger, Key: l.Peer.Name(), Records: answer.Records}, nil
+			return engine.Reply{Release: release, Ledger: answer.Ledger, Key: l.Peer.Name(), Records: answer.Records},
+				nil
 		case sayRefuse:
 			return engine.Reply{}, &engine.Refusal{Public: words(answer.Body)}
 		case sayBehind:
@@ -103,10 +104,12 @@ var errParts = errors.New("the parts of a release do not fit together")
 // whole asks for the rest of a release, part by part, of which an answer has the first.
 func (l *Link) whole(ctx context.Context, name []byte, first up) ([]byte, error) {
 	if most := cmp.Or(l.Most, encoding.MaxBytes); max(first.Size, len(first.Body)) > most {
-		return nil, &engine.Refusal{Public: fmt.Sprintf("its release has more than the %d bytes that the plan needs", most)}
+		return nil, &engine.Refusal{Public: fmt.Sprintf("its release has more than the %d bytes that the plan needs",
+			most)}
 	}
 	if first.Size > mostParts*len(first.Body) { // each would be a put of this end
-		return nil, &engine.Refusal{Public: fmt.Sprintf("its release of %d bytes comes in parts of %d", first.Size, len(first.Body))}
+		return nil, &engine.Refusal{Public: fmt.Sprintf("its release of %d bytes comes in parts of %d", first.Size,
+			len(first.Body))}
 	}
 	release := first.Body
 	for len(release) < first.Size {
@@ -114,7 +117,8 @@ func (l *Link) whole(ctx context.Context, name []byte, first up) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		if next.Say != sayRelease || next.Size != first.Size || len(next.Body) != min(len(first.Body), first.Size-len(release)) {
+		if next.Say != sayRelease || next.Size != first.Size || len(next.Body) !=
+			min(len(first.Body), first.Size-len(release)) {
 			return nil, errParts
 		}
 		release = append(release, next.Body...)
@@ -226,7 +230,8 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	}
 	for {
 		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message)
-		if earlier := (*EarlierError)(nil); ok || errors.As(err, &earlier) || errors.Is(err, ErrFenced) || errors.Is(err, ErrTooLarge) {
+		if earlier := (*EarlierError)(nil); ok || errors.As(err, &earlier) || errors.Is(err, ErrFenced) ||
+			errors.Is(err, ErrTooLarge) {
 			return a, err
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -271,7 +276,8 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up,
 			// of an earlier task, or put again
 		case a.Say == sayLater:
 			var r Receipt
-			if encoding.Unmarshal(a.Body, &r) == nil && r.Study == l.Study && r.Term > l.Term && r.Verify(l.Key.Peer()) == nil {
+			if encoding.Unmarshal(a.Body, &r) == nil && r.Study == l.Study && r.Term > l.Term &&
+				r.Verify(l.Key.Peer()) == nil {
 				if err := l.current(ctx); err != nil {
 					return up{}, false, err
 				}

@@ -110,7 +110,8 @@ type Receipt struct {
 
 // receiptOf is the receipt that came with a message.
 func receiptOf(m *down, study, site string) Receipt {
-	return Receipt{Study: study, Site: site, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head, Term: m.Term, Signature: m.Receipt}
+	return Receipt{Study: study, Site: site, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records),
+		Head: m.Head, Term: m.Term, Signature: m.Receipt}
 }
 
 func (r Receipt) unsigned() ([]byte, error) {

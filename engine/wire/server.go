@@ -68,7 +68,8 @@ func (s *Server) Serve(ctx context.Context) error {
 				s.sayFull(ctx, message)
 			}
 		}
-		if rolledBack := (*engine.RolledBackError)(nil); errors.As(err, &rolledBack) || errors.Is(err, engine.ErrChanged) {
+		if rolledBack := (*engine.RolledBackError)(nil); errors.As(err, &rolledBack) ||
+			errors.Is(err, engine.ErrChanged) {
 			return err
 		}
 		if cause := context.Cause(ctx); cause != nil {
@@ -101,7 +102,8 @@ func (s *Server) sayFull(ctx context.Context, message []byte) {
 		return
 	}
 	if m, err := decodeDown(payload); err == nil {
-		a := up{Version: messageVersion, Say: sayWaiting, To: nameOf(m.Life, m.Body), Body: []byte("its disk takes no writes: room has to be made at the site")}
+		a := up{Version: messageVersion, Say: sayWaiting, To: nameOf(m.Life, m.Body),
+			Body: []byte("its disk takes no writes: room has to be made at the site")}
 		if err := s.answer(ctx, message, &a); err != nil {
 			s.audit("tried again: %v", err)
 		}
@@ -157,7 +159,8 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	}
 	var rolledBack *engine.RolledBackError
 	if errors.As(err, &rolledBack) {
-		a.Say, a.Body = sayWaiting, []byte("a person at the site must decide: its store is older than what others have seen of it")
+		a.Say, a.Body = sayWaiting, []byte("a person at the site must decide: its store is older than what others "+
+			"have seen of it")
 		return errors.Join(err, s.answer(ctx, message, &a))
 	}
 	if err != nil {
@@ -165,7 +168,8 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	}
 	err = s.answer(ctx, message, &a)
 	if errors.Is(err, ErrTooLarge) {
-		refusal := up{Version: messageVersion, Say: sayRefuse, To: a.To, Body: []byte("its answer: " + ErrTooLarge.Error())}
+		refusal := up{Version: messageVersion, Say: sayRefuse, To: a.To,
+			Body: []byte("its answer: " + ErrTooLarge.Error())}
 		err = s.answer(ctx, message, &refusal)
 	}
 	if err == nil && a.Say == sayDone && s.Over != nil {

@@ -44,21 +44,30 @@ type chaosPlan struct {
 // chaosPlans are of every kind.
 var chaosPlans = []chaosPlan{
 	{"factors", factorPlan("factors", "", exact), true, false},
-	{"factors-rounds", strings.Replace(factorPlan("factors-rounds", ", rounds: 25, iterations: 2", exact), "mvppca", "fed-mv-ppca", 1), true, false},
+	{"factors-rounds", strings.Replace(factorPlan("factors-rounds", ", rounds: 25, iterations: 2", exact), "mvppca",
+		"fed-mv-ppca", 1), true, false},
 	{"factors-private", factorPlan("factors-private", "", private), false, false},
-	{"pvi-synchronous", regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact), true, false},
-	{"pvi-sequential", regressionPlan("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true, false},
-	{"pvi-asynchronous", regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false, false},
+	{"pvi-synchronous", regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact),
+		true, false},
+	{"pvi-sequential", regressionPlan("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact),
+		true, false},
+	{"pvi-asynchronous", regressionPlan("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact),
+		false, false},
 	{"pvi-private", regressionPlan("pvi-private", "rounds: 20", private), false, false},
-	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15, update: {noise: 100, steps: 1}, rows: [{site: north, rows: 20}, {site: centre, rows: 20}, {site: south, rows: 20}]", private), false, false},
-	{"graffl", unsupervised("graffl", "graffl-abc, components: 1, algorithm: sets, set: {particles: 16, proposals: 300, rows: 10}", exact), true, false},
+	{"pvi-private-asynchronous", regressionPlan("pvi-private-asynchronous",
+		"schedule: asynchronous, rounds: 15, update: {noise: 100, steps: 1}, rows: [{site: north, rows: 20}, {site: "+
+			"centre, rows: 20}, {site: south, rows: 20}]", private), false, false},
+	{"graffl", unsupervised("graffl", "graffl-abc, components: 1, algorithm: sets, set: {particles: 16, proposals: "+
+		"300, rows: 10}", exact), true, false},
 	{"vae", unsupervised("vae", "vae, model: linear, latent: 1, rounds: 20, epochs: 2", exact), true, false},
 }
 
 // chaosTotals are of sums that no single party can open, which need all sites to the end.
 var chaosTotals = []chaosPlan{
-	{"totals", regressionPlan("totals", "rounds: 8", "{protection: none, sum: secure, openers: [north, south]}"), true, true},
-	{"totals-private", regressionPlan("totals-private", "rounds: 20", strings.Replace(private, "{", "{sum: secure, openers: [north, south], ", 1)), false, true},
+	{"totals", regressionPlan("totals", "rounds: 8", "{protection: none, sum: secure, openers: [north, south]}"), true,
+		true},
+	{"totals-private", regressionPlan("totals-private", "rounds: 20",
+		strings.Replace(private, "{", "{sum: secure, openers: [north, south], ", 1)), false, true},
 }
 
 // Real processes are killed, from outside and at the worst moments from inside, frozen and
@@ -108,11 +117,14 @@ type trouble struct {
 	over   time.Time // when the deadline has passed
 }
 
-func newTrouble(t *testing.T, seed int, c chaosPlan, faults []func(x *trouble, site, who string, long time.Duration)) *trouble {
-	x := &trouble{world: newWorld(t, written(t, c.plan), three...), of: c, seed: seed, rng: rand.New(rand.NewPCG(uint64(seed), 12)), faults: faults, mortal: map[string]bool{}, begun: time.Now()}
+func newTrouble(t *testing.T, seed int, c chaosPlan,
+	faults []func(x *trouble, site, who string, long time.Duration)) *trouble {
+	x := &trouble{world: newWorld(t, written(t, c.plan), three...), of: c, seed: seed,
+		rng: rand.New(rand.NewPCG(uint64(seed), 12)), faults: faults, mortal: map[string]bool{}, begun: time.Now()}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
-			t.Logf("history %d, plan %s:\n%s\nto run it alone: go test ./federation/acceptance -run Chaos -history %d", seed, c.name, strings.Join(x.told, "\n"), seed)
+			t.Logf("history %d, plan %s:\n%s\nto run it alone: go test ./federation/acceptance -run Chaos -history %d",
+				seed, c.name, strings.Join(x.told, "\n"), seed)
 		}
 	})
 	return x
@@ -328,13 +340,16 @@ func (x *trouble) verify() {
 			x.onceOnly(study, st.Study, s)
 			left := x.hasLeft(st, s)
 			whole = whole && !left
-			if may := s == x.gone && i == 0 || i == 1 && (s == x.late || !x.people); left && !may || i == 1 && x.people && s == x.late && !left {
+			if may := s == x.gone && i == 0 || i == 1 && (s == x.late || !x.people); left && !may || i == 1 &&
+				x.people && s == x.late && !left {
 				t.Errorf("that site %s has left study %s is %v", s, study, left)
 			}
 		}
 		if i == 0 && whole && x.of.totals && x.of.same { // by the names of sites alone, as another plan has other keys
-			want := testkit.Get(os.ReadFile(filepath.Join(reference(t, filepath.Join(filepath.Dir(x.plan), "plan.yaml")), "metrics.json")))(t)
-			if got := testkit.Get(os.ReadFile(filepath.Join(x.results("", study), "metrics.json")))(t); !bytes.Equal(got, want) {
+			want := testkit.Get(os.ReadFile(filepath.Join(
+				reference(t, filepath.Join(filepath.Dir(x.plan), "plan.yaml")), "metrics.json")))(t)
+			if got := testkit.Get(os.ReadFile(filepath.Join(x.results("", study), "metrics.json")))(t); !bytes.Equal(
+				got, want) {
 				t.Errorf("the study ends with %s\nand parley run with %s", got, want)
 			}
 		} else if whole && (x.of.same && !x.of.totals || i == 1) {

@@ -15,7 +15,8 @@ var failpoints = []struct{ name, file, before string }{
 	{"charge", "engine/site.go", "\tif s.differential(t.Kind) {\n\t\t// What was charged"},
 	{"store", "engine/site.go", "\tr, ok, err := s.Gate.Stored(ask)\n\tif err == nil && !ok {"},
 	{"receipt", "engine/site.go", "\tn, _, err := s.Store.Head(s.Study)\n\treturn Answer{"},
-	{"answer", "engine/wire/server.go", "\tfor tries := 0; ; tries++ {\n\t\tif tries > 0 {\n\t\t\tif err := Pause(ctx, s.Again/100)"},
+	{"answer", "engine/wire/server.go", "\tfor tries := 0; ; tries++ {\n\t\tif tries > 0 {\n\t\t\tif err := " +
+		"Pause(ctx, s.Again/100)"},
 	{"put", "engine/wire/server.go", "\t\t\ts.put = revision\n\t\t\treturn nil"},
 	{"checkpoint", "engine/engine.go", "\tfor _, o := range fresh {\n\t\tif err := r.send"},
 	{"fold", "engine/collect.go", "\tif err := r.record(round.Round, releases, left)"},
@@ -46,7 +47,8 @@ func failpoint(name string) {
 // mortal is the program with the failpoints.
 func mortal(t *testing.T) string {
 	t.Helper()
-	changes := []change{{"engine/failpoint.go", "", fmt.Sprintf(failpoint, "engine")}, {"engine/wire/failpoint.go", "", fmt.Sprintf(failpoint, "wire")}}
+	changes := []change{{"engine/failpoint.go", "", fmt.Sprintf(failpoint, "engine")},
+		{"engine/wire/failpoint.go", "", fmt.Sprintf(failpoint, "wire")}}
 	for _, p := range failpoints {
 		changes = append(changes, change{p.file, p.before, fmt.Sprintf("failpoint(%q)\n", p.name) + p.before})
 	}

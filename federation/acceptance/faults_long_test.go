@@ -160,7 +160,8 @@ var faults = []func(x *trouble, site, who string, long time.Duration){
 		x.tell("the coordinator's clock is an hour ahead, for %s; then its folder is lost", long)
 		x.kill("")
 		before := x.programs[""]
-		x.programs[""] = changed(x.t, "ahead", change{"engine/wire/key.go", "time.Now().UnixMilli()", "time.Now().Add(time.Hour).UnixMilli()"})
+		x.programs[""] = changed(x.t, "ahead", change{"engine/wire/key.go", "time.Now().UnixMilli()",
+			"time.Now().Add(time.Hour).UnixMilli()"})
 		x.coordinate()
 		pause(long)
 		x.kill("")
@@ -170,7 +171,8 @@ var faults = []func(x *trouble, site, who string, long time.Duration){
 	},
 	(*trouble).cloned,
 	(*trouble).revised,
-	(*trouble).dies, (*trouble).dies, (*trouble).dies, (*trouble).dies, // 27 rows, so that each comes first with each plan
+	// 27 rows, so that each comes first with each plan
+	(*trouble).dies, (*trouble).dies, (*trouble).dies, (*trouble).dies,
 }
 
 // absent loses the coordinator's folder while a site is away that was dropped before, or is dropped
@@ -224,7 +226,8 @@ func absent(dropped string) func(x *trouble, site, who string, long time.Duratio
 			if left { // it may have released what counts
 				return st.Round > before || strings.Contains(st.Text, "which nobody else has: "+site)
 			}
-			return st.Round > before || strings.Contains(st.Text, site) && (st.State == coordinator.Stopped || dropped != "then" || x.gone != site)
+			return st.Round > before || strings.Contains(st.Text, site) &&
+				(st.State == coordinator.Stopped || dropped != "then" || x.gone != site)
 		})
 		x.away = ""
 		x.begin(site)
@@ -247,7 +250,8 @@ func tooLate(limit string) func(x *trouble, site, who string, long time.Duration
 		x.late, x.people = site, limit == "approval_deadline"
 		x.tell("study late is submitted, and site %s does not approve it within its %s", site, limit)
 		plan := regressionPlan("late", "schedule: synchronous, rounds: 3, tolerance: 0", exact)
-		x.do("coordinator", "submit", x.home(), x.beside("late", strings.Replace(quorum(plan), "\nviews:", "\n"+limit+": 2s\nviews:", 1)))
+		x.do("coordinator", "submit", x.home(), x.beside("late",
+			strings.Replace(quorum(plan), "\nviews:", "\n"+limit+": 2s\nviews:", 1)))
 		for _, s := range x.sites {
 			x.until("site "+s+" has approved study late", func() error {
 				if x.revive(); s == site {
@@ -276,7 +280,8 @@ func (x *trouble) act(study string) {
 		}
 		x.approves(x.late, study)
 	}
-	if st.State == coordinator.Stopped && strings.Contains(st.Text, "submit the plan again") && time.Since(x.acted) > time.Second {
+	if st.State == coordinator.Stopped && strings.Contains(st.Text, "submit the plan again") && time.Since(x.acted) >
+		time.Second {
 		x.acted = time.Now()
 		x.tell("study %s is submitted again, for it has stopped: %s", study, st.Text)
 		x.do("coordinator", "submit", x.home(), append([]string{x.plan}, x.others...)[slices.Index(x.studies(), study)])
@@ -296,7 +301,8 @@ func (x *trouble) cloned(site, _ string, _ time.Duration) {
 	first := x.life(site)
 	x.until("one of them is told so", func() error {
 		x.revive()
-		if first = x.life(site); strings.Contains(first.said.since(first.from), told) || strings.Contains(second.said.since(second.from), told) {
+		if first = x.life(site); strings.Contains(first.said.since(first.from), told) ||
+			strings.Contains(second.said.since(second.from), told) {
 			return nil
 		}
 		return errors.New("neither is")

@@ -37,7 +37,9 @@ func TestFullDisksHoldAStudyUp(t *testing.T) {
 	for i, name := range []string{"", three[0], "", three[0]} {
 		fill, free, says := func(p int) error { return limit(p, 0) }, unlimit, "file too large|disk I/O error"
 		if i >= 2 {
-			fill, free, says = func(p int) error { return handles(p, 0) }, func(p int) error { return handles(p, enoughHandles) }, "too many open files"
+			fill, free, says = func(p int) error { return handles(p, 0) }, func(p int) error {
+				return handles(p, enoughHandles)
+			}, "too many open files"
 		}
 		t.Run(called(name)+": "+says, func(t *testing.T) {
 			t.Parallel()

@@ -93,7 +93,8 @@ func TestLivePages(t *testing.T) {
 		})
 		// A log is kept, and read by others than those who may decide.
 		said := w.said[name].since(w.life(name).from)
-		if strings.Contains(said, w.link(name)[2]) || !regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d serving`).MatchString(said) {
+		if strings.Contains(said, w.link(name)[2]) ||
+			!regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d serving`).MatchString(said) {
 			t.Errorf("%s logs its link, or lines without a date:\n%s", called(name), said)
 		}
 	}
@@ -116,12 +117,14 @@ func TestLivePages(t *testing.T) {
 		return len(v.Studies) == 1 && v.Studies[0].State == "refused"
 	})
 	status, body := w.visit("south", "GET", "/show?study="+study, "")
-	if text, err := io.ReadAll(body); err != nil || status != http.StatusOK || !strings.Contains(string(text), "What it computes") {
+	if text, err := io.ReadAll(body); err != nil || status != http.StatusOK ||
+		!strings.Contains(string(text), "What it computes") {
 		t.Errorf("%d %s %v", status, text, err)
 	}
 	for _, name := range []string{"../" + study, "../../../coordinator/studies/" + study} {
 		status, body := w.visit("south", "GET", "/show?study="+name, "")
-		if text, err := io.ReadAll(body); err != nil || status != http.StatusConflict || !strings.Contains(string(text), "there is no study") {
+		if text, err := io.ReadAll(body); err != nil || status != http.StatusConflict ||
+			!strings.Contains(string(text), "there is no study") {
 			t.Errorf("study %s: %d %s %v", name, status, text, err)
 		}
 	}
@@ -129,7 +132,8 @@ func TestLivePages(t *testing.T) {
 		t.Errorf("approving: status %d", status)
 	}
 	w.sees("", func(v live.View) bool {
-		return len(v.Studies) == 1 && v.Studies[0].State == "done" && len(v.Studies[0].Sites) == len(three) && len(v.Log) > 0
+		return len(v.Studies) == 1 && v.Studies[0].State == "done" && len(v.Studies[0].Sites) == len(three) &&
+			len(v.Log) > 0
 	})
 	w.sees("south", func(v live.View) bool {
 		for _, e := range v.Log {
@@ -149,7 +153,8 @@ func TestLivePages(t *testing.T) {
 	rules := testkit.Get(os.ReadFile(policy))(t)
 	testkit.Do(t, os.WriteFile(policy, append(rules, "lifetime: {epsilon: 3, delta: 1e-5}\n"...), 0o600))
 	said := scrape(metrics, metrics, http.StatusOK) + scrape(siteMetrics["south"], siteMetrics["south"], http.StatusOK)
-	for _, want := range []string{`parley_site_waiting_seconds{site="south"} 0`, `parley_studies{state="done"} 1`, `parley_lifetime_left_ratio{adjacency="add-remove"} 1`} {
+	for _, want := range []string{`parley_site_waiting_seconds{site="south"} 0`, `parley_studies{state="done"} 1`,
+		`parley_lifetime_left_ratio{adjacency="add-remove"} 1`} {
 		if !strings.Contains(said, want+"\n") {
 			t.Errorf("the scrape lacks %s:\n%s", want, said)
 		}

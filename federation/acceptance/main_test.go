@@ -110,7 +110,8 @@ const newer = "0.1.1-test"
 
 // upgraded is the program with another version and the same methods.
 func upgraded(t *testing.T) string {
-	return changed(t, "upgraded", change{"internal/version/version.go", "Number = " + strconv.Quote(version.Number), "Number = " + strconv.Quote(newer)})
+	return changed(t, "upgraded", change{"internal/version/version.go", "Number = " + strconv.Quote(version.Number),
+		"Number = " + strconv.Quote(newer)})
 }
 
 // references keeps what parley run makes of a plan.

@@ -36,7 +36,8 @@ func regressionPlan(name, options, privacy string) string {
 			method += ", algorithm: exact"
 		}
 	}
-	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}") +
+	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews,
+		"{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}") +
 		"method: {name: " + method + ", outcome: {column: outcome, levels: [\"no\", \"yes\"]}, " + options + "}\n" +
 		"privacy: " + privacy + "\n" + local
 }
@@ -48,7 +49,8 @@ func factorPlan(name, options, privacy string) string {
 
 // unsupervised is a plan on small data of a method that knows no outcome.
 func unsupervised(name, method, privacy string) string {
-	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}, {name: score, range: [-4, 4]}") +
+	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews,
+		"{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}, {name: score, range: [-4, 4]}") +
 		"method: {name: " + method + "}\n" +
 		"privacy: " + privacy + "\n" + local
 }
@@ -83,7 +85,8 @@ func writeData(t *testing.T, dir string) {
 			outcome = "yes"
 		}
 		fmt.Fprintf(&subjects, "s%03d,%s\n", i, outcome)
-		fmt.Fprintf(&clinic, "s%03d,%.3f,%.3f,%.3f\n", i, x+0.5*rng.NormFloat64(), 0.5*x+rng.NormFloat64(), rng.NormFloat64()-x)
+		fmt.Fprintf(&clinic, "s%03d,%.3f,%.3f,%.3f\n", i, x+0.5*rng.NormFloat64(), 0.5*x+rng.NormFloat64(),
+			rng.NormFloat64()-x)
 	}
 	testkit.Do(t, os.MkdirAll(dir, 0o755))
 	for name, text := range map[string]string{"subjects.csv": subjects.String(), "view_clinic.csv": clinic.String()} {

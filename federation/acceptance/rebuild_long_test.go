@@ -25,7 +25,8 @@ func TestRevokedAndReplaced(t *testing.T) {
 	old := filepath.Join(w.dir, "old")
 	testkit.Do(t, os.CopyFS(old, os.DirFS(w.folder("south"))))
 	invitation := filepath.Join(w.dir, "again.invitation")
-	if said := w.refused("coordinator", "invite", w.home(), "south", "--out", invitation); !strings.Contains(said, "--replace") {
+	if said := w.refused("coordinator", "invite", w.home(), "south", "--out", invitation); !strings.Contains(said,
+		"--replace") {
 		t.Errorf("inviting a site that has joined says %q", said)
 	}
 	w.do("coordinator", "invite", w.home(), "south", "--out", invitation, "--replace")

@@ -127,7 +127,8 @@ func TestCopiesAreRestored(t *testing.T) {
 	w.join("--yes")
 	copies := filepath.Join(t.TempDir(), "copies")
 	serve := func() {
-		w.start("north", "site", "serve", w.folder("north"), "--again", again, "--copies", copies, "--copies-every", "1s")
+		w.start("north", "site", "serve", w.folder("north"), "--again", again, "--copies", copies,
+			"--copies-every", "1s")
 	}
 	serve()
 	w.serve("centre")
@@ -144,7 +145,8 @@ func TestCopiesAreRestored(t *testing.T) {
 	w.until("a copy has all", func() error {
 		if path := newest(); path == "" {
 			return errors.New("there is none")
-		} else if err := exec.Command("diff", "-r", filepath.Join(path, "results"), w.folder("north")+"/results").Run(); err != nil {
+		} else if err := exec.Command("diff", "-r", filepath.Join(path, "results"), w.folder("north")+
+			"/results").Run(); err != nil {
 			return errors.New("it lacks results")
 		} else if _, copied := w.ledgerIn(path); copied != head {
 			return errors.New("its ledger is another one")

@@ -64,7 +64,8 @@ func files(dir string, keep func(name string) bool) (map[string][]byte, error) {
 
 // links lead from a shared report to those of the sites, which lie beside it only where
 // all sites ran on one computer.
-var links = regexp.MustCompile(`(?s)<li><a href="#section-site-pages">.*?</li>\n|<section id="section-site-pages".*?</section>\n`)
+var links = regexp.MustCompile(`(?s)<li><a href="#section-site-pages">.*?</li>\n|<section ` +
+	`id="section-site-pages".*?</section>\n`)
 
 // keys are the names of those by which releases were signed: there are none where
 // all is one process.
@@ -130,7 +131,8 @@ func (w *world) same(study string) {
 	compare("the coordinator's results", w.results("", study), reference, public, notSites)
 	for _, s := range w.sites {
 		compare("the results of site "+s, w.results(s, study), filepath.Join(reference, "sites", s), own, own)
-		compare("what site "+s+" has of the others' results", filepath.Join(w.results(s, study), "shared"), reference, public, notSites)
+		compare("what site "+s+" has of the others' results", filepath.Join(w.results(s, study), "shared"), reference,
+			public, notSites)
 	}
 }
 
@@ -286,6 +288,7 @@ func (w *world) lose() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	args := []string{"coordinator", "rebuild", w.home(), "--key", key, "--listen", config.Listen, "--websocket", config.WebSocket, "--host", strings.Join(config.Hosts, ","), w.plan}
+	args := []string{"coordinator", "rebuild", w.home(), "--key", key, "--listen", config.Listen, "--websocket",
+		config.WebSocket, "--host", strings.Join(config.Hosts, ","), w.plan}
 	w.do(append(args, w.others...)...)
 }

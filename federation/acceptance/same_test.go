@@ -75,7 +75,8 @@ func TestDoubtsOfASiteStayThere(t *testing.T) {
 	}
 	for _, end := range slices.Sorted(maps.Keys(telling)) {
 		slices.Sort(telling[end])
-		if end == "coordinator" || len(telling) > 1 || !slices.Equal(telling[end], []string{"metrics.json", "report.html"}) {
+		if end == "coordinator" || len(telling) > 1 ||
+			!slices.Equal(telling[end], []string{"metrics.json", "report.html"}) {
 			t.Errorf("it stands at %s in %q", end, telling[end])
 		}
 	}

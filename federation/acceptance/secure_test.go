@@ -12,12 +12,14 @@ import (
 	"parley/internal/testkit"
 )
 
-// A study whose sums are secure runs over processes: its plan names the keys of sites that have joined, its people read who
-// would have to work together, openers and coordinator die in the middle and come back, and it ends with the numbers of parley
-// run, which have no noise. Rebuilt from the history it ends with them again, and nothing is opened or charged twice.
+// A study whose sums are secure runs over processes: its plan names the keys of sites that have joined, its people read
+// who would have to work together, openers and coordinator die in the middle and come back, and it ends with the
+// numbers of parley run, which have no noise. Rebuilt from the history it ends with them again, and nothing is opened
+// or charged twice.
 func TestTotalsOverProcesses(t *testing.T) {
 	t.Parallel()
-	plan := written(t, regressionPlan("totals", "rounds: 8", "{protection: none, sum: secure, openers: [north, south]}"))
+	plan := written(t, regressionPlan("totals", "rounds: 8",
+		"{protection: none, sum: secure, openers: [north, south]}"))
 	w := newWorld(t, plan, three...)
 	if out := w.refused("coordinator", "submit", w.home(), plan); !strings.Contains(out, "has not joined") {
 		t.Errorf("submitted before sites have joined: %s", out)
@@ -37,7 +39,9 @@ func TestTotalsOverProcesses(t *testing.T) {
 	}
 	w.until("the study can be looked at", func() error {
 		out, _, code := w.command("site", "show", w.folder("centre"), "totals")
-		if code != 0 || !strings.Contains(out, "Who could see this site's own sums") || !strings.Contains(strings.Join(strings.Fields(out), " "), "If one of north, south is honest, nobody learns") {
+		if code != 0 || !strings.Contains(out, "Who could see this site's own sums") ||
+			!strings.Contains(strings.Join(strings.Fields(out), " "),
+				"If one of north, south is honest, nobody learns") {
 			return os.ErrNotExist
 		}
 		return nil

@@ -73,7 +73,8 @@ func TestSeveralStudiesAtOnce(t *testing.T) {
 		Study string
 		Fresh bool
 	}
-	if err := json.Unmarshal([]byte(w.do("coordinator", "submit", w.home(), second, "--json")), &again); err != nil || again.Fresh {
+	if err := json.Unmarshal([]byte(w.do("coordinator", "submit", w.home(), second, "--json")), &again); err != nil ||
+		again.Fresh {
 		t.Errorf("%+v %v", again, err)
 	}
 	w.reaches("stopped", 2)
@@ -182,7 +183,8 @@ func TestDataChangeInMidRun(t *testing.T) {
 	put(file, other)
 	put(subjects, others)
 	w.siteStands("south", "changed", federation.Pending, "data")
-	if said := w.refused("site", "approve", w.folder("south"), "changed"); !strings.Contains(said, "put the data back") {
+	if said := w.refused("site", "approve", w.folder("south"), "changed"); !strings.Contains(said,
+		"put the data back") {
 		t.Errorf("approving says %q", said)
 	}
 	_, head := w.ledger("south")

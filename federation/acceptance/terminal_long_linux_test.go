@@ -174,7 +174,8 @@ func TestTutorial(t *testing.T) {
 	for _, s := range three {
 		if found, err := os.ReadDir(clone + "/demo/" + s + "/results"); err != nil || len(found) != 1 {
 			t.Errorf("site %s has %d results (%v)", s, len(found), err)
-		} else if page, err := os.ReadFile(clone + "/demo/" + s + "/results/" + found[0].Name() + "/report.html"); err != nil || len(page) < 1000 {
+		} else if page, err := os.ReadFile(clone + "/demo/" + s + "/results/" + found[0].Name() +
+			"/report.html"); err != nil || len(page) < 1000 {
 			t.Errorf("site %s has a report of %d bytes (%v)", s, len(page), err)
 		}
 	}

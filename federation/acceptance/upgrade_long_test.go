@@ -27,7 +27,8 @@ func TestUpgradedCoordinatorRefuses(t *testing.T) {
 	w.programs[""] = revised(t)
 	w.coordinate()
 	st := w.comes("upgraded", coordinator.Stopped)
-	if want := "install parley " + version.Number; !strings.Contains(st.Text, want) || !strings.Contains(st.Text, revision(0)) {
+	if want := "install parley " + version.Number; !strings.Contains(st.Text, want) ||
+		!strings.Contains(st.Text, revision(0)) {
 		t.Errorf("the study has stopped: %s", st.Text)
 	}
 	for _, s := range three { // they have heard of it

@@ -19,8 +19,10 @@ func revised(t *testing.T) string {
 		says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
 		return change{file, says(now), says(now + 1)}
 	}
-	return changed(t, "revised", next("methods/published/dppvi/method.go", dppvi.Method{}.Revision()), next("methods/factors/method.go", factors.Method{}.Revision()),
-		next("methods/mixture/method.go", mixture.Method{}.Revision()), next("methods/published/vae/method.go", vae.Method{}.Revision()))
+	return changed(t, "revised", next("methods/published/dppvi/method.go", dppvi.Method{}.Revision()),
+		next("methods/factors/method.go", factors.Method{}.Revision()),
+		next("methods/mixture/method.go", mixture.Method{}.Revision()),
+		next("methods/published/vae/method.go", vae.Method{}.Revision()))
 }
 
 // revision names the method's, or the one so many after it.

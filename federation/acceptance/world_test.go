@@ -80,7 +80,9 @@ type process struct {
 // newWorld makes the folders of a demonstration of a plan. Nothing runs yet.
 func newWorld(t *testing.T, plan string, sites ...string) *world {
 	t.Helper()
-	w := &world{t: t, dir: filepath.Join(t.TempDir(), "demo"), plan: plan, sites: sites, binary: binary, programs: map[string]string{}, env: map[string]string{}, alive: map[string]*process{}, said: map[string]*record{}}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "demo"), plan: plan, sites: sites, binary: binary,
+		programs: map[string]string{}, env: map[string]string{}, alive: map[string]*process{},
+		said: map[string]*record{}}
 	t.Cleanup(w.end)
 	w.do("demo", plan, "--dir", w.dir, "--no-serve", "--listen", freeAddress(t), "--websocket", freeAddress(t))
 	return w

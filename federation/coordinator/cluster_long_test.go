@@ -73,7 +73,8 @@ func killed(c *natstest.Cluster, leader string, _ int) (mend func()) {
 // full makes every write of the leader to its disk fail, until its administrators start it again.
 func full(t *testing.T) func(c *natstest.Cluster, leader string, _ int) (mend func()) {
 	return func(c *natstest.Cluster, leader string, _ int) (mend func()) {
-		testkit.Do(t, unix.Prlimit(c.Process(leader), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY}, nil))
+		testkit.Do(t, unix.Prlimit(c.Process(leader), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 0, Max: unix.RLIM_INFINITY},
+			nil))
 		return func() {
 			c.Kill(leader)
 			c.Start(leader)
@@ -138,9 +139,12 @@ func TestClustersInTrouble(t *testing.T) {
 }
 
 // inTrouble runs a study over a cluster, and compares its results with those of one process.
-func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.Plan, binding *local.Binding, alone string) {
+func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.Plan, binding *local.Binding,
+	alone string) {
 	cluster, dir := k.cluster, t.TempDir()
-	f, err := coordinator.Init(filepath.Join(dir, "coordinator"), methods, coordinator.Config{NATS: cluster.URLs, Replicas: 3, Roots: string(cluster.PEM)}, coordinator.Account{Seed: cluster.AccountSeed()})
+	f, err := coordinator.Init(filepath.Join(dir, "coordinator"), methods,
+		coordinator.Config{NATS: cluster.URLs, Replicas: 3, Roots: string(cluster.PEM)},
+		coordinator.Account{Seed: cluster.AccountSeed()})
 	testkit.Do(t, err)
 	_, _, err = f.Submit(plan)
 	testkit.Do(t, err)
@@ -148,7 +152,8 @@ func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.P
 	served := make(chan error, 1)
 	inner, stop := context.WithCancel(ctx)
 	go func() {
-		served <- (&coordinator.Daemon{Folder: f, Again: time.Second, Log: logTo(t, "coordinator"), Watch: k}).Serve(inner)
+		served <- (&coordinator.Daemon{Folder: f, Again: time.Second, Log: logTo(t, "coordinator"), Watch: k}).Serve(
+			inner)
 	}()
 	var sites sync.WaitGroup
 	for _, name := range plan.Sites {
@@ -156,7 +161,8 @@ func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.P
 		testkit.Do(t, err)
 		home := filepath.Join(dir, name)
 		testkit.Do(t, dataset.Write(ctx, filepath.Join(home, "data"), binding.Data[name]))
-		testkit.Do(t, os.WriteFile(filepath.Join(home, "policy.yaml"), []byte("policy: 1\nprotection: optional\nmax_delta: 1\n"), 0o600))
+		testkit.Do(t, os.WriteFile(filepath.Join(home, "policy.yaml"),
+			[]byte("policy: 1\nprotection: optional\nmax_delta: 1\n"), 0o600))
 		s, err := site.Join(ctx, home, invitation, methods, func(string) {})
 		testkit.Do(t, err)
 		testkit.Do(t, s.WaitForStudies(ctx, func(string) {}))
@@ -167,7 +173,8 @@ func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.P
 		}
 		testkit.Do(t, s.Approve(ctx, list[0], host.ByPerson))
 		sites.Go(func() {
-			if err := (&site.Daemon{Folder: s, Again: time.Second, Log: logTo(t, name), UntilDone: true}).Serve(ctx); err != nil {
+			if err := (&site.Daemon{Folder: s, Again: time.Second, Log: logTo(t, name), UntilDone: true}).Serve(
+				ctx); err != nil {
 				t.Errorf("site %s: %v", name, err)
 			}
 		})
@@ -189,7 +196,8 @@ func inTrouble(t *testing.T, k *troubled, methods method.Registry, plan *study.P
 // same demands that a file, or all files in a folder, have the same bytes.
 // links lead from a shared report to those of the sites, which lie beside it only where
 // all sites ran on one computer.
-var links = regexp.MustCompile(`(?s)<li><a href="#section-site-pages">.*?</li>\n|<section id="section-site-pages".*?</section>\n`)
+var links = regexp.MustCompile(`(?s)<li><a href="#section-site-pages">.*?</li>\n|<section ` +
+	`id="section-site-pages".*?</section>\n`)
 
 func same(t *testing.T, a, b string) {
 	t.Helper()

@@ -63,17 +63,20 @@ func (c Config) URLs() (urls []string) {
 
 func (c Config) check() error {
 	if c.Version != configVersion {
-		return fmt.Errorf("version %d of coordinator.json is not known\n  hint: this program reads version %d", c.Version, configVersion)
+		return fmt.Errorf("version %d of coordinator.json is not known\n  hint: this program reads version %d",
+			c.Version, configVersion)
 	}
 	if len(c.NATS) > 0 {
 		return nil
 	}
 	if len(c.Hosts) == 0 || c.Listen == "" && c.WebSocket == "" {
-		return errors.New("a coordinator needs a name or address under which sites reach it, and a port\n  hint: such as --host coordinator.example.org --listen :4222 --websocket :443")
+		return errors.New("a coordinator needs a name or address under which sites reach it, and a port\n  hint: " +
+			"such as --host coordinator.example.org --listen :4222 --websocket :443")
 	}
 	for _, a := range []string{c.Listen, c.WebSocket} {
 		if _, port, err := net.SplitHostPort(a); a != "" && (err != nil || port == "" || port == "0") {
-			return fmt.Errorf("%q is not an address to listen at\n  hint: such as :4222 or 10.0.0.5:4222; sites must know the port beforehand", a)
+			return fmt.Errorf("%q is not an address to listen at\n  hint: such as :4222 or 10.0.0.5:4222; sites must "+
+				"know the port beforehand", a)
 		}
 	}
 	return nil
@@ -115,7 +118,8 @@ func create(path string, methods method.Registry, c Config, s *Secrets) (*Folder
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(path, keyFile)); err == nil {
-		return nil, problem.Problem{File: path, What: "a coordinator's folder is here already", Hint: "serve it with: parley coordinator serve " + path}
+		return nil, problem.Problem{File: path, What: "a coordinator's folder is here already",
+			Hint: "serve it with: parley coordinator serve " + path}
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
@@ -204,7 +208,8 @@ func (f *Folder) Registry() (r Registry, err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.seen == nil || !os.SameFile(info, f.seen) || info.Size() != f.seen.Size() || !info.ModTime().Equal(f.seen.ModTime()) {
+	if f.seen == nil || !os.SameFile(info, f.seen) || info.Size() != f.seen.Size() ||
+		!info.ModTime().Equal(f.seen.ModTime()) {
 		if err := f.ReadJSON(registryFile, &r); err != nil {
 			return r, err
 		}
@@ -221,8 +226,8 @@ type registryChange struct {
 }
 
 // change changes the registry, and the secrets if a key is revoked. Both are read anew, since other processes change
-// them too. What comes while others are written is written at once with all that has come, so that a thousand sites that
-// connect do not write a thousand times what is known of a thousand.
+// them too. What comes while others are written is written at once with all that has come, so that a thousand sites
+// that connect do not write a thousand times what is known of a thousand.
 func (f *Folder) change(do func(*Registry, *Secrets) error) error {
 	own := &registryChange{do: do}
 	f.mu.Lock()
@@ -299,13 +304,15 @@ func (f *Folder) refused() ([]string, error) {
 // only to be replaced: its old keys are revoked when the invitation is used.
 func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federation.Invitation, error) {
 	if !study.IsName(site) || site == brokerName {
-		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as in a plan; and not "+brokerName, site)
+		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as "+
+			"in a plan; and not "+brokerName, site)
 	}
 	secret, err := wire.NewKey()
 	if err != nil {
 		return nil, err
 	}
-	i := &federation.Invitation{ID: federation.NewID(), Site: site, URLs: f.Config.URLs(), Roots: f.Roots(), Expires: expires.Unix()}
+	i := &federation.Invitation{ID: federation.NewID(), Site: site, URLs: f.Config.URLs(), Roots: f.Roots(),
+		Expires: expires.Unix()}
 	var user string
 	if i.Seed, user, err = nats.NewUser(); err != nil {
 		return nil, err
@@ -325,9 +332,11 @@ func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federati
 	}
 	err = f.change(func(r *Registry, _ *Secrets) error {
 		if m := r.member(site); m != nil && !m.Revoked && !replace {
-			return fmt.Errorf("site %s has joined already\n  hint: to let it join again with new keys, and revoke its old ones: --replace", site)
+			return fmt.Errorf("site %s has joined already\n  hint: to let it join again with new keys, and revoke its "+
+				"old ones: --replace", site)
 		}
-		r.Invitations = append(r.Invitations, Invited{ID: i.ID, Site: site, User: user, Peer: peer, Expires: expires.UTC(), Replaces: replace})
+		r.Invitations = append(r.Invitations, Invited{ID: i.ID, Site: site, User: user, Peer: peer,
+			Expires: expires.UTC(), Replaces: replace})
 		return nil
 	})
 	if err != nil {
@@ -386,7 +395,8 @@ const brokerName = "coordinator"
 // Submit gives the coordinator a study to run. A plan that it has already changes nothing.
 func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 	if slices.Contains(p.Sites, brokerName) {
-		return "", false, fmt.Errorf("a site of the plan is called %s, as the other end is\n  hint: give the site another name", brokerName)
+		return "", false, fmt.Errorf("a site of the plan is called %s, as the other end is\n  hint: give the site "+
+			"another name", brokerName)
 	}
 	if p, err = f.withKeys(p); err != nil {
 		return "", false, err
@@ -428,7 +438,8 @@ func (f *Folder) withKeys(p *study.Plan) (*study.Plan, error) {
 	for _, site := range p.Sites {
 		m := r.member(site)
 		if m == nil || m.Revoked {
-			return nil, fmt.Errorf("the plan has sum: secure, and site %s has not joined: its keys are not known\n  hint: submit the plan once all of its sites have joined", site)
+			return nil, fmt.Errorf("the plan has sum: secure, and site %s has not joined: its keys are not known\n  "+
+				"hint: submit the plan once all of its sites have joined", site)
 		}
 		peer, err := wire.ParsePeer(m.Peer)
 		if err != nil {

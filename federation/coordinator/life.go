@@ -58,7 +58,8 @@ func (m *member) serves(h *federation.Hello) bool {
 		m.second = nil
 		m.news.give()
 		return false
-	case m.daemon.server != nil && now.After(m.back) && m.daemon.server.Connections(m.joined.User) < 2: // the one that served is gone
+	// the one that served is gone
+	case m.daemon.server != nil && now.After(m.back) && m.daemon.server.Connections(m.joined.User) < 2:
 		m.succeed(h)
 		return true
 	default:
@@ -116,7 +117,8 @@ func (m *member) other() []byte {
 }
 
 func (m *member) twoServe() string {
-	return "two machines serve as " + m.site + ", and one is answered: stop the other; a folder whose store lacks what others have seen is a stale copy, and is to be removed"
+	return "two machines serve as " + m.site + ", and one is answered: stop the other; a folder whose store lacks " +
+		"what others have seen is a stale copy, and is to be removed"
 }
 
 // patience ends when the process that serves has had its time to say that it lives.
@@ -165,7 +167,8 @@ func (d *Daemon) droppedWithin() time.Duration { return min(30*time.Second, 20*d
 // keepTime gives up sites that have been waited for long enough.
 func (s *running) keepTime(ctx context.Context) {
 	every := 10 * time.Second // at most so much is forgotten in a crash
-	for _, limit := range []time.Duration{s.plan.Deadline.Duration(), s.plan.ApprovalDeadline.Duration(), s.daemon.droppedWithin()} {
+	for _, limit := range []time.Duration{s.plan.Deadline.Duration(), s.plan.ApprovalDeadline.Duration(),
+		s.daemon.droppedWithin()} {
 		if limit > 0 {
 			every = min(every, max(limit/20, time.Millisecond))
 		}
@@ -195,7 +198,8 @@ func (s *running) passed(elapsed time.Duration) {
 			continue
 		}
 		// Whether a site has approved, a coordinator that has lost its folder does not know.
-		people := known && word.Word == federation.Pending || l.waited.For != forHistory && !slices.Contains(s.state.Approved, site)
+		people := known && word.Word == federation.Pending || l.waited.For != forHistory &&
+			!slices.Contains(s.state.Approved, site)
 		if people != l.waited.People {
 			l.waited.People, l.waited.Spent = people, 0
 		}

@@ -15,6 +15,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	encoding "parley/internal/wire"
+	"parley/method"
 )
 
 // siteLink is the way to a site in one study. It waits until a person there has
@@ -120,7 +121,8 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 			d := l.study.daemon
 			l.to = joined
 			l.link = &wire.Link{
-				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Life: joined.Life, Again: d.Again, Most: l.most,
+				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site,
+				Term: l.term, Life: joined.Life, Again: d.Again, Most: l.most,
 				Audit:   func(line string) { l.member.passedOver(l.study.digest, line) },
 				Stored:  func() { l.note(func() { l.stored = true }) },
 				Waiting: func(what string) { l.note(func() { l.waiting = what }) },
@@ -152,7 +154,8 @@ func (l *siteLink) ready(ctx context.Context) (Member, wire.Peer, error) {
 			case !known:
 			case l.refuses(s.Word):
 				return Member{}, wire.Peer{}, &engine.Refusal{Public: publicRefusal(s.Text)}
-			case s.Word == federation.Withdrawn || s.Word == federation.Approved || s.Word == federation.Computing || s.Word == federation.Done:
+			case s.Word == federation.Withdrawn || s.Word == federation.Approved || s.Word == federation.Computing ||
+				s.Word == federation.Done:
 				return joined, peer, nil
 			}
 		}
@@ -267,7 +270,10 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 			for _, site := range slices.Sorted(maps.Keys(without)) {
 				reasons = append(reasons, fmt.Errorf("site %s: %w", site, without[site]))
 			}
-			return nil, fmt.Errorf("the sites were asked for the history of the study: %d of %d would be left, and the plan's quorum is %d:\n%w\n  hint: once enough of them can answer, submit the plan again, and the study goes on where it was; or abort it", staying, len(s.plan.Sites), s.plan.Quorum, errors.Join(reasons...))
+			return nil, fmt.Errorf("the sites were asked for the history of the study: %d of %d would be left, and "+
+				"the plan's quorum is %d:\n%w\n  hint: once enough of them can answer, submit the plan again, and the "+
+				"study goes on where it was; or abort it", staying, len(s.plan.Sites), s.plan.Quorum,
+				errors.Join(reasons...))
 		}
 		if waiting == 0 {
 			return longest, nil
@@ -283,7 +289,8 @@ func (s *running) histories(ctx context.Context) (longest [][]byte, err error) {
 			}
 			kept[a.site] = append([][]byte{}, a.history...)
 			if longest, err = wire.Longest(slices.Collect(maps.Values(kept))...); err != nil {
-				return nil, fmt.Errorf("%w\n  hint: drop the sites that went another way than the others, and submit the plan again; where the quorum does not allow that, abort the study, and run it anew", err)
+				return nil, fmt.Errorf("%w\n  hint: drop the sites that went another way than the others, and submit "+
+					"the plan again; where the quorum does not allow that, abort the study, and run it anew", err)
 			}
 			took, gone, err := engine.PartsOf(longest, len(s.plan.Sites))
 			if err != nil {
@@ -318,5 +325,23 @@ func (s *running) waits() string {
 	if s.engine != nil {
 		return "it waits for what these sites have released, which nobody else has: " + names
 	}
-	return "it waits for the history that these sites have kept: " + names + "; one that does not come back can be dropped"
+	return "it waits for the history that these sites have kept: " + names +
+		"; one that does not come back can be dropped"
+}
+
+// connect gives the engine the way to each site, and what the plan lets each release.
+func (s *running) connect(c *engine.Coordinator, m method.Method) (err error) {
+	for _, site := range s.plan.Sites {
+		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
+			return fmt.Errorf("site %s: %w", site, err)
+		}
+		most := 0
+		for _, l := range c.Requests[site] {
+			most = max(most, l.Request.MaxBytes())
+		}
+		s.links[site].most = most
+		s.daemon.conn.Limit(wire.AnswerKey(s.digest, site), min(most, wire.PartBytes)+envelope)
+		c.Links[site] = s.links[site]
+	}
+	return nil
 }

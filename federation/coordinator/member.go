@@ -158,7 +158,8 @@ func (m *member) hear(h federation.Hello, fresh bool) {
 	first := m.hello.Program.Version == ""
 	m.hello, m.current = h, fresh
 	if first {
-		d.Log.Info(fmt.Sprintf("site %s is here (parley %s, %s)", m.site, h.Program.Version, h.Program.Platform), "site", m.site)
+		d.Log.Info(fmt.Sprintf("site %s is here (parley %s, %s)", m.site, h.Program.Version, h.Program.Platform),
+			"site", m.site)
 	}
 	if fresh {
 		words := map[string]standing{}
@@ -166,7 +167,8 @@ func (m *member) hear(h federation.Hello, fresh bool) {
 			old, ok := m.words[s.Study]
 			if !ok || old.Word != s.Word || old.Text != s.Text {
 				old = standing{s, now}
-				if line, ok := m.quiet.Line(fmt.Sprintf("site %s, study %.12s: %s", m.site, s.Study, sentence(s)), now); ok {
+				if line, ok := m.quiet.Line(fmt.Sprintf("site %s, study %.12s: %s", m.site, s.Study, sentence(s)),
+					now); ok {
 					d.Log.Info(line, "site", m.site, "study", s.Study, "word", s.Word)
 				}
 			}
@@ -231,7 +233,8 @@ func (d *Daemon) introduce(c federation.Certificate) (joined Member, err error) 
 		if err != nil {
 			return err
 		}
-		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: data, Joined: time.Now().UTC().Truncate(time.Second)}
+		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: data,
+			Joined: time.Now().UTC().Truncate(time.Second)}
 		joined = *m
 		return nil
 	})
@@ -457,7 +460,8 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, qui
 // answer, since the first may have been lost.
 func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) (g federation.Grant, err error) {
 	if own := d.program; own.Protocol != r.Program.Protocol {
-		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
+		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s "+
+			"speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
 		return g, nil
 	}
 	// Before anything is kept: a key that cannot be one could not be revoked later.
@@ -481,7 +485,8 @@ func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) 
 			g.Certificate = m.Certificate
 			return nil
 		case reg.Invitations[at].UsedBy != "":
-			g.Refused = "the invitation has been used: it works once. If it was not you, tell the coordinator's people at once"
+			g.Refused = "the invitation has been used: it works once. If it was not you, tell the coordinator's " +
+				"people at once"
 			return nil
 		case time.Now().After(i.Expires):
 			g.Refused = "the invitation has expired"
@@ -507,7 +512,8 @@ func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) 
 		if g.Certificate, err = c.Encode(); err != nil {
 			return err
 		}
-		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: g.Certificate, Joined: time.Now().UTC().Truncate(time.Second)}
+		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: g.Certificate,
+			Joined: time.Now().UTC().Truncate(time.Second)}
 		reg.Invitations[at].UsedBy = r.User
 		fresh = true
 		return nil

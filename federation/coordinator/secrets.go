@@ -86,10 +86,13 @@ func newSecrets(account Account) (s *Secrets, err error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serialNumber(), Subject: pkix.Name{CommonName: "Parley coordinator"}, IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(50, 0, 0),
+		SerialNumber: serialNumber(), Subject: pkix.Name{CommonName: "Parley coordinator"}, IsCA: true,
+		BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().AddDate(-1, 0, 0),
+		NotAfter: time.Now().AddDate(50, 0, 0),
 	}
-	if s.issuerBytes, err = x509.CreateCertificate(rand.Reader, template, template, s.issuerKey.Public(), s.issuerKey); err != nil {
+	if s.issuerBytes, err = x509.CreateCertificate(rand.Reader, template, template, s.issuerKey.Public(),
+		s.issuerKey); err != nil {
 		return nil, err
 	}
 	s.issuer, err = x509.ParseCertificate(s.issuerBytes)
@@ -119,7 +122,8 @@ func (s *Secrets) certificate(hosts []string) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serialNumber(), Subject: pkix.Name{CommonName: "Parley broker"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		SerialNumber: serialNumber(), Subject: pkix.Name{CommonName: "Parley broker"},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		NotBefore:   time.Now().AddDate(-1, 0, 0), NotAfter: time.Now().AddDate(10, 0, 0),
 	}
@@ -171,21 +175,24 @@ func (s *Secrets) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return files.WriteOwn(path, federation.Armour("# The secrets of a coordinator of Parley. Keep a copy where nobody else can read it.\n", keyMark, data, 0))
+	return files.WriteOwn(path, federation.Armour("# The secrets of a coordinator of Parley. Keep a copy where nobody "+
+		"else can read it.\n", keyMark, data, 0))
 }
 
 // loadSecrets reads what save wrote.
 func loadSecrets(path string) (*Secrets, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.Problem{File: path, What: "there is no such key", Hint: "a coordinator's folder is made with: parley coordinator init " + filepath.Dir(path)}
+		return nil, problem.Problem{File: path, What: "there is no such key",
+			Hint: "a coordinator's folder is made with: parley coordinator init " + filepath.Dir(path)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	s, err := parseSecrets(text)
 	if err != nil {
-		return nil, problem.Problem{File: path, What: err.Error(), Hint: "bring the copy of coordinator.key back that was kept elsewhere"}
+		return nil, problem.Problem{File: path, What: err.Error(),
+			Hint: "bring the copy of coordinator.key back that was kept elsewhere"}
 	}
 	return s, nil
 }

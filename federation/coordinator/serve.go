@@ -74,7 +74,8 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.disconnect()
-	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+d.program.Version); err != nil {
+	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+d.program.Version); err !=
+		nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)
@@ -122,7 +123,8 @@ func (d *Daemon) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: brokerName, Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
+	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: brokerName, Replicas: 1,
+		Log: func(line string) { d.Log.Info(line) }}
 	if len(f.Config.NATS) > 0 {
 		o.URLs, o.Replicas = f.Config.NATS, max(f.Config.Replicas, 1)
 		if roots := f.Roots(); len(roots) > 0 {
@@ -143,10 +145,12 @@ func (d *Daemon) connect() (err error) {
 		if err := f.markBroker(); err != nil {
 			return err
 		}
-		d.server, err = nats.StartServer(nats.ServerOptions{Dir: f.brokerPath(), Listen: f.Config.Listen, WebSocket: f.Config.WebSocket,
+		d.server, err = nats.StartServer(nats.ServerOptions{Dir: f.brokerPath(), Listen: f.Config.Listen,
+			WebSocket:   f.Config.WebSocket,
 			Certificate: certificate, Authority: f.Secrets.Authority, Revoked: d.refused})
 		if err != nil {
-			return fmt.Errorf("starting the broker: %w\n  hint: parley coordinator doctor %s says what is in its way", err, f.Path)
+			return fmt.Errorf("starting the broker: %w\n  hint: parley coordinator doctor %s says what is in its way",
+				err, f.Path)
 		}
 		o.Server = d.server
 	}

@@ -186,7 +186,8 @@ func (d *Daemon) status() (s Status) {
 func (s *running) status() StudyStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := StudyStatus{Study: s.digest, State: s.state.State, Text: s.state.Text, Since: s.since.UTC().Truncate(time.Second), Round: s.round, Progress: s.progress[0], Of: s.progress[1]}
+	out := StudyStatus{Study: s.digest, State: s.state.State, Text: s.state.Text,
+		Since: s.since.UTC().Truncate(time.Second), Round: s.round, Progress: s.progress[0], Of: s.progress[1]}
 	if s.plan == nil {
 		return out
 	}

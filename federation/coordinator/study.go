@@ -155,7 +155,8 @@ func (s *running) setState(change func(*studyState)) {
 // save writes the state; the caller holds s.mu.
 func (s *running) save() {
 	s.saved = time.Now()
-	s.daemon.once.Say(s.daemon.Log, fmt.Sprintf("study %.12s: writing its state", s.digest), s.daemon.Folder.saveState(s.digest, s.state))
+	s.daemon.once.Say(s.daemon.Log, fmt.Sprintf("study %.12s: writing its state", s.digest),
+		s.daemon.Folder.saveState(s.digest, s.state))
 }
 
 // approve notes that people at a site have approved, and says whether that is new.
@@ -179,7 +180,8 @@ func (st *studyState) leave(site, why string) {
 func (s *running) stop(err error) {
 	s.setState(func(st *studyState) { st.State, st.Text, st.Waited = Stopped, err.Error(), nil })
 	s.daemon.Log.Error(fmt.Sprintf("study %.12s has stopped: %v", s.digest, err), "study", s.digest)
-	s.daemon.once.Say(s.daemon.Log, "writing the audit log", s.daemon.Folder.Audit.Add("stopped", s.digest, "", err.Error()))
+	s.daemon.once.Say(s.daemon.Log, "writing the audit log", s.daemon.Folder.Audit.Add("stopped", s.digest, "",
+		err.Error()))
 }
 
 // load reads what the folder has of the study.
@@ -254,7 +256,8 @@ func (s *running) serve(ctx context.Context) {
 			return
 		case errors.As(err, &forked) && !s.stands().Rebuild:
 			// Sites have seen more than this coordinator remembers.
-			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err), "study", s.digest)
+			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err),
+				"study", s.digest)
 			s.setState(func(st *studyState) { st.Rebuild = true })
 		case files.Failed(err): // it may be full, which passes
 			d.once.Say(d.Log, fmt.Sprintf("study %.12s", s.digest), err)
@@ -317,7 +320,9 @@ func (s *running) run(ctx context.Context) error {
 		return fmt.Errorf("method %q is not known", s.plan.Method.Name)
 	}
 	if r := began.Revision; r != 0 && r != m.Revision() {
-		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with revision %d of the method, with which the study began", r, m.Name(), version.String(), m.Revision(), began.Version, r)
+		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: "+
+			"install parley %s here, with revision %d of the method, with which the study began", r, m.Name(),
+			version.String(), m.Revision(), began.Version, r)
 	}
 	half, err := method.ForPlan(m, s.plan).Coordinator(s.plan)
 	if err != nil {
@@ -334,7 +339,8 @@ func (s *running) run(ctx context.Context) error {
 	dir.Paper = d.Folder.Methods.Paper(s.plan)
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half,
-		Grace: min(15*time.Second, 10*d.Again), Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
+		Grace: min(15*time.Second, 10*d.Again), Requests: map[string][]privacy.Listed{},
+		Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
 	if began.Rebuild {
@@ -342,17 +348,8 @@ func (s *running) run(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, site := range s.plan.Sites {
-		if c.Requests[site], err = method.ForPlan(m, s.plan).Requests(s.plan, site); err != nil {
-			return fmt.Errorf("site %s: %w", site, err)
-		}
-		most := 0
-		for _, l := range c.Requests[site] {
-			most = max(most, l.Request.MaxBytes())
-		}
-		s.links[site].most = most
-		d.conn.Limit(wire.AnswerKey(s.digest, site), min(most, wire.PartBytes)+envelope)
-		c.Links[site] = s.links[site]
+	if err := s.connect(c, m); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	s.engine = c
@@ -388,8 +385,10 @@ func (s *running) run(ctx context.Context) error {
 				}
 			}
 		})
-		d.Log.Info(fmt.Sprintf("study %s is done: %s", s.plan.Name, filepath.Join(dir.Path(), "report.html")), "study", s.digest)
-		if err := d.Folder.Audit.Add("done", s.digest, "", fmt.Sprintf("%d of %d sites to the end", len(s.plan.Sites)-len(out.Left), len(s.plan.Sites))); err != nil {
+		d.Log.Info(fmt.Sprintf("study %s is done: %s", s.plan.Name, filepath.Join(dir.Path(), "report.html")),
+			"study", s.digest)
+		if err := d.Folder.Audit.Add("done", s.digest, "",
+			fmt.Sprintf("%d of %d sites to the end", len(s.plan.Sites)-len(out.Left), len(s.plan.Sites))); err != nil {
 			return err
 		}
 	}
@@ -446,11 +445,14 @@ func (s *running) observe(e engine.Event) {
 	case e.Resumed:
 		d.Log.Info("study "+name+": continuing from the last checkpoint", "study", s.digest)
 	case e.Left != nil:
-		d.Log.Warn(fmt.Sprintf("study %s: site %s has left: %v", name, e.Left.Site, e.Left.Reason), "study", s.digest, "site", e.Left.Site)
-		d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add("left", s.digest, e.Left.Site, e.Left.Reason.Error()))
+		d.Log.Warn(fmt.Sprintf("study %s: site %s has left: %v", name, e.Left.Site, e.Left.Reason), "study", s.digest,
+			"site", e.Left.Site)
+		d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add("left", s.digest, e.Left.Site,
+			e.Left.Reason.Error()))
 		s.setState(func(st *studyState) { st.leave(e.Left.Site, e.Left.Reason.Error()) })
 	case e.Round != nil:
-		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study", s.digest, "round", e.Round.Round)
+		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study",
+			s.digest, "round", e.Round.Round)
 		if d.Watch != nil {
 			d.Watch.Round(s.digest)
 		}

@@ -10,15 +10,16 @@ import (
 	"parley/engine/nats"
 )
 
-// What a key may take of the embedded broker, many times what a site with large studies does: connections at once, and of
-// connections one after the other, messages and bytes a burst above what passes in a second.
+// What a key may take of the embedded broker, many times what a site with large studies does: connections at once, and
+// of connections one after the other, messages and bytes a burst above what passes in a second.
 const (
 	mostConnections             = 16
 	burstClosed, passClosed     = 300, 10
 	burstMessages, passMessages = 20_000, 5_000
 	burstBytes, passBytes       = 512 << 20, 32 << 20
 	suspension, suspensionMost  = time.Minute, time.Hour
-	manyStrangers               = 300 // connections at once that do not say who they are, beside one for each key that has
+	// connections at once that do not say who they are, beside one for each key that has
+	manyStrangers = 300
 )
 
 // taken is what a key takes of the embedded broker, so that none takes the others' places.
@@ -61,7 +62,8 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 				continue
 			case u.User == "" && u.Connections > manyStrangers+len(keys) && !strangers:
 				strangers = true
-				text := fmt.Sprintf("%d connections at once that do not say who they are, most of them from %s: each ends within seconds", u.Connections, u.From)
+				text := fmt.Sprintf("%d connections at once that do not say who they are, most of them from %s: each "+
+					"ends within seconds", u.Connections, u.From)
 				d.Log.Warn(text)
 				d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add("noted", "", "", text))
 				continue
@@ -74,7 +76,8 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 			}
 			if t := keys[u.User]; t.takes(u, now, now.Sub(last)) {
 				changed = true
-				d.audit("suspended", "", d.nameOf(u.User), fmt.Sprintf("it took too much of the broker, and is refused for %v: %s", t.last, t.text))
+				d.audit("suspended", "", d.nameOf(u.User),
+					fmt.Sprintf("it took too much of the broker, and is refused for %v: %s", t.last, t.text))
 			}
 		}
 		last = now

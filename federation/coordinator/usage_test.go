@@ -17,7 +17,8 @@ func TestTakingTooMuch(t *testing.T) {
 			t.Fatalf("refused: %s", honest.text)
 		}
 	}
-	for _, u := range []nats.Usage{{Connections: 17}, {Closed: 200}, {Connections: 1, Messages: 30_000}, {Connections: 3, Bytes: 300 << 20}} {
+	for _, u := range []nats.Usage{{Connections: 17}, {Closed: 200}, {Connections: 1, Messages: 30_000},
+		{Connections: 3, Bytes: 300 << 20}} {
 		var k taken
 		for turn, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
 			for seconds := 0; !second(&k, u); seconds++ {

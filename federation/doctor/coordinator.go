@@ -31,7 +31,8 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	}
 	r = append(r, disk(path)...)
 	served := f.Served()
-	r = append(r, ok("folder", "sites connect to %s", strings.Join(f.Config.URLs(), " or ")), log(filepath.Join(path, "audit.jsonl")))
+	r = append(r, ok("folder", "sites connect to %s", strings.Join(f.Config.URLs(), " or ")),
+		log(filepath.Join(path, "audit.jsonl")))
 	r = append(r, studies(f)...)
 	r = append(r, registry(f)...)
 	if r.OK() { // the status is made of all these files
@@ -39,7 +40,8 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	}
 	roots, err := pool(f.Roots())
 	if err != nil {
-		return append(r, fail("tls", "give the right file as --ca, and make the folder again from its key: parley coordinator rebuild", err))
+		return append(r, fail("tls", "give the right file as --ca, and make the folder again from its key: parley "+
+			"coordinator rebuild", err))
 	}
 	jwt := ""
 	user, err := nats.PublicOf(f.Secrets.User)
@@ -78,7 +80,9 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 // foreign checks that a cluster of somebody else's gives values of the account.
 func foreign(ctx context.Context, c *nats.Conn, u string) Report {
 	if _, _, err := c.Get(ctx, federation.Control+".health"); err != nil {
-		return Report{fail("broker", "the account needs JetStream: ask the people who run the cluster; before the first serve the bucket is missing", fmt.Errorf("%s lets this coordinator in, and gives no value: %w", u, err))}
+		return Report{fail("broker", "the account needs JetStream: ask the people who run the cluster; before the "+
+			"first serve the bucket is missing", fmt.Errorf("%s lets this coordinator in, and gives no value: %w", u,
+			err))}
 	}
 	return Report{ok("broker", "%s accepts this coordinator", u)}
 }
@@ -97,29 +101,35 @@ func hosts(ctx context.Context, f *coordinator.Folder, o Options) (r Report) {
 
 // port checks one place to listen at: free, or held by this coordinator's own
 // daemon, whose certificate is then looked at.
-func port(ctx context.Context, f *coordinator.Folder, scheme, listen string, served bool, roots *x509.CertPool, o Options) Report {
+func port(ctx context.Context, f *coordinator.Folder, scheme, listen string, served bool, roots *x509.CertPool,
+	o Options) Report {
 	l, err := net.Listen("tcp", listen)
 	if err == nil {
 		l.Close()
 	}
 	switch {
 	case err == nil && served:
-		return Report{fail("ports", "start parley coordinator serve again", fmt.Errorf("a daemon serves the folder, and does not listen at %s", listen))}
+		return Report{fail("ports", "start parley coordinator serve again",
+			fmt.Errorf("a daemon serves the folder, and does not listen at %s", listen))}
 	case err == nil:
 		return Report{ok("ports", "%s is free; nobody serves the folder", listen)}
 	case errors.Is(err, fs.ErrPermission):
-		return Report{fail("ports", "allow it (under systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE), or listen at a port above 1023", fmt.Errorf("this user may not listen at %s: %w", listen, err))}
-	case !errors.Is(err, syscall.EADDRINUSE) && !strings.Contains(err.Error(), "Only one usage of each socket address"): // as Windows says it
+		return Report{fail("ports", "allow it (under systemd: AmbientCapabilities=CAP_NET_BIND_SERVICE), or listen at "+
+			"a port above 1023", fmt.Errorf("this user may not listen at %s: %w", listen, err))}
+	// as Windows says it
+	case !errors.Is(err, syscall.EADDRINUSE) && !strings.Contains(err.Error(), "Only one usage of each socket address"):
 		return Report{fail("ports", "name an address of this machine in coordinator.json", err)}
 	case !served:
-		return Report{fail("ports", "end the other program, or choose another port in coordinator.json and invite the sites anew", fmt.Errorf("another program listens at %s", listen))}
+		return Report{fail("ports", "end the other program, or choose another port in coordinator.json and invite the "+
+			"sites anew", fmt.Errorf("another program listens at %s", listen))}
 	}
 	here, p, _ := net.SplitHostPort(listen) // the folder was checked when it was opened
 	if ip := net.ParseIP(here); here == "" || ip != nil && ip.IsUnspecified() {
 		here = "localhost"
 	}
 	o.Proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
-	return touch(ctx, address{url: &url.URL{Scheme: scheme, Host: net.JoinHostPort(f.Config.Hosts[0], p)}, host: net.JoinHostPort(here, p)}, roots, o)
+	return touch(ctx, address{url: &url.URL{Scheme: scheme, Host: net.JoinHostPort(f.Config.Hosts[0], p)},
+		host: net.JoinHostPort(here, p)}, roots, o)
 }
 
 // studies reads every plan.
@@ -137,7 +147,8 @@ func studies(f *coordinator.Folder) (r Report) {
 			_, err = f.Stopped(digest) // reads its state
 		}
 		if err != nil {
-			r = append(r, fail("studies", "bring the folder of the study back, or submit its plan to a folder that was rebuilt", err))
+			r = append(r, fail("studies", "bring the folder of the study back, or submit its plan to a folder that "+
+				"was rebuilt", err))
 		}
 	}
 	if r == nil {
@@ -158,7 +169,8 @@ func sites(f *coordinator.Folder) (r Report) {
 		if st.Text != "" {
 			fix := "stop one of the two; parley site doctor at either says which"
 			if st.Refused {
-				fix = "ask the site's people what else connects with its key; parley coordinator log show " + f.Path + " says since when"
+				fix = "ask the site's people what else connects with its key; parley coordinator log show " + f.Path +
+					" says since when"
 			}
 			r = append(r, fail("sites", fix, errors.New(st.Text)))
 		}
@@ -173,7 +185,8 @@ func sites(f *coordinator.Folder) (r Report) {
 		}
 	}
 	if r == nil {
-		r = Report{ok("versions", "parley %s, protocol %d; sites that have told of theirs, and fit: %d", own.Version, own.Protocol, told)}
+		r = Report{ok("versions", "parley %s, protocol %d; sites that have told of theirs, and fit: %d", own.Version,
+			own.Protocol, told)}
 	}
 	for _, st := range s.Studies {
 		r = append(r, held(f, st)...)
@@ -184,23 +197,29 @@ func sites(f *coordinator.Folder) (r Report) {
 // held says of a study what keeps it from going on, and who must act.
 func held(f *coordinator.Folder, st coordinator.StudyStatus) (r Report) {
 	if st.State == coordinator.Stopped {
-		return Report{fail("studies", hinted(errors.New(st.Text), "mend it, and submit the plan again; or it was aborted, and nothing need be done"), fmt.Errorf("study %s has stopped: %s", st.Name, st.Text))}
+		return Report{fail("studies", hinted(errors.New(st.Text),
+			"mend it, and submit the plan again; or it was aborted, and nothing need be done"),
+			fmt.Errorf("study %s has stopped: %s", st.Name, st.Text))}
 	}
 	for _, x := range st.Sites {
 		switch x.State {
 		case federation.Unable, coordinator.Misfit:
-			r = append(r, fail("studies", hinted(errors.New(x.Text), "site "+x.Site+" must mend it: parley site doctor there says more"), fmt.Errorf("study %s: site %s is held up: %s", st.Name, x.Site, x.Text)))
+			r = append(r, fail("studies", hinted(errors.New(x.Text), "site "+x.Site+
+				" must mend it: parley site doctor there says more"), fmt.Errorf("study %s: site %s is held up: %s",
+				st.Name, x.Site, x.Text)))
 		}
 	}
 	if strings.HasPrefix(st.Text, "it waits for ") {
-		r = append(r, fail("studies", "start these sites; or go on without one: parley coordinator drop "+f.Path+" "+st.Name+" SITE", fmt.Errorf("study %s: %s", st.Name, st.Text)))
+		r = append(r, fail("studies", "start these sites; or go on without one: parley coordinator drop "+f.Path+" "+
+			st.Name+" SITE", fmt.Errorf("study %s: %s", st.Name, st.Text)))
 	}
 	return r
 }
 
 // registry holds what is known of each site against the certificate that it was given.
 func registry(f *coordinator.Folder) (r Report) {
-	const fix = "bring sites.json back from a backup; or make the folder again from its key, which knows sites by their certificates: parley coordinator rebuild"
+	const fix = "bring sites.json back from a backup; or make the folder again from its key, which knows sites by " +
+		"their certificates: parley coordinator rebuild"
 	known, err := f.Registry()
 	if err != nil {
 		return Report{fail("sites", fix, err)}
@@ -210,7 +229,8 @@ func registry(f *coordinator.Folder) (r Report) {
 		if err == nil {
 			_, err = c.Verify(f.Secrets.Key.Peer())
 		}
-		if err == nil && (c.Site != m.Site || c.Serial != m.Serial || c.User != m.User || !bytes.Equal(c.Peer, m.Peer)) {
+		if err == nil && (c.Site != m.Site || c.Serial != m.Serial || c.User != m.User ||
+			!bytes.Equal(c.Peer, m.Peer)) {
 			err = errors.New("it is not what its certificate says")
 		}
 		if err != nil {

@@ -121,7 +121,8 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // keys checks that nobody but its owner reads the key, or changes the folder.
 func keys(dir, file string) (r Report) {
 	if runtime.GOOS == "windows" {
-		return Report{note("permissions", "on Windows the folder's own list of permissions decides who reads %s: only the user of the service should", file)}
+		return Report{note("permissions", "on Windows the folder's own list of permissions decides who reads %s: only "+
+			"the user of the service should", file)}
 	}
 	for _, p := range []struct {
 		path, mode string
@@ -133,9 +134,11 @@ func keys(dir, file string) (r Report) {
 		case err != nil:
 			r = append(r, fail("permissions", "let the user that runs parley read it", err))
 		case info.Mode().Perm()&p.bad != 0:
-			r = append(r, fail("permissions", fmt.Sprintf("chmod %s %s", p.mode, p.path), fmt.Errorf("others can open %s (mode %04o)", p.path, info.Mode().Perm())))
+			r = append(r, fail("permissions", fmt.Sprintf("chmod %s %s", p.mode, p.path),
+				fmt.Errorf("others can open %s (mode %04o)", p.path, info.Mode().Perm())))
 		case info.Mode().Perm()&0o077 != 0:
-			r = append(r, note("permissions", "others can look into %s (mode %04o); chmod %s %s closes it", p.path, info.Mode().Perm(), p.mode, p.path))
+			r = append(r, note("permissions", "others can look into %s (mode %04o); chmod %s %s closes it", p.path,
+				info.Mode().Perm(), p.mode, p.path))
 		default:
 			r = append(r, ok("permissions", "only its owner can open %s (mode %04o)", p.path, info.Mode().Perm()))
 		}
@@ -151,7 +154,8 @@ const (
 // disk checks that the folder can be written to, durably, and that there is room.
 func disk(dir string) (r Report) {
 	if err := write(dir); err != nil {
-		return Report{fail("disk", "let the user that runs parley write there, and look at the disk", fmt.Errorf("%s cannot be written to: %w", dir, err))}
+		return Report{fail("disk", "let the user that runs parley write there, and look at the disk",
+			fmt.Errorf("%s cannot be written to: %w", dir, err))}
 	}
 	free, err := files.Free(dir)
 	if err != nil {
@@ -168,7 +172,8 @@ func room(dir string, free uint64) Finding {
 	}
 	switch {
 	case free < tooLittle:
-		return fail("disk", fmt.Sprintf("make room: at least %d MiB", tooLittle>>20), fmt.Errorf("only %s are free for %s", size, dir))
+		return fail("disk", fmt.Sprintf("make room: at least %d MiB", tooLittle>>20),
+			fmt.Errorf("only %s are free for %s", size, dir))
 	case free < little:
 		return note("disk", "a write to %s is durable; only %s are free", dir, size)
 	}
@@ -214,7 +219,8 @@ func Site(ctx context.Context, path string, methods method.Registry, o Options) 
 		return append(r, fail("folder", hinted(err, "bring the file back from a backup"), err))
 	}
 	r = append(r, disk(path)...)
-	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.Coordinator.Name()), log(filepath.Join(path, "audit.jsonl")))
+	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.Coordinator.Name()),
+		log(filepath.Join(path, "audit.jsonl")))
 	r = append(r, store(f)...)
 	r = append(r, policy(f), data(ctx, f))
 	if r.OK() { // or what was approved would fail for the same cause
@@ -236,22 +242,27 @@ func Site(ctx context.Context, path string, methods method.Registry, o Options) 
 func board(ctx context.Context, f *site.Folder, c *nats.Conn, u string) Report {
 	value, revision, err := c.Get(ctx, federation.BoardKey(f.Config.Site))
 	if err != nil {
-		return Report{fail("broker", "ask the coordinator whether it serves", fmt.Errorf("%s lets this site in, and its board cannot be read: %w", u, err))}
+		return Report{fail("broker", "ask the coordinator whether it serves",
+			fmt.Errorf("%s lets this site in, and its board cannot be read: %w", u, err))}
 	}
 	if revision == 0 {
-		return Report{ok("broker", "%s accepts this site", u), note("versions", "the coordinator has posted nothing yet")}
+		return Report{ok("broker", "%s accepts this site", u),
+			note("versions", "the coordinator has posted nothing yet")}
 	}
 	b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
 	if err != nil {
-		return Report{fail("broker", "ask the coordinator whether this site's keys were replaced, or its own", fmt.Errorf("the board at %s is not for this site's key, or not of its coordinator: %w", u, err))}
+		return Report{fail("broker", "ask the coordinator whether this site's keys were replaced, or its own",
+			fmt.Errorf("the board at %s is not for this site's key, or not of its coordinator: %w", u, err))}
 	}
-	return Report{ok("broker", "%s accepts this site; the board is the coordinator's, with studies: %d", u, len(b.Studies)), versions(f, b)}
+	return Report{ok("broker", "%s accepts this site; the board is the coordinator's, with studies: %d", u,
+		len(b.Studies)), versions(f, b)}
 }
 
 // versions compares both ends' programs.
 func versions(f *site.Folder, b federation.Board) Finding {
 	own := federation.LocalProgram(f.Methods)
-	both := fmt.Sprintf("parley %s here, %s at the coordinator; protocol %d and %d", own.Version, b.Program.Version, own.Protocol, b.Program.Protocol)
+	both := fmt.Sprintf("parley %s here, %s at the coordinator; protocol %d and %d", own.Version, b.Program.Version,
+		own.Protocol, b.Program.Protocol)
 	if b.Program.Protocol != own.Protocol {
 		return fail("versions", "install parley "+b.Program.Version, errors.New(both))
 	}
@@ -262,7 +273,8 @@ func versions(f *site.Folder, b federation.Board) Finding {
 	}
 	for name, revision := range own.Methods {
 		if other, has := b.Program.Methods[name]; has && other != revision {
-			return note("versions", "%s; method %s has revision %d here and %d there, and its studies need the same", both, name, revision, other)
+			return note("versions", "%s; method %s has revision %d here and %d there, and its studies need the same",
+				both, name, revision, other)
 		}
 	}
 	return ok("versions", "%s", both)
@@ -287,20 +299,27 @@ func store(f *site.Folder) (r Report) {
 	}
 	switch {
 	case damaged != nil:
-		return append(r, fail("receipts", "bring the newest copy back; without one, move the file away: an older store is then noticed in fewer cases", damaged))
+		return append(r, fail("receipts", "bring the newest copy back; without one, move the file away: an older "+
+			"store is then noticed in fewer cases", damaged))
 	case mark.Lines > found.Lines:
-		return append(r, fail("store", "bring the newest copy back; if there is none, a person decides: parley site go-on "+f.Path+" STUDY",
-			fmt.Errorf("the receipts know of %d charges, and %s has %d: it is an older copy, or another", mark.Lines, f.StorePath(), found.Lines)))
+		return append(r, fail("store", "bring the newest copy back; if there is none, a person decides: parley site "+
+			"go-on "+f.Path+" STUDY",
+			fmt.Errorf("the receipts know of %d charges, and %s has %d: it is an older copy, or another", mark.Lines,
+				f.StorePath(), found.Lines)))
 	case found.Lines > 0 && mark.Lines == 0:
-		r = append(r, note("receipts", "there are none at %s, though %d releases were charged: an older store is noticed in fewer cases", string(f.Receipts()), found.Lines))
+		r = append(r, note("receipts", "there are none at %s, though %d releases were charged: an older store is "+
+			"noticed in fewer cases", string(f.Receipts()), found.Lines))
 	}
 	receipts := f.Config.Receipts
 	if receipts == "" {
-		return append(r, note("receipts", "they are in the site's own folder; on another disk they notice an older store that is put back with its folder: name a file there with --receipts of parley site join, or as \"receipts\" in site.json"))
+		return append(r, note("receipts", "they are in the site's own folder; on another disk they notice an older "+
+			"store that is put back with its folder: name a file there with --receipts of parley site join, or as "+
+			"\"receipts\" in site.json"))
 	}
 	dir := filepath.Dir(receipts)
 	if err := write(dir); err != nil {
-		return append(r, fail("receipts", "let the user that runs parley write there", fmt.Errorf("%s cannot be written to: %w", dir, err)))
+		return append(r, fail("receipts", "let the user that runs parley write there",
+			fmt.Errorf("%s cannot be written to: %w", dir, err)))
 	}
 	if sameDisk(f.Path, dir) {
 		return append(r, note("receipts", "%s is on the same disk as the store", receipts))
@@ -314,7 +333,8 @@ func policy(f *site.Folder) Finding {
 		return fail("policy", hinted(err, "see what is wrong with: parley site policy check "+f.PolicyPath()), err)
 	}
 	if p.Site != "" && p.Site != f.Config.Site {
-		return fail("policy", "name this site in it, or none", fmt.Errorf("%s is the policy of site %s, and refuses everything here", f.PolicyPath(), p.Site))
+		return fail("policy", "name this site in it, or none",
+			fmt.Errorf("%s is the policy of site %s, and refuses everything here", f.PolicyPath(), p.Site))
 	}
 	if _, err := os.Stat(f.PolicyPath()); errors.Is(err, fs.ErrNotExist) {
 		return note("policy", "there is no %s: the strict default holds", f.PolicyPath())
@@ -324,7 +344,8 @@ func policy(f *site.Folder) Finding {
 
 func data(ctx context.Context, f *site.Folder) Finding {
 	if _, err := dataset.Open(ctx, f.DataPath(), dataset.Options{}); err != nil {
-		return fail("data", "say where the rows are: parley site data "+f.Path+" PATH; to see what is wrong with them: parley data describe PATH", err)
+		return fail("data", "say where the rows are: parley site data "+f.Path+
+			" PATH; to see what is wrong with them: parley data describe PATH", err)
 	}
 	return ok("data", "%s can be read", f.DataPath())
 }
@@ -349,7 +370,8 @@ func approved(ctx context.Context, f *site.Folder) (r Report) {
 		case errors.Is(err, engine.ErrChanged):
 			r = append(r, fail("studies", hinted(err, ""), fmt.Errorf("study %.12s: %w", digest, err)))
 		case err != nil:
-			r = append(r, fail("data", "put the data back as the plan says; to see what is wrong with them: parley data describe "+f.DataPath(), fmt.Errorf("for study %.12s, which was approved: %w", digest, err)))
+			r = append(r, fail("data", "put the data back as the plan says; to see what is wrong with them: parley "+
+				"data describe "+f.DataPath(), fmt.Errorf("for study %.12s, which was approved: %w", digest, err)))
 		}
 	}
 	s, err := f.ReadStatus()
@@ -361,7 +383,8 @@ func approved(ctx context.Context, f *site.Folder) (r Report) {
 	}
 	for _, st := range s.Studies {
 		if st.State == federation.Unable && s.Serving && r.OK() { // or its cause has been said
-			r = append(r, fail("studies", hinted(errors.New(st.Text), "mend it; the study then goes on by itself"), fmt.Errorf("study %s is held up: %s", st.Name, st.Text)))
+			r = append(r, fail("studies", hinted(errors.New(st.Text), "mend it; the study then goes on by itself"),
+				fmt.Errorf("study %s is held up: %s", st.Name, st.Text)))
 		}
 	}
 	if r == nil {
@@ -377,11 +400,13 @@ func certified(f *site.Folder) Report {
 		var peer wire.Peer
 		peer, err = c.Verify(f.Coordinator)
 		if own := f.Secrets.Key.Peer().Name(); err == nil && (peer.Name() != own || c.Site != f.Config.Site) {
-			err = fmt.Errorf("site.json has a certificate for site %s with key %s, and site.key has key %s", c.Site, peer.Name(), own)
+			err = fmt.Errorf("site.json has a certificate for site %s with key %s, and site.key has key %s", c.Site,
+				peer.Name(), own)
 		}
 	}
 	if err != nil {
-		return Report{fail("credentials", "bring site.key and site.json back from one backup, or ask for an invitation that replaces this site's keys", err)}
+		return Report{fail("credentials", "bring site.key and site.json back from one backup, or ask for an "+
+			"invitation that replaces this site's keys", err)}
 	}
 	return nil
 }

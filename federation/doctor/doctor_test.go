@@ -75,7 +75,9 @@ func free(t *testing.T) string {
 func newCoordinator(t *testing.T) *world {
 	t.Helper()
 	t.Setenv("NO_PROXY", "*") // for the site that joins
-	f := testkit.Get(coordinator.Init(filepath.Join(t.TempDir(), "coordinator"), methods, coordinator.Config{Listen: free(t), WebSocket: free(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{}))(t)
+	f := testkit.Get(coordinator.Init(filepath.Join(t.TempDir(), "coordinator"), methods,
+		coordinator.Config{Listen: free(t), WebSocket: free(t), Hosts: []string{"127.0.0.1"}},
+		coordinator.Account{}))(t)
 	w := &world{t: t, coordinator: f, o: Options{Proxy: direct}, stop: func() {}}
 	t.Cleanup(func() { w.stop() })
 	return w
@@ -90,7 +92,8 @@ func newWorld(t *testing.T) *world {
 	w.site = filepath.Join(t.TempDir(), "north")
 	testkit.Get(site.Join(t.Context(), w.site, i, methods, nil))(t)
 	testkit.Do(t, os.Mkdir(filepath.Join(w.site, "data"), 0o700))
-	for file, text := range map[string]string{"subjects.csv": "id,group\ns1,a\ns2,b\n", "view_v.csv": "id,x\ns1,1\ns2,2\n"} {
+	for file, text := range map[string]string{"subjects.csv": "id,group\ns1,a\ns2,b\n",
+		"view_v.csv": "id,x\ns1,1\ns2,2\n"} {
 		testkit.Do(t, os.WriteFile(filepath.Join(w.site, "data", file), []byte(text), 0o600))
 	}
 	return w
@@ -101,7 +104,8 @@ func (w *world) serve() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	said, ended := make(chan struct{}), make(chan error, 1)
-	d := &coordinator.Daemon{Folder: w.coordinator, Again: time.Second, Log: slog.New(serving{slog.NewTextHandler(io.Discard, nil), said})}
+	d := &coordinator.Daemon{Folder: w.coordinator, Again: time.Second,
+		Log: slog.New(serving{slog.NewTextHandler(io.Discard, nil), said})}
 	go func() { ended <- d.Serve(ctx) }()
 	select {
 	case <-said:
@@ -192,7 +196,8 @@ func TestAllIsWell(t *testing.T) {
 	w := newWorld(t)
 	r := w.look()
 	fine(t, r)
-	for _, words := range []string{"accepts this site", "speaks TLS 1.3", "is whole", "can be read", "does not expire"} {
+	for _, words := range []string{"accepts this site", "speaks TLS 1.3", "is whole", "can be read",
+		"does not expire"} {
 		if !strings.Contains(text(r), words) {
 			t.Errorf("no line has %q:\n%s", words, text(r))
 		}
@@ -214,7 +219,8 @@ func TestAllIsWell(t *testing.T) {
 func begun(t *testing.T) (w *world, ended, waiting string) {
 	w = newWorld(t)
 	f := testkit.Get(site.Open(w.site, methods))(t)
-	testkit.Do(t, os.WriteFile(f.PolicyPath(), []byte("policy: 1\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
+	testkit.Do(t, os.WriteFile(f.PolicyPath(),
+		[]byte("policy: 1\nprotection: optional\nmax_delta: 1\nper_release: true\n"), 0o600))
 	digests := map[string]string{}
 	for name, sites := range map[string][]string{"past": {"north"}, "held": {"north", "south"}} {
 		p := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, sites...)
@@ -301,7 +307,8 @@ func TestFaults(t *testing.T) {
 			}()
 			r := report()
 			i := slices.IndexFunc(r, func(f Finding) bool { return f.Result == failed })
-			if i < 0 || r[i].Check != c.check || !strings.Contains(r[i].Found, c.words) || r[i].Fix == "" || strings.Contains(r[i].Found+r[i].Fix, "\n") {
+			if i < 0 || r[i].Check != c.check || !strings.Contains(r[i].Found, c.words) || r[i].Fix == "" ||
+				strings.Contains(r[i].Found+r[i].Fix, "\n") {
 				t.Errorf("%s does not fail first with %q:\n%s", c.check, c.words, text(r))
 			}
 		})
@@ -318,13 +325,18 @@ func TestFaults(t *testing.T) {
 		{"a letter of the configuration", "site.json", letter(`"jwt": "`), "folder", "checksum"},
 		{"the log", "audit.jsonl", write("nothing\n"), "folder", "audit.jsonl"},
 		{"a word of the policy", "policy.yaml", write("policy: 1\nprotection: requierd\n"), "policy", "requierd"},
-		{"a policy of another site", "policy.yaml", write("policy: 1\nsite: south\n"), "policy", "is the policy of site south"},
-		{"a policy that has changed", "policy.yaml", write("policy: 1\nprotection: optional\nmax_delta: 0.5\nper_release: true\n"), "studies", "the policy has changed"},
+		{"a policy of another site", "policy.yaml", write("policy: 1\nsite: south\n"), "policy",
+			"is the policy of site south"},
+		{"a policy that has changed", "policy.yaml",
+			write("policy: 1\nprotection: optional\nmax_delta: 0.5\nper_release: true\n"), "studies",
+			"the policy has changed"},
 		{"no store in the file", "site.db", write("not a database"), "store", "site.db"},
 		{"no store", "site.db", gone, "store", "the receipts know of"},
 		{"half of the receipts", "receipts.json", write("{"), "receipts", "receipts.json"},
 		{"a letter of the receipts", "receipts.json", letter(`"ledger_hash": "`), "receipts", "checksum"},
-		{"receipts where nothing can be", "site.json", config(func(c *site.Config) { c.Receipts = filepath.Join(w.site, "site.key", "receipts") }), "receipts", "receipts"},
+		{"receipts where nothing can be", "site.json",
+			config(func(c *site.Config) { c.Receipts = filepath.Join(w.site, "site.key", "receipts") }),
+			"receipts", "receipts"},
 		{"a header", "data/view_v.csv", write("name,x,x\n"), "data", "view_v.csv"},
 		{"no data", "site.json", config(func(c *site.Config) { c.Data = "/nowhere" }), "data", "/nowhere"},
 		{"a column of the approved plan", "data/view_v.csv", write("id,y\ns1,1\ns2,2\n"), "data", "x"},
@@ -334,12 +346,14 @@ func TestFaults(t *testing.T) {
 		{"a decision", study("decision.json"), write("{"), "studies", "decision.json"},
 		{"a decision of another revision", study("decision.json"), func(t *testing.T, path string) {
 			data := testkit.Get(os.ReadFile(path))(t)
-			testkit.Do(t, os.WriteFile(path, bytes.Replace(data, []byte(`"revision": 1`), []byte(`"revision": 7`), 1), 0o600))
+			testkit.Do(t, os.WriteFile(path, bytes.Replace(data, []byte(`"revision": 1`), []byte(`"revision": 7`), 1),
+				0o600))
 		}, "studies", "it was 7, and is 1"},
 		{"a loss that a person must decide about", "status.json", func(t *testing.T, path string) {
 			lock := testkit.Get(testkit.Get(site.Open(w.site, methods))(t).Hold(""))(t)
 			t.Cleanup(func() { lock.Release() })
-			write(`{"studies": [{"study": "`+ended+`", "name": "past", "state": "unable", "text": "an older copy\n  to go on: parley site go-on"}]}`)(t, path)
+			write(`{"studies": [{"study": "`+ended+`", "name": "past", "state": "unable", "text": "an older copy\n  `+
+				`to go on: parley site go-on"}]}`)(t, path)
 		}, "studies", "study past is held up: an older copy"},
 		{"a status", "status.json", write("{"), "folder", "status.json"},
 		{"an unknown name", "site.json", func(t *testing.T, path string) {
@@ -347,11 +361,16 @@ func TestFaults(t *testing.T) {
 			urls("wss://broker.example:443")(t, path)
 		}, "names", "broker.example is not known here"},
 		{"a port at which nobody listens", "site.json", urls("tls://" + free(t)), "ports", "cannot be reached"},
-		{"another program", "site.json", urls("tls://" + listen(t, says("SSH-2.0-nothing\r\n"))), "tls", "does not speak TLS"},
-		{"connections used up", "site.json", urls("tls://" + listen(t, says("-ERR 'maximum connections exceeded'\r\n"))), "connections", "are used up"},
-		{"a port that is silent", "site.json", urls("tls://" + listen(t, func(net.Conn) {})), "connections", "says nothing in it"},
-		{"another authority", "site.json", config(func(c *site.Config) { c.Roots = string(strange) }), "tls", `was issued by "CN=Parley coordinator"`},
-		{"no authority", "site.json", config(func(c *site.Config) { c.Roots = "nothing" }), "tls", "the pinned certificate cannot be read"},
+		{"another program", "site.json", urls("tls://" + listen(t, says("SSH-2.0-nothing\r\n"))), "tls",
+			"does not speak TLS"},
+		{"connections used up", "site.json", urls("tls://" +
+			listen(t, says("-ERR 'maximum connections exceeded'\r\n"))), "connections", "are used up"},
+		{"a port that is silent", "site.json", urls("tls://" + listen(t, func(net.Conn) {})), "connections",
+			"says nothing in it"},
+		{"another authority", "site.json", config(func(c *site.Config) { c.Roots = string(strange) }), "tls",
+			`was issued by "CN=Parley coordinator"`},
+		{"no authority", "site.json", config(func(c *site.Config) { c.Roots = "nothing" }), "tls",
+			"the pinned certificate cannot be read"},
 		{"old TLS", "site.json", func(t *testing.T, _ string) {
 			at := listen(t, func(c net.Conn) {
 				s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{old}, MaxVersion: tls.VersionTLS12})
@@ -360,8 +379,12 @@ func TestFaults(t *testing.T) {
 			})
 			w.change(func(c *site.Config) { c.URLs, c.Roots = []string{"tls://" + at}, string(oldRoots) })
 		}, "tls", "speaks TLS 1.2 only"},
-		{"a proxy that refuses", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) { return refusing(t, http.StatusForbidden) }), "proxy", "it refuses to connect"},
-		{"a proxy with a password", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) { return refusing(t, http.StatusProxyAuthRequired) }), "proxy", "it wants a name and password"},
+		{"a proxy that refuses", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) {
+			return refusing(t, http.StatusForbidden)
+		}), "proxy", "it refuses to connect"},
+		{"a proxy with a password", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) {
+			return refusing(t, http.StatusProxyAuthRequired)
+		}), "proxy", "it wants a name and password"},
 		{"a proxy that opens connections", "", proxy(func(t *testing.T) func(*url.URL) (*url.URL, error) {
 			return through(listen(t, func(c net.Conn) {
 				if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
@@ -373,13 +396,15 @@ func TestFaults(t *testing.T) {
 				io.Copy(io.Discard, s)
 			}))
 		}), "tls", `was issued by "CN=Hospital inspection"`},
-		{"an old token", "site.json", config(func(c *site.Config) { c.JWT = expired }), "credentials", "was good until"},
+		{"an old token", "site.json", config(func(c *site.Config) { c.JWT = expired }), "credentials",
+			"was good until"},
 		{"no token", "site.json", config(func(c *site.Config) { c.JWT = "nothing" }), "credentials", "cannot be read"},
 	} {
 		look(t, w.site, c, w.look)
 	}
 	w.stop()
-	look(t, w.site, fault{"a coordinator that has stopped", "", func(*testing.T, string) {}, "ports", "cannot be reached"}, w.look)
+	look(t, w.site, fault{"a coordinator that has stopped", "", func(*testing.T, string) {}, "ports",
+		"cannot be reached"}, w.look)
 	co := func() Report { return Coordinator(t.Context(), w.coordinator.Path, methods, w.o) }
 	fine(t, co())
 	for _, c := range []fault{
@@ -388,16 +413,26 @@ func TestFaults(t *testing.T) {
 		{"half a configuration", "coordinator.json", write("{"), "folder", "coordinator.json"},
 		{"the log", "audit.jsonl", write("nothing\n"), "folder", "audit.jsonl"},
 		{"half of the sites", "sites.json", write("{"), "sites", "sites.json"},
-		{"a letter of the sites", "sites.json", letter(`"certificate": "`), "sites", "sites.json is damaged: site north"},
+		{"a letter of the sites", "sites.json", letter(`"certificate": "`), "sites",
+			"sites.json is damaged: site north"},
 		{"a status", "status.json", write("{"), "folder", "status.json"},
 		{"a plan", study("plan.cbor"), letter(""), "studies", "plan of study"},
 		{"orders", study("orders.json"), write("{"), "studies", "orders.json"},
 		{"a state", study("state.json"), write("{"), "studies", "state.json"},
-		{"a study that has stopped", "status.json", status(`"state": "stopped", "text": "no site is left"`), "studies", "held has stopped: no site is left"},
-		{"a second process of a site", "status.json", write(`{"sites": [{"site": "north", "state": "joined", "text": "two machines serve as north"}]}`), "sites", "two machines serve as north"},
-		{"a site that is held up", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "its disk takes no writes"}]`), "studies", "its disk takes no writes"},
-		{"a site with another program", "status.json", status(`"state": "running", "sites": [{"site": "north", "state": "must install", "text": "install parley 7"}]`), "studies", "install parley 7"},
-		{"a rebuilt study without a site", "status.json", status(`"state": "waiting", "text": "it waits for the history that these sites have kept: south"`), "studies", "have kept: south"},
+		{"a study that has stopped", "status.json", status(`"state": "stopped", "text": "no site is left"`), "studies",
+			"held has stopped: no site is left"},
+		{"a second process of a site", "status.json",
+			write(`{"sites": [{"site": "north", "state": "joined", "text": "two machines serve as north"}]}`), "sites",
+			"two machines serve as north"},
+		{"a site that is held up", "status.json",
+			status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "its disk takes no ` +
+				`writes"}]`), "studies", "its disk takes no writes"},
+		{"a site with another program", "status.json",
+			status(`"state": "running", "sites": [{"site": "north", "state": "must install", "text": "install parley ` +
+				`7"}]`), "studies", "install parley 7"},
+		{"a rebuilt study without a site", "status.json",
+			status(`"state": "waiting", "text": "it waits for the history that these sites have kept: south"`),
+			"studies", "have kept: south"},
 		{"a port that is taken", "", func(t *testing.T, _ string) {
 			l := testkit.Get(net.Listen("tcp", w.coordinator.Config.Listen))(t)
 			t.Cleanup(func() { l.Close() })
@@ -407,7 +442,8 @@ func TestFaults(t *testing.T) {
 	}
 	testkit.Get(w.coordinator.Revoke("north"))(t)
 	w.serve()
-	look(t, w.site, fault{"keys that were revoked", "", func(*testing.T, string) {}, "broker", "does not accept this end's key"}, w.look)
+	look(t, w.site, fault{"keys that were revoked", "", func(*testing.T, string) {}, "broker",
+		"does not accept this end's key"}, w.look)
 }
 
 func TestNamesOfACoordinator(t *testing.T) {
@@ -538,8 +574,10 @@ func refusing(t *testing.T, status int) func(*url.URL) (*url.URL, error) {
 func authority(t *testing.T, name string) (tls.Certificate, []byte) {
 	t.Helper()
 	key := testkit.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der := testkit.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	var b bytes.Buffer
 	pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: der})

@@ -78,15 +78,23 @@ func touch(ctx context.Context, a address, roots *x509.CertPool, o Options) (r R
 		r = append(r, ok("ports", "%s answers; no proxy is used", a.host))
 	}
 	state, err := shake(c, a)
-	if full := (tls.RecordHeaderError{}); errors.As(err, &full) && strings.HasPrefix(string(full.RecordHeader[:]), "-ERR") { // in place of TLS
-		return append(r, fail("connections", "the coordinator's people look who holds so many; it takes others as soon as some end", fmt.Errorf("%s takes no more connections: all that it may have are used up", a.host)))
+	// in place of TLS
+	if full := (tls.RecordHeaderError{}); errors.As(err, &full) &&
+		strings.HasPrefix(string(full.RecordHeader[:]), "-ERR") {
+		return append(r, fail("connections", "the coordinator's people look who holds so many; it takes others as "+
+			"soon as some end", fmt.Errorf("%s takes no more connections: all that it may have are used up", a.host)))
 	}
-	if waited := net.Error(nil); errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.As(err, &waited) && waited.Timeout() {
-		return append(r, fail("connections", "the coordinator's people look whether its connections, or its file handles, are used up; or something on the way does not let this kind of connection through: try the wss:// address",
+	if waited := net.Error(nil); errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.As(err, &waited) && waited.Timeout() {
+		return append(r, fail("connections", "the coordinator's people look whether its connections, or its file "+
+			"handles, are used up; or something on the way does not let this kind of connection through: try the "+
+			"wss:// address",
 			fmt.Errorf("%s accepts a connection, and says nothing in it: %w", a.host, err)))
 	}
 	if err != nil {
-		return append(r, fail("tls", "something on the way may not let this kind of connection through, or another program answers there: try the wss:// address", fmt.Errorf("%s does not speak TLS as a broker does: %w", a.host, err)))
+		return append(r, fail("tls", "something on the way may not let this kind of connection through, or another "+
+			"program answers there: try the wss:// address", fmt.Errorf("%s does not speak TLS as a broker does: %w",
+			a.host, err)))
 	}
 	found := judge(a, state, roots, time.Now())
 	r = append(r, found)
@@ -112,17 +120,21 @@ func name(ctx context.Context, host string, proxied bool, o Options) Finding {
 	case proxied:
 		return note("names", "%s is not known here (%v); the proxy looks it up", host, err)
 	}
-	return fail("names", "ask who runs the network for this name; if others are reached through a proxy only, set HTTPS_PROXY", fmt.Errorf("%s is not known here: %w", host, err))
+	return fail("names", "ask who runs the network for this name; if others are reached through a proxy only, set "+
+		"HTTPS_PROXY", fmt.Errorf("%s is not known here: %w", host, err))
 }
 
 // unreachable says why there is no socket.
 func unreachable(a address, err error) Finding {
 	if a.via != nil {
-		return fail("proxy", hinted(err, "compare HTTPS_PROXY with what who runs the network says; NO_PROXY names what is reached directly"), fmt.Errorf("%s: %w", a.host, err))
+		return fail("proxy", hinted(err, "compare HTTPS_PROXY with what who runs the network says; NO_PROXY names "+
+			"what is reached directly"), fmt.Errorf("%s: %w", a.host, err))
 	}
-	fix := "is the coordinator serving? Ask who runs the network to let this machine connect to " + a.host + "; or set HTTPS_PROXY"
+	fix := "is the coordinator serving? Ask who runs the network to let this machine connect to " + a.host +
+		"; or set HTTPS_PROXY"
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
-		fix = "a firewall may drop this: ask who runs the network to let this machine connect to " + a.host + "; or set HTTPS_PROXY"
+		fix = "a firewall may drop this: ask who runs the network to let this machine connect to " + a.host +
+			"; or set HTTPS_PROXY"
 	}
 	return fail("ports", fix, fmt.Errorf("%s cannot be reached: %w", a.host, err))
 }
@@ -141,7 +153,9 @@ func shake(c net.Conn, a address) (s session, err error) {
 			return s, err
 		}
 	}
-	s.Conn = tls.Client(c, &tls.Config{ServerName: a.url.Hostname(), InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) // judge verifies
+	// judge verifies
+	s.Conn = tls.Client(c, &tls.Config{ServerName: a.url.Hostname(), InsecureSkipVerify: true,
+		MinVersion: tls.VersionTLS12})
 	if err := s.Conn.Handshake(); err != nil {
 		return s, err
 	}
@@ -174,28 +188,36 @@ func judge(a address, s session, roots *x509.CertPool, now time.Time) Finding {
 	for _, c := range s.PeerCertificates[1:] {
 		between.AddCert(c)
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{DNSName: a.url.Hostname(), Roots: roots, Intermediates: between, CurrentTime: now})
+	_, err := leaf.Verify(x509.VerifyOptions{DNSName: a.url.Hostname(), Roots: roots, Intermediates: between,
+		CurrentTime: now})
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return fail("tls", "if this is a proxy that opens encrypted connections, ask who runs it to leave "+a.host+" alone; otherwise ask the coordinator whether it has another key",
-			fmt.Errorf("the certificate of %s was issued by %q, and not by whom this end trusts", a.host, leaf.Issuer.String()))
+		return fail("tls", "if this is a proxy that opens encrypted connections, ask who runs it to leave "+a.host+
+			" alone; otherwise ask the coordinator whether it has another key",
+			fmt.Errorf("the certificate of %s was issued by %q, and not by whom this end trusts", a.host,
+				leaf.Issuer.String()))
 	case errors.As(err, &host):
-		return fail("tls", "the coordinator lists the names in use in hosts of its coordinator.json, and serves again", fmt.Errorf("the certificate of %s is for other names: %w", a.host, err))
+		return fail("tls", "the coordinator lists the names in use in hosts of its coordinator.json, and serves again",
+			fmt.Errorf("the certificate of %s is for other names: %w", a.host, err))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fail("tls", "compare the clock of this machine; the coordinator has a new certificate each time it starts", fmt.Errorf("the certificate of %s is valid from %s to %s", a.host, day(leaf.NotBefore), day(leaf.NotAfter)))
+		return fail("tls", "compare the clock of this machine; the coordinator has a new certificate each time it "+
+			"starts", fmt.Errorf("the certificate of %s is valid from %s to %s", a.host, day(leaf.NotBefore),
+			day(leaf.NotAfter)))
 	case err != nil:
 		return fail("tls", "ask the coordinator", fmt.Errorf("the certificate of %s: %w", a.host, err))
 	case s.Version < tls.VersionTLS13:
-		return fail("tls", "the broker must offer TLS 1.3", fmt.Errorf("%s speaks %s only", a.host, tls.VersionName(s.Version)))
+		return fail("tls", "the broker must offer TLS 1.3",
+			fmt.Errorf("%s speaks %s only", a.host, tls.VersionName(s.Version)))
 	}
 	whose := "the pinned authority"
 	if roots == nil {
 		whose = "an authority that this system trusts (" + leaf.Issuer.String() + ")"
 	}
-	return ok("tls", "%s speaks %s; its certificate is of %s, until %s", a.host, tls.VersionName(s.Version), whose, day(leaf.NotAfter))
+	return ok("tls", "%s speaks %s; its certificate is of %s, until %s", a.host, tls.VersionName(s.Version), whose,
+		day(leaf.NotAfter))
 }
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
@@ -223,7 +245,8 @@ func skew(here, there time.Time, who string) Finding {
 	case d.Abs() <= 5*time.Second:
 		return ok("clock", "it agrees with that of %s within seconds", who)
 	case d > 0:
-		return note("clock", "it is %s ahead of that of %s; nothing depends on it but the times in logs, and expiry", d, who)
+		return note("clock", "it is %s ahead of that of %s; nothing depends on it but the times in logs, and expiry", d,
+			who)
 	}
 	return note("clock", "it is %s behind that of %s; nothing depends on it but the times in logs, and expiry", -d, who)
 }
@@ -232,21 +255,26 @@ func skew(here, there time.Time, who string) Finding {
 func token(text string, now time.Time) Finding {
 	claims, err := jwt.DecodeUserClaims(text)
 	if err != nil {
-		return fail("credentials", "bring site.json back from a backup, or ask for an invitation that replaces this site's keys", fmt.Errorf("the token cannot be read: %w", err))
+		return fail("credentials", "bring site.json back from a backup, or ask for an invitation that replaces this "+
+			"site's keys", fmt.Errorf("the token cannot be read: %w", err))
 	}
 	if claims.Expires == 0 {
 		return ok("credentials", "the token is for %s, and does not expire", claims.Name)
 	}
 	until := time.Unix(claims.Expires, 0)
 	if !now.Before(until) {
-		return fail("credentials", "ask the coordinator for an invitation that replaces this site's keys (parley coordinator invite --replace)", fmt.Errorf("the token was good until %s", until.UTC().Format(time.RFC3339)))
+		return fail("credentials", "ask the coordinator for an invitation that replaces this site's keys (parley "+
+			"coordinator invite --replace)", fmt.Errorf("the token was good until %s",
+			until.UTC().Format(time.RFC3339)))
 	}
-	return ok("credentials", "the token is for %s, until %s; it is renewed while the site serves", claims.Name, until.UTC().Format(time.RFC3339))
+	return ok("credentials", "the token is for %s, until %s; it is renewed while the site serves", claims.Name,
+		until.UTC().Format(time.RFC3339))
 }
 
 // ways looks at every address, and calls accept for those that lead to the broker.
 // One that works is enough: what is wrong with others is then worth knowing only.
-func ways(ctx context.Context, urls []string, roots *x509.CertPool, o Options, accept func(url string) (Report, bool)) (r Report) {
+func ways(ctx context.Context, urls []string, roots *x509.CertPool, o Options,
+	accept func(url string) (Report, bool)) (r Report) {
 	good := false
 	for _, u := range urls {
 		found := way(ctx, u, roots, o)
@@ -280,7 +308,8 @@ func pool(pem []byte) (*x509.CertPool, error) {
 }
 
 // knock connects to one address with credentials, and hands over the connection.
-func knock(ctx context.Context, n nats.Options, o Options, use func(context.Context, *nats.Conn) Report) (Report, bool) {
+func knock(ctx context.Context, n nats.Options, o Options,
+	use func(context.Context, *nats.Conn) Report) (Report, bool) {
 	ctx, cancel := context.WithTimeout(ctx, o.Within)
 	defer cancel()
 	said := make(chan struct{}, 1)
@@ -302,7 +331,8 @@ func knock(ctx context.Context, n nats.Options, o Options, use func(context.Cont
 	}
 	if !c.Connected() {
 		trouble := errors.New(c.Trouble())
-		return Report{fail("broker", hinted(trouble, "ask the coordinator's people what the broker's log says"), trouble)}, false
+		return Report{fail("broker", hinted(trouble, "ask the coordinator's people what the broker's log says"),
+			trouble)}, false
 	}
 	r := use(ctx, c)
 	return r, r.OK()

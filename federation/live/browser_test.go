@@ -30,7 +30,9 @@ func TestDecidingByKeys(t *testing.T) {
 	// until waits in the page until a script gives true.
 	until := func(script string) {
 		t.Helper()
-		wait := fmt.Sprintf(`new Promise((yes, no) => { const end = Date.now() + 20000, look = () => { if (%s) yes('yes'); else if (Date.now() > end) yes(document.body.innerText); else requestAnimationFrame(look) }; look() })`, script)
+		wait := fmt.Sprintf(`new Promise((yes, no) => { const end = Date.now() + 20000, look = () => { if (%s) `+
+			`yes('yes'); else if (Date.now() > end) yes(document.body.innerText); else requestAnimationFrame(look) }; `+
+			`look() })`, script)
 		if v := eval(wait); v != "yes" {
 			t.Fatalf("waiting for %s\n%s", script, v)
 		}

@@ -103,7 +103,8 @@ func New(source Source, host string, every time.Duration) (h http.Handler, link 
 func Loopback(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%s is not an address of this machine alone\n  hint: such as 127.0.0.1:8080; a proxy with a password may stand before it", address)
+		return fmt.Errorf("%s is not an address of this machine alone\n  hint: such as 127.0.0.1:8080; a proxy with a "+
+			"password may stand before it", address)
 	}
 	return nil
 }
@@ -282,7 +283,8 @@ func (c coordinating) View(context.Context) (*View, error) {
 		v.Sites = append(v.Sites, one)
 	}
 	for _, x := range s.Studies {
-		one := study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Round: x.Round, Done: x.Progress, Of: x.Of}
+		one := study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Round: x.Round,
+			Done: x.Progress, Of: x.Of}
 		for _, y := range x.Sites {
 			one.Sites = append(one.Sites, standing{Name: y.Site, State: y.State, Text: y.Text})
 		}
@@ -312,7 +314,8 @@ func (t taking) View(context.Context) (*View, error) {
 		v.Says = s.Trouble
 	}
 	for _, x := range s.Studies {
-		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Pending: x.State == federation.Pending})
+		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Pending: x.State ==
+			federation.Pending})
 	}
 	v.Log, err = t.log.lines(t.Path)
 	return v, err

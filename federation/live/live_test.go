@@ -27,7 +27,8 @@ type office struct {
 func (o *office) View(context.Context) (*View, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return &View{Title: "Site north", Says: "connected", Studies: []study{{ID: "d1", Name: "pain", State: o.state, Pending: o.state == "pending"}}}, nil
+	return &View{Title: "Site north", Says: "connected",
+		Studies: []study{{ID: "d1", Name: "pain", State: o.state, Pending: o.state == "pending"}}}, nil
 }
 
 func (o *office) Show(_ context.Context, study string) (string, error) {
@@ -95,11 +96,14 @@ func TestOthersAreRefused(t *testing.T) {
 		headers            []string
 		want               int
 	}{
-		"no token":          {"POST", "/approve", body, []string{"Content-Type", form}, 401},
-		"another token":     {"POST", "/approve", body, []string{"X-Parley-Token", token + "x", "Content-Type", form}, 401},
-		"a link":            {"GET", "/approve?study=d1", "", good, 404},
-		"a form":            {"POST", "/approve", "study=d1", []string{"X-Parley-Token", token, "Content-Type", "application/x-www-form-urlencoded"}, 415},
-		"another origin":    {"POST", "/approve", body, append([]string{"Origin", "https://evil.example"}, good...), 403},
+		"no token": {"POST", "/approve", body, []string{"Content-Type", form}, 401},
+		"another token": {"POST", "/approve", body, []string{"X-Parley-Token", token + "x", "Content-Type", form},
+			401},
+		"a link": {"GET", "/approve?study=d1", "", good, 404},
+		"a form": {"POST", "/approve", "study=d1", []string{"X-Parley-Token", token, "Content-Type",
+			"application/x-www-form-urlencoded"}, 415},
+		"another origin": {"POST", "/approve", body, append([]string{"Origin", "https://evil.example"}, good...),
+			403},
 		"another site":      {"POST", "/approve", body, append([]string{"Sec-Fetch-Site", "cross-site"}, good...), 403},
 		"a name that moved": {"POST", "/approve", body, append([]string{"Host", "evil.example:80"}, good...), 403},
 		"no study":          {"POST", "/approve", `{"study": 1}`, good, 400},
@@ -117,7 +121,8 @@ func TestOthersAreRefused(t *testing.T) {
 	if len(o.decided) > 0 {
 		t.Errorf("decided: %v", o.decided)
 	}
-	if status, text := ask(t, "GET", base+"/", ""); status != 200 || strings.Contains(text, token) || strings.Contains(text, "pain") {
+	if status, text := ask(t, "GET", base+"/", ""); status != 200 || strings.Contains(text, token) ||
+		strings.Contains(text, "pain") {
 		t.Errorf("the page without the token: %d", status)
 	}
 }
@@ -129,13 +134,15 @@ func TestDecisions(t *testing.T) {
 	if status, text := ask(t, "GET", base+"/show?study=d1", "", with...); status != 200 || text != "It sends 3 sums." {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := ask(t, "GET", base+"/show?study=d2", "", with...); status != 409 || !strings.Contains(text, "no study d2") {
+	if status, text := ask(t, "GET", base+"/show?study=d2", "", with...); status != 409 ||
+		!strings.Contains(text, "no study d2") {
 		t.Errorf("%d %s", status, text)
 	}
 	if status, _ := ask(t, "POST", base+"/refuse", `{"study": "d1", "reason": " holidays "}`, with...); status != 200 {
 		t.Errorf("%d", status)
 	}
-	if status, text := ask(t, "POST", base+"/approve", `{"study": "d1"}`, with...); status != 409 || !strings.Contains(text, "policy does not allow") {
+	if status, text := ask(t, "POST", base+"/approve", `{"study": "d1"}`, with...); status != 409 ||
+		!strings.Contains(text, "policy does not allow") {
 		t.Errorf("%d %s", status, text)
 	}
 	if !slices.Equal(o.decided, []string{"refuse d1: holidays"}) {

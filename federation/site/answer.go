@@ -133,7 +133,8 @@ func (a *answering) look(ctx context.Context) error {
 	a.mu.Unlock()
 	switch {
 	case decision == nil:
-		a.set(federation.Pending, "", fmt.Sprintf("a person must decide: parley site show %s %s, then approve or refuse", f.Path, a.name()))
+		a.set(federation.Pending, "", fmt.Sprintf("a person must decide: parley site show %s %s, then approve or "+
+			"refuse", f.Path, a.name()))
 	case decision.Approval == nil:
 		charged, err := a.charged()
 		if err != nil {
@@ -205,7 +206,8 @@ func (a *answering) unasked(ctx context.Context) (*Decision, error) {
 // checked again.
 func (f *Folder) circumstances(digest string) string {
 	text := []byte(f.DataPath() + f.stamp())
-	for _, path := range []string{f.File(approvedFile), f.File("studies", digest, "decision.json"), f.File("studies", digest, "go-on.json"), f.PolicyPath()} {
+	for _, path := range []string{f.File(approvedFile), f.File("studies", digest, "decision.json"),
+		f.File("studies", digest, "go-on.json"), f.PolicyPath()} {
 		text = append(text, stat(path)...)
 	}
 	return string(text)
@@ -284,7 +286,8 @@ func (a *answering) serve(ctx context.Context, decision *Decision) {
 		if err := f.WriteJSON(f.rollback(a.digest), rolledBack); err != nil {
 			a.daemon.Log.Error(err.Error())
 		}
-		a.set(federation.Unable, "a person at the site must decide: its store is older than what others have seen of it",
+		a.set(federation.Unable, "a person at the site must decide: its store is older than what others have seen "+
+			"of it",
 			fmt.Sprintf("%v\n  to go on: parley site go-on %s %s", rolledBack, f.Path, a.name()))
 	case err != nil && decision.Approval == nil:
 		a.set(federation.Refused, decision.Refused, err.Error())
@@ -319,7 +322,8 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 		if touched, _, err := a.touched(decision); err != nil {
 			return err
 		} else if touched && noised {
-			return fmt.Errorf("%w: the files with the data have been written since it was approved\n  hint: approve it again", engine.ErrChanged)
+			return fmt.Errorf("%w: the files with the data have been written since it was approved\n  hint: approve "+
+				"it again", engine.ErrChanged)
 		}
 		if err := h.Approved(ctx, a.plan, f.Config.Coordinator, decision.Approval); err != nil {
 			return err
@@ -353,7 +357,8 @@ func (a *answering) answer(ctx context.Context, decision *Decision) error {
 		Working: func(begins bool) { a.work(begins, h) },
 		End:     a.end,
 		Over: func() {
-			if ended, err := f.Ended(a.digest); err == nil && ended == nil { // it is not made again for whoever asks again
+			// it is not made again for whoever asks again
+			if ended, err := f.Ended(a.digest); err == nil && ended == nil {
 				d.toReport(a.digest)
 			}
 		},

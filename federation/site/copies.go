@@ -44,7 +44,8 @@ func (d *Daemon) keepCopies(ctx context.Context) {
 func (f *Folder) contents() string {
 	var b strings.Builder
 	note := func(path string, info fs.FileInfo) { fmt.Fprintln(&b, path, info.Size(), info.ModTime().UnixNano()) }
-	for _, path := range []string{f.StorePath(), f.StorePath() + "-wal", f.File(keyFile), f.File(configFile), f.PolicyPath()} {
+	for _, path := range []string{f.StorePath(), f.StorePath() + "-wal", f.File(keyFile), f.File(configFile),
+		f.PolicyPath()} {
 		if info, err := os.Stat(path); err == nil {
 			note(path, info)
 		}

@@ -99,7 +99,8 @@ func (d *Daemon) report(ctx context.Context) {
 				return // it is made when the program runs again
 			}
 			if err != nil { // of the disk, which may pass
-				d.Log.Error(fmt.Sprintf("the results of study %.12s could not be written, and are tried again: %v", digest, err), "study", digest)
+				d.Log.Error(fmt.Sprintf("the results of study %.12s could not be written, and are tried again: %v",
+					digest, err), "study", digest)
 				wire.Pause(ctx, d.Again)
 				continue
 			}
@@ -162,11 +163,13 @@ func (d *Daemon) written(ctx context.Context, digest string) (what string, faile
 		}
 		what = "its results are in " + path
 		if len(record.Missing) > 0 {
-			what += fmt.Sprintf("; %s are with the coordinator, until somebody here asks for them: parley site results %s %s", names(record.Missing), f.Path, p.Name)
+			what += fmt.Sprintf("; %s are with the coordinator, until somebody here asks for them: parley site "+
+				"results %s %s", names(record.Missing), f.Path, p.Name)
 		}
 		if err := d.own(ctx, p, path, e.Share); err != nil {
 			record.Failed = err.Error()
-			what += "; the site's own report could not be made, and is tried again when the data or the program are others: " + record.Failed
+			what += "; the site's own report could not be made, and is tried again when the data or the program are " +
+				"others: " + record.Failed
 		}
 	}
 	failed = record.Failed != ""
@@ -242,7 +245,9 @@ func (f *Folder) keepHanded(h federation.Handed) error {
 		return err
 	}
 	for i, m := range e.Missing {
-		if at := slices.IndexFunc(h.Files, func(file federation.File) bool { return file.Name == m.Name && bytes.Equal(file.Digest, m.Digest) }); at >= 0 {
+		if at := slices.IndexFunc(h.Files, func(file federation.File) bool {
+			return file.Name == m.Name && bytes.Equal(file.Digest, m.Digest)
+		}); at >= 0 {
 			e.Missing[i] = h.Files[at]
 		}
 	}
@@ -252,7 +257,8 @@ func (f *Folder) keepHanded(h federation.Handed) error {
 	}
 	what := "the coordinator has sent " + before
 	if len(e.Missing) > 0 {
-		what = names(e.Missing) + ": the coordinator has others now than it listed at the end, or they are too large to be sent; ask its people"
+		what = names(e.Missing) + ": the coordinator has others now than it listed at the end, or they are too large " +
+			"to be sent; ask its people"
 	}
 	if err := f.WriteJSON(filepath.Join("studies", h.Study, "ended.json"), e); err != nil {
 		return err
@@ -378,7 +384,8 @@ func (f *Folder) lastKnown(digest string) (st StudyStatus, err error) {
 
 // writeStatus writes status.json if it has changed.
 func (d *Daemon) writeStatus(serving bool) error {
-	s := Status{Serving: serving, Site: d.Folder.Config.Site, Connected: serving && d.conn.Connected(), Trouble: d.conn.Trouble()}
+	s := Status{Serving: serving, Site: d.Folder.Config.Site, Connected: serving && d.conn.Connected(),
+		Trouble: d.conn.Trouble()}
 	d.mu.Lock()
 	if s.Trouble == "" {
 		s.Trouble = d.twoServe()
@@ -447,8 +454,10 @@ func (d *Daemon) waitsFor() string {
 	}
 	var parts []string
 	for _, w := range []struct{ word, says string }{
-		{federation.Pending, "for a person to decide about %s"}, {federation.Unable, "for something to be mended in %s"},
-		{federation.Approved, "for tasks of %s"}, {federation.Computing, "for %s to be computed"}, {federation.Done, "for the coordinator to close %s"},
+		{federation.Pending, "for a person to decide about %s"},
+		{federation.Unable, "for something to be mended in %s"},
+		{federation.Approved, "for tasks of %s"}, {federation.Computing, "for %s to be computed"},
+		{federation.Done, "for the coordinator to close %s"},
 	} {
 		if n := count[w.word]; n == 1 {
 			parts = append(parts, fmt.Sprintf(w.says, "1 study"))

@@ -100,7 +100,8 @@ func (s Secrets) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return files.WriteOwn(path, federation.Armour("# The secrets of a site of Parley. They never leave it.\n", keyMark, data, 0))
+	return files.WriteOwn(path, federation.Armour("# The secrets of a site of Parley. They never leave it.\n",
+		keyMark, data, 0))
 }
 
 func loadSecrets(path string) (s Secrets, err error) {
@@ -117,7 +118,8 @@ func loadSecrets(path string) (s Secrets, err error) {
 		s.Key, err = wire.ParseKey(b.Key)
 	}
 	if err != nil {
-		return s, problem.Problem{File: path, What: "the key is damaged: " + err.Error(), Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
+		return s, problem.Problem{File: path, What: "the key is damaged: " + err.Error(),
+			Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
 	}
 	s.User = b.User
 	return s, nil
@@ -127,7 +129,8 @@ func loadSecrets(path string) (s Secrets, err error) {
 func Open(path string, methods method.Registry) (f *Folder, err error) {
 	f = &Folder{Folder: federation.Folder{Path: path, Methods: methods}}
 	if f.Secrets, err = loadSecrets(f.File(keyFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.Problem{File: path, What: "this is not the folder of a site that has joined", Hint: "a site joins with: parley site join INVITATION"}
+		return nil, problem.Problem{File: path, What: "this is not the folder of a site that has joined",
+			Hint: "a site joins with: parley site join INVITATION"}
 	}
 	if err == nil {
 		f.Config, err = f.config()
@@ -136,7 +139,8 @@ func Open(path string, methods method.Registry) (f *Folder, err error) {
 		return nil, err
 	}
 	if f.Config.Version != configVersion {
-		return nil, fmt.Errorf("%s has version %d\n  hint: this program reads version %d", f.File(configFile), f.Config.Version, configVersion)
+		return nil, fmt.Errorf("%s has version %d\n  hint: this program reads version %d", f.File(configFile),
+			f.Config.Version, configVersion)
 	}
 	if f.Coordinator, err = wire.ParsePeer(f.Config.Coordinator); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
@@ -180,7 +184,8 @@ func (f *Folder) config() (c Config, err error) {
 		err = errors.New("its checksum does not hold: something other than urls, data and receipts was changed")
 	}
 	if err != nil {
-		err = problem.Problem{File: f.File(configFile), What: "the file is damaged: " + err.Error(), Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
+		err = problem.Problem{File: f.File(configFile), What: "the file is damaged: " + err.Error(),
+			Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
 	}
 	return c, err
 }
@@ -300,7 +305,8 @@ func (f *Folder) room() error {
 	list, err := f.Studies()
 	recent := 0
 	for _, digest := range list {
-		if info, err := os.Stat(f.File("studies", digest, federation.PlanFile)); err == nil && time.Since(info.ModTime()) < 24*time.Hour {
+		if info, err := os.Stat(f.File("studies", digest, federation.PlanFile)); err == nil &&
+			time.Since(info.ModTime()) < 24*time.Hour {
 			recent++
 		}
 	}
@@ -407,7 +413,9 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 		if a.Data == "" {
 			data = "data not looked at"
 		}
-		return f.Audit.Add("approved", digest, f.Config.Site, fmt.Sprintf("plan %s, by %s; policy %.12s, %s, method %s revision %d", p.Name, a.By, a.Policy, data, a.Method, a.Revision))
+		return f.Audit.Add("approved", digest, f.Config.Site,
+			fmt.Sprintf("plan %s, by %s; policy %.12s, %s, method %s revision %d", p.Name, a.By, a.Policy, data,
+				a.Method, a.Revision))
 	})
 }
 
@@ -457,7 +465,8 @@ func (f *Folder) Holds(ctx context.Context, digest string) error {
 		}
 		data, err := h.Fingerprint(ctx) // a private study is not approved by its rows, but this is for its own people
 		if err == nil && d.Approval.Data != "" && data != d.Approval.Data {
-			err = fmt.Errorf("%w: the data are others than were approved\n  hint: put them back, or approve the study again", engine.ErrChanged)
+			err = fmt.Errorf("%w: the data are others than were approved\n  hint: put them back, or approve the study "+
+				"again", engine.ErrChanged)
 		}
 		return err
 	})

@@ -21,7 +21,8 @@ import (
 )
 
 // connection makes the options of one.
-func connection(urls []string, roots, jwt string, seed []byte, name string, log func(string)) (o nats.Options, err error) {
+func connection(urls []string, roots, jwt string, seed []byte, name string,
+	log func(string)) (o nats.Options, err error) {
 	o = nats.Options{URLs: urls, JWT: jwt, Seed: seed, Name: name, Log: log}
 	if roots != "" {
 		o.Roots = x509.NewCertPool()
@@ -36,10 +37,12 @@ func connection(urls []string, roots, jwt string, seed []byte, name string, log 
 // here; only their public halves are sent. The same invitation again changes nothing.
 // A folder whose site joins again, with an
 // invitation that replaces its keys, keeps its store and its studies.
-func Join(ctx context.Context, path string, i *federation.Invitation, methods method.Registry, log func(string)) (*Folder, error) {
+func Join(ctx context.Context, path string, i *federation.Invitation, methods method.Registry,
+	log func(string)) (*Folder, error) {
 	if old, err := Open(path, methods); err == nil {
 		if old.Config.Site != i.Site {
-			return nil, problem.Problem{File: path, What: "this is the folder of site " + old.Config.Site + ", and the invitation is for " + i.Site, Hint: "choose another with --dir"}
+			return nil, problem.Problem{File: path, What: "this is the folder of site " + old.Config.Site +
+				", and the invitation is for " + i.Site, Hint: "choose another with --dir"}
 		}
 		if old.Config.Invitation == i.ID { // whoever was interrupted since, or asks twice
 			return old, nil
@@ -85,12 +88,14 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 		_, err = c.Verify(coordinator)
 	}
 	if err == nil && c.Site != i.Site {
-		err = fmt.Errorf("the coordinator has made this the folder of site %q, and the invitation says %q\n  hint: the invitation was altered: ask for another", c.Site, i.Site)
+		err = fmt.Errorf("the coordinator has made this the folder of site %q, and the invitation says %q\n  hint: "+
+			"the invitation was altered: ask for another", c.Site, i.Site)
 	}
 	if err != nil {
 		return nil, err
 	}
-	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
+	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs,
+		Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
 	f := &Folder{Folder: federation.Folder{Path: path}}
 	if old, err := f.config(); err == nil {
 		config.Data, config.Receipts = old.Data, old.Receipts
@@ -118,13 +123,16 @@ func SameCoordinator(path string, i *federation.Invitation, methods method.Regis
 	if err != nil || bytes.Equal(old.Config.Coordinator, i.Coordinator) {
 		return nil
 	}
-	return problem.Problem{File: path, What: "this site has joined another coordinator, with key " + old.Coordinator.Name(), Hint: "choose another folder with --dir; or, if that coordinator is no more, --new-coordinator: its keys are forgotten, and the ledger goes on"}
+	return problem.Problem{File: path, What: "this site has joined another coordinator, with key " +
+		old.Coordinator.Name(), Hint: "choose another folder with --dir; or, if that coordinator is no more, " +
+		"--new-coordinator: its keys are forgotten, and the ledger goes on"}
 }
 
 var errRefused = errors.New("the coordinator refuses")
 
 // request asks the coordinator to be the site, and waits for its answer.
-func request(ctx context.Context, i *federation.Invitation, s Secrets, methods method.Registry, log func(string)) (g federation.Grant, err error) {
+func request(ctx context.Context, i *federation.Invitation, s Secrets, methods method.Registry,
+	log func(string)) (g federation.Grant, err error) {
 	user, err := nats.PublicOf(s.User)
 	if err != nil {
 		return g, err
@@ -154,11 +162,14 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 				return g, ctx.Err()
 			}
 			if trouble := conn.Trouble(); trouble != "" && time.Now().Unix() > i.Expires {
-				return g, fmt.Errorf("the invitation has expired, by this machine's clock: %s\n  hint: ask the coordinator's people for another", trouble)
+				return g, fmt.Errorf("the invitation has expired, by this machine's clock: %s\n  hint: ask the "+
+					"coordinator's people for another", trouble)
 			} else if trouble != "" {
-				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator serving, and does a proxy stand between? The invitation is still good", trouble)
+				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator "+
+					"serving, and does a proxy stand between? The invitation is still good", trouble)
 			}
-			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the invitation is still good")
+			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the " +
+				"invitation is still good")
 		}
 		if !put {
 			if err := federation.Put(ctx, conn, federation.RequestKey(i.ID), message); err != nil {
@@ -237,7 +248,8 @@ func (f *Folder) Backup(to string) error {
 		}
 	}
 	if strings.HasPrefix(to+string(filepath.Separator), own+string(filepath.Separator)) {
-		return problem.Problem{File: to, What: "is in the folder that is to be copied", Hint: "choose another, better on another disk"}
+		return problem.Problem{File: to, What: "is in the folder that is to be copied",
+			Hint: "choose another, better on another disk"}
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
@@ -255,7 +267,8 @@ func (f *Folder) Backup(to string) error {
 		}
 	}
 	for _, name := range []string{"studies", "results"} {
-		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(f.File(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(f.File(name))); err != nil &&
+			!errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

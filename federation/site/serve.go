@@ -114,7 +114,8 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	}
 	d.life = make([]byte, 16)
 	rand.Read(d.life)
-	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+federation.LocalProgram(f.Methods).Version); err != nil {
+	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+
+		federation.LocalProgram(f.Methods).Version); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)
@@ -329,7 +330,8 @@ const (
 func (d *Daemon) say(ctx context.Context, s stands) (other bool, err error) {
 	f := d.Folder
 	d.count++
-	h := federation.Hello{Program: federation.LocalProgram(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count, Studies: s.list, Wants: s.wants, Bye: s.bye}
+	h := federation.Hello{Program: federation.LocalProgram(f.Methods), Nonce: s.nonce, Life: d.life, Count: d.count,
+		Studies: s.list, Wants: s.wants, Bye: s.bye}
 	message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
 	if err != nil {
 		return false, err
@@ -359,9 +361,11 @@ func (d *Daemon) twoServe() string {
 	case len(d.second) == 0:
 		return ""
 	case bytes.Equal(d.second, d.life):
-		return "two machines serve as " + site + ", and this one answers nothing: stop one of them; if this folder is a copy of the other's, remove it; if it is the right one, it goes on as soon as the other is stopped"
+		return "two machines serve as " + site + ", and this one answers nothing: stop one of them; if this folder " +
+			"is a copy of the other's, remove it; if it is the right one, it goes on as soon as the other is stopped"
 	}
-	return "two machines serve as " + site + ", and the other one answers nothing: stop one of them; if the other's folder is a copy of this one, remove it"
+	return "two machines serve as " + site + ", and the other one answers nothing: stop one of them; if the other's " +
+		"folder is a copy of this one, remove it"
 }
 
 // stands is what a hello would say now: the nonce of the last board, what that asks for, and
@@ -376,7 +380,8 @@ type stands struct {
 }
 
 func (s stands) same(as stands) bool {
-	return s.begun == as.begun && bytes.Equal(s.nonce, as.nonce) && s.asked == as.asked && slices.Equal(s.list, as.list) && slices.Equal(s.wants, as.wants)
+	return s.begun == as.begun && bytes.Equal(s.nonce, as.nonce) && s.asked == as.asked &&
+		slices.Equal(s.list, as.list) && slices.Equal(s.wants, as.wants)
 }
 
 func (d *Daemon) stands() (now stands) {

@@ -27,7 +27,8 @@ var floors = [][]string{
 	{"papers/quoted"},
 	{"papers/quoted/..."},
 	{"papers/dppvi", "papers/fedmvppca", "papers/graffl"},
-	{"papers/deal", "papers/experiment", "papers/graffl/scarce", "papers/graffl/suffiae", "papers/graffl/toy", "papers/melba", "papers/protocoltest"},
+	{"papers/deal", "papers/experiment", "papers/graffl/scarce", "papers/graffl/suffiae", "papers/graffl/toy",
+		"papers/melba", "papers/protocoltest"},
 	{"papers/internal/..."},
 	{"cmd/parley", "federation/acceptance", "tools/release"},
 	{"federation/doctor", "federation/live"},
@@ -94,14 +95,16 @@ func source(t *testing.T) []file {
 // parsed parses them once.
 var parsed = sync.OnceValues(func() (files []file, err error) {
 	root := filepath.Join("..", "..")
-	if data, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil || !bytes.HasPrefix(data, []byte("module "+module+"\n")) {
+	if data, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil ||
+		!bytes.HasPrefix(data, []byte("module "+module+"\n")) {
 		return nil, fmt.Errorf("the root of module %s is not where it was: %v", module, err)
 	}
 	err = fs.WalkDir(os.DirFS(root), ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || name == "results") {
+		if e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" ||
+			name == "results") {
 			return fs.SkipDir
 		}
 		if path.Ext(name) != ".go" {
@@ -116,7 +119,8 @@ var parsed = sync.OnceValues(func() (files []file, err error) {
 		if err != nil {
 			return err
 		}
-		f := file{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), lines: bytes.Count(data, []byte("\n")), ast: parsed, set: set}
+		f := file{path: name, pkg: path.Dir(name), test: strings.HasSuffix(name, "_test.go"),
+			lines: bytes.Count(data, []byte("\n")), ast: parsed, set: set}
 		for _, i := range parsed.Imports {
 			p, err := strconv.Unquote(i.Path.Value)
 			if err != nil {
@@ -154,7 +158,8 @@ func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 		}
 		for _, p := range f.imports {
 			below, ours := strings.CutPrefix(p, module+"/")
-			within := strings.HasPrefix(f.pkg, "methods/") && strings.HasPrefix(below, "methods/") // whose rooms the compiler orders
+			// whose rooms the compiler orders
+			within := strings.HasPrefix(f.pkg, "methods/") && strings.HasPrefix(below, "methods/")
 			if ours && floorOf(below) <= own && !within {
 				t.Errorf("%s imports %s, which is not on a floor below", f.path, p)
 			}
@@ -259,7 +264,8 @@ func TestOnlyProgramsKnowMethods(t *testing.T) {
 // module: nothing that reaches files, processes, networks, clocks or randomness.
 // A name stands for the packages below it, too, if it ends with a slash.
 var pure = []string{
-	"bufio", "bytes", "cmp", "compress/gzip", "container/", "context", "crypto/sha256", "embed", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/",
+	"bufio", "bytes", "cmp", "compress/gzip", "container/", "context", "crypto/sha256", "embed", "encoding",
+	"encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/",
 	"reflect", "runtime", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "unicode", "unicode/utf8",
 	"gonum.org/v1/gonum/", "github.com/fxamacker/cbor/v2",
 }
@@ -279,8 +285,9 @@ var excepted = map[string][]string{"internal/linalg": {"os", "golang.org/x/sys/c
 // printing are the functions of allowed packages that write to what a program has
 // open, and runtime's that do more than ask.
 var printing = map[string][]string{
-	"fmt":     {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
-	"runtime": {"GC", "Goexit", "SetFinalizer", "Breakpoint", "LockOSThread", "ReadMemStats", "Stack", "Caller", "Callers"},
+	"fmt": {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+	"runtime": {"GC", "Goexit", "SetFinalizer", "Breakpoint", "LockOSThread", "ReadMemStats", "Stack",
+		"Caller", "Callers"},
 }
 
 func allowed(list []string, pkg string) bool {
@@ -300,7 +307,8 @@ func TestMethodsArePure(t *testing.T) {
 		}
 		for _, p := range f.imports {
 			below, own := strings.CutPrefix(p, module+"/")
-			if own && !allowed(ours, below) && !held[below] || !own && !allowed(pure, p) && !slices.Contains(excepted[f.pkg], p) {
+			if own && !allowed(ours, below) && !held[below] || !own && !allowed(pure, p) &&
+				!slices.Contains(excepted[f.pkg], p) {
 				t.Errorf("%s imports %s, which is not on the list of what methods may", f.path, p)
 			}
 			for _, name := range printing[p] {
@@ -398,7 +406,8 @@ func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 			}
 		}
 	}
-	for _, pkg := range []string{"engine/enginetest", "engine/nats/natstest", "internal/testkit", "method/methodtest", small, "methods/factors/factorstest", "privacy/privacytest"} {
+	for _, pkg := range []string{"engine/enginetest", "engine/nats/natstest", "internal/testkit", "method/methodtest",
+		small, "methods/factors/factorstest", "privacy/privacytest"} {
 		if !found[pkg] {
 			t.Errorf("there is no package %s any more: this test looks for the wrong names", pkg)
 		}

@@ -16,10 +16,11 @@ import (
 // The budget of the program's module, without papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 120_030
-	maxTests    = 71_480
-	maxPackages = 76
-	maxWide     = 5_748
+	maxSource   = 119_300
+	maxTests    = 71_500
+	maxPackages = 75
+	maxWide     = 0
+	columns     = 120 // of a line, a tab being four; what stands in raw strings is not counted
 )
 
 // slack is how many lines may be spared before the budget has to say so.
@@ -34,18 +35,28 @@ func TestTheHouseKeepsToItsBudget(t *testing.T) {
 			source += f.lines
 		}
 		text := testkit.Get(os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path))))(t)
-		for line := range strings.Lines(string(text)) {
-			if utf8.RuneCountInString(strings.TrimSuffix(strings.ReplaceAll(line, "\t", "    "), "\n")) > 120 {
-				wide++
+		var s scanner.Scanner
+		at := token.NewFileSet().AddFile(f.path, -1, len(text))
+		s.Init(at, text, nil, 0)
+		raw := map[int]bool{} // lines that a raw string has, which is what it is
+		for pos, kind, lit := s.Scan(); kind != token.EOF; pos, kind, lit = s.Scan() {
+			tokens[f.test]++
+			for n := range strings.Count(lit, "\n") + 1 {
+				raw[at.Line(pos)+n] = raw[at.Line(pos)+n] || strings.HasPrefix(lit, "`")
 			}
 		}
-		var s scanner.Scanner
-		s.Init(token.NewFileSet().AddFile(f.path, -1, len(text)), text, nil, 0)
-		for _, kind, _ := s.Scan(); kind != token.EOF; _, kind, _ = s.Scan() {
-			tokens[f.test]++
+		number := 0
+		for line := range strings.Lines(string(text)) {
+			number++
+			line = strings.TrimSuffix(strings.ReplaceAll(line, "\t", "    "), "\n")
+			if utf8.RuneCountInString(line) > columns && !raw[number] {
+				wide++
+				t.Logf("%s:%d has more than %d columns", f.path, number, columns)
+			}
 		}
 	}
-	t.Logf("%d lines of source (%d tokens), %d of tests (%d), %d packages", source, tokens[false], tests, tokens[true], len(packages))
+	t.Logf("%d lines of source (%d tokens), %d of tests (%d), %d packages", source, tokens[false], tests, tokens[true],
+		len(packages))
 	for _, of := range []struct {
 		what, name    string
 		is, most, low int // what there is, may be, and must be for the budget to stay as it is
@@ -59,7 +70,8 @@ func TestTheHouseKeepsToItsBudget(t *testing.T) {
 		case of.is > of.most:
 			t.Errorf("%d %s, above %d: take as many away elsewhere", of.is, of.what, of.most)
 		case of.is < of.low:
-			t.Errorf("%d %s, below %d: lower %s to %d, so that nobody adds them again", of.is, of.what, of.most, of.name, of.is)
+			t.Errorf("%d %s, below %d: lower %s to %d, so that nobody adds them again", of.is, of.what, of.most,
+				of.name, of.is)
 		}
 	}
 }

@@ -55,9 +55,11 @@ func TestExportedMeansUsedFromOutside(t *testing.T) {
 	for _, pkg := range slices.Sorted(maps.Keys(unused)) {
 		t.Logf("%3d %s: %s", len(unused[pkg]), pkg, strings.Join(unused[pkg], " "))
 	}
-	t.Logf("%d of %d exported names are used by no other package outside tests, %d of them not by another package's tests either", count, len(declared), untested)
+	t.Logf("%d of %d exported names are used by no other package outside tests, %d of them not by another package's "+
+		"tests either", count, len(declared), untested)
 	if count > maxUnused {
-		t.Errorf("%d exported names are used by no other package outside tests, above %d: run with -v for the list", count, maxUnused)
+		t.Errorf("%d exported names are used by no other package outside tests, above %d: run with -v for the list",
+			count, maxUnused)
 	}
 }
 

@@ -41,7 +41,8 @@ func TestDocLinksLeadSomewhere(t *testing.T) {
 		}
 		for _, group := range docComments(f.ast) {
 			for _, l := range linksOf(parse.Parse(group.Text())) {
-				text := strings.TrimPrefix(strings.Join(slices.DeleteFunc([]string{l.ImportPath, l.Recv, l.Name}, func(s string) bool { return s == "" }), "."), ".")
+				text := strings.TrimPrefix(strings.Join(slices.DeleteFunc([]string{l.ImportPath, l.Recv, l.Name},
+					func(s string) bool { return s == "" }), "."), ".")
 				pkg := f.pkg
 				switch path, ok := known[l.ImportPath]; {
 				case l.ImportPath == "":

@@ -39,14 +39,16 @@ func TestRandomnessIsSeeded(t *testing.T) {
 // that no proof is about.
 var exact = map[string]struct{ imports, math, big []string }{
 	"privacy/internal/noise": {
-		imports: []string{"crypto/aes", "crypto/cipher", "encoding/binary", "errors", "fmt", "io", "math", "math/big", "math/bits", "os", "golang.org/x/sys/"},
-		math:    []string{"Frexp", "Ldexp", "MaxUint64"},
-		big:     []string{"Int", "NewInt", "Rat", "NewRat"},
+		imports: []string{"crypto/aes", "crypto/cipher", "encoding/binary", "errors", "fmt", "io", "math", "math/big",
+			"math/bits", "os", "golang.org/x/sys/"},
+		math: []string{"Frexp", "Ldexp", "MaxUint64"},
+		big:  []string{"Int", "NewInt", "Rat", "NewRat"},
 	},
 	"privacy/internal/fixed": {
 		imports: []string{"errors", "fmt", "math", "math/big", "math/bits", module + "/privacy/internal/noise"},
-		math:    []string{"Abs", "Frexp", "IsInf", "Ldexp", "MaxFloat64", "MaxUint64", "Nextafter", "RoundToEven", "Sqrt", "Sqrt2"},
-		big:     []string{"Float", "Int", "NewInt", "Rat", "NewRat"}, // Float tells how much noise there is
+		math: []string{"Abs", "Frexp", "IsInf", "Ldexp", "MaxFloat64", "MaxUint64", "Nextafter", "RoundToEven",
+			"Sqrt", "Sqrt2"},
+		big: []string{"Float", "Int", "NewInt", "Rat", "NewRat"}, // Float tells how much noise there is
 	},
 }
 
@@ -81,7 +83,8 @@ func TestNoiseIsExact(t *testing.T) {
 		}{{"math", may.math}, {"math/big", may.big}} {
 			for _, name := range uses(f, of.pkg) {
 				if !slices.Contains(of.may, name) {
-					t.Errorf("%s uses %s of package %s, which is not on the list of what exact arithmetic may", f.path, name, of.pkg)
+					t.Errorf("%s uses %s of package %s, which is not on the list of what exact arithmetic may", f.path,
+						name, of.pkg)
 				}
 			}
 		}

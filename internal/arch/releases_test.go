@@ -22,7 +22,10 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 				if d.Recv != nil && receiver(d) == "Release" && d.Name.Name != "Bytes" {
 					t.Errorf("%s: Release has the method %s; it can only be read, by Bytes", f.path, d.Name.Name)
 				}
-				if d.Name.IsExported() && d.Type.Results != nil && slices.ContainsFunc(d.Type.Results.List, func(r *ast.Field) bool { return named(r.Type) == "Release" }) {
+				if d.Name.IsExported() && d.Type.Results != nil &&
+					slices.ContainsFunc(d.Type.Results.List, func(r *ast.Field) bool {
+						return named(r.Type) == "Release"
+					}) {
 					makers = append(makers, receiver(d)+"."+d.Name.Name)
 				}
 			case *ast.GenDecl:
@@ -104,11 +107,13 @@ func TestOnlySealingNamesReleases(t *testing.T) {
 				case *ast.SelectorExpr:
 					other[n.Sel] = true
 					if n.Sel.Name == "sealed" {
-						t.Errorf("%s: %s reaches for the bytes of a release, which only %s and %v may", f.set.Position(n.Pos()), where, reader, sealers)
+						t.Errorf("%s: %s reaches for the bytes of a release, which only %s and %v may",
+							f.set.Position(n.Pos()), where, reader, sealers)
 					}
 				case *ast.Ident:
 					if n.Name == "Release" && !other[n] {
-						t.Errorf("%s: %s names the type Release, which only %v may", f.set.Position(n.Pos()), where, sealers)
+						t.Errorf("%s: %s names the type Release, which only %v may", f.set.Position(n.Pos()),
+							where, sealers)
 					}
 				}
 				return true

@@ -41,7 +41,8 @@ func (d *Decoder) value(n ast.Node, v reflect.Value, path string) {
 			f.FromScalar(s)
 			return
 		} else if !isContainer(n) {
-			d.fail(path, describe(n)+" where a name is expected", fmt.Sprintf("to mean the name, write it in quotes: %q", n.GetToken().Value))
+			d.fail(path, describe(n)+" where a name is expected",
+				fmt.Sprintf("to mean the name, write it in quotes: %q", n.GetToken().Value))
 			return
 		}
 	}
@@ -71,7 +72,8 @@ func (d *Decoder) value(n ast.Node, v reflect.Value, path string) {
 func (d *Decoder) list(n ast.Node, v reflect.Value, path string) {
 	s, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.fail(path, describe(n)+" where a list is expected", "write [a, b], or each entry on a line of its own after a dash")
+		d.fail(path, describe(n)+" where a list is expected", "write [a, b], or each entry on a line of its own after "+
+			"a dash")
 		return
 	}
 	if v.Kind() == reflect.Slice {
@@ -185,7 +187,8 @@ type Document struct {
 // what else is wrong, by paths such as lifetime.epsilon; missing says whether
 // nothing was written for a path. Everything found comes back as one
 // problem.List; name stands for the file in it.
-func (k Document) Decode(name string, b []byte, v any, check func(missing func(path string) bool, report func(path, what, hint string))) error {
+func (k Document) Decode(name string, b []byte, v any,
+	check func(missing func(path string) bool, report func(path, what, hint string))) error {
 	d := &Decoder{file: name, document: k, special: k.Special, at: map[string]position{}, failed: map[string]bool{}}
 	if root := d.parse(b); root != nil {
 		d.value(root, reflect.ValueOf(v).Elem(), "")

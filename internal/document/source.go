@@ -40,7 +40,8 @@ type position struct{ line, column int }
 func positionOf(tk *token.Token) position { return position{tk.Position.Line, tk.Position.Column} }
 
 func (d *Decoder) add(at position, path, what, hint string) {
-	d.problems.Add(problem.Problem{File: d.file, Line: at.line, Column: at.column, Where: keyOf(path), What: what, Hint: hint})
+	d.problems.Add(problem.Problem{File: d.file, Line: at.line, Column: at.column, Where: keyOf(path),
+		What: what, Hint: hint})
 }
 
 // fail reports a value that cannot be decoded.
@@ -95,7 +96,8 @@ func (d *Decoder) parse(b []byte) ast.Node {
 	start := position{1, 1}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) > MaxBytes {
-		d.add(position{}, "", fmt.Sprintf("larger than %d bytes", MaxBytes), "a "+d.document.Kind+" holds names and settings, never data")
+		d.add(position{}, "", fmt.Sprintf("larger than %d bytes", MaxBytes), "a "+d.document.Kind+
+			" holds names and settings, never data")
 		return nil
 	}
 	for i, line := range bytes.Split(b, []byte("\n")) {
@@ -109,7 +111,8 @@ func (d *Decoder) parse(b []byte) ast.Node {
 	for _, tk := range tokens {
 		switch tk.Type {
 		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType, token.DirectiveType:
-			d.add(positionOf(tk), "", fmt.Sprintf("anchors, aliases, merge keys, tags and directives are not used in %s (%s)", d.document.Plural, tk.Value), "write the value out")
+			d.add(positionOf(tk), "", fmt.Sprintf("anchors, aliases, merge keys, tags and directives are not used in "+
+				"%s (%s)", d.document.Plural, tk.Value), "write the value out")
 			return nil
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
@@ -132,7 +135,8 @@ func (d *Decoder) parse(b []byte) ast.Node {
 		return nil
 	}
 	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
-		d.add(start, "", fmt.Sprintf("the %s is empty", d.document.Kind), fmt.Sprintf("a %s begins with: %s: 1", d.document.Kind, d.document.First))
+		d.add(start, "", fmt.Sprintf("the %s is empty", d.document.Kind),
+			fmt.Sprintf("a %s begins with: %s: 1", d.document.Kind, d.document.First))
 		return nil
 	}
 	if len(f.Docs) > 1 {
@@ -154,7 +158,8 @@ func (d *Decoder) syntax(err error) {
 			at = positionOf(tk)
 		}
 	}
-	hint := "look at this line and the one before: indentation, a space after each colon, brackets and quotes that are closed"
+	hint := "look at this line and the one before: indentation, a space after each colon, brackets and quotes that " +
+		"are closed"
 	if strings.Contains(what, "'\t'") {
 		what, hint = "a tab cannot indent a line", "indent with spaces, two for each level"
 	}

@@ -70,7 +70,8 @@ func TestWriteRemovesWhatCrashesLeft(t *testing.T) {
 	}
 	testkit.Do(t, Write(path, nil))
 	onlyFile(t, path)
-	for name, want := range map[string]bool{".file-1": true, ".file-": false, ".file-1a": false, ".file-two-1": false, "file-1": false, ".other-1": false} {
+	for name, want := range map[string]bool{".file-1": true, ".file-": false, ".file-1a": false, ".file-two-1": false,
+		"file-1": false, ".other-1": false} {
 		if Leftover(path, name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}
@@ -79,8 +80,10 @@ func TestWriteRemovesWhatCrashesLeft(t *testing.T) {
 
 func TestCreateReplacesNothing(t *testing.T) {
 	dir := t.TempDir()
-	file, folder, link, dangling := filepath.Join(dir, "file"), filepath.Join(dir, "folder"), filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
-	testkit.Do(t, errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Mkdir(folder, 0o700), os.Symlink(file, link), os.Symlink(filepath.Join(dir, "nowhere"), dangling)))
+	file, folder, link, dangling := filepath.Join(dir, "file"), filepath.Join(dir, "folder"),
+		filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
+	testkit.Do(t, errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Mkdir(folder, 0o700), os.Symlink(file, link),
+		os.Symlink(filepath.Join(dir, "nowhere"), dangling)))
 	for _, linkable := range []bool{true, false} {
 		withoutLinks(t, !linkable)
 		for _, path := range []string{file, folder, link, dangling} {
@@ -183,7 +186,8 @@ func TestFilesAreAsPrivateAsTheirFolder(t *testing.T) {
 	testkit.Do(t, errors.Join(os.Chmod(open, 0o755), os.Chmod(closed, 0o700)))
 	own := filepath.Join(open, "own")
 	testkit.Do(t, WriteOwn(own, []byte("x")))
-	for path, want := range map[string]os.FileMode{filepath.Join(open, "a", "b"): 0o644, filepath.Join(closed, "a", "b"): 0o600, own: 0o600} {
+	for path, want := range map[string]os.FileMode{filepath.Join(open, "a", "b"): 0o644,
+		filepath.Join(closed, "a", "b"): 0o600, own: 0o600} {
 		if path != own {
 			testkit.Do(t, Write(path, []byte("x")))
 		}

@@ -217,7 +217,8 @@ func BenchmarkSymThin130x6(b *testing.B) {
 // Shapes of a factor analysis at a site: products with its rows, and of factors with factors.
 func BenchmarkMulAdd(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
-	for _, s := range [][3]int{{60, 216, 40}, {216, 60, 40}, {40, 216, 40}, {216, 216, 10}, {60, 60, 16}, {16, 60, 16}} {
+	for _, s := range [][3]int{{60, 216, 40}, {216, 60, 40}, {40, 216, 40}, {216, 216, 10}, {60, 60, 16},
+		{16, 60, 16}} {
 		m, n, p := s[0], s[1], s[2]
 		x, y, z := random(r, m*n), thin(r, n, p), thin(r, m, p)
 		b.Run(fmt.Sprintf("%dx%dx%d", m, n, p), func(b *testing.B) {

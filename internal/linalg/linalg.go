@@ -228,7 +228,8 @@ func transposedInverse(dst, scratch, l []float64, n, ld int) {
 		k := 0
 		for ; k+4 <= i; k += 4 { // four at a time, one after the other as by themselves
 			x0, x1, x2, x3 := own[k], own[k+1], own[k+2], own[k+3]
-			r0, r1, r2, r3 := scratch[k*ld:][:k+1], scratch[(k+1)*ld:][:k+2], scratch[(k+2)*ld:][:k+3], scratch[(k+3)*ld:][:k+4]
+			r0, r1, r2, r3 := scratch[k*ld:][:k+1], scratch[(k+1)*ld:][:k+2], scratch[(k+2)*ld:][:k+3],
+				scratch[(k+3)*ld:][:k+4]
 			for c, y := range r0 {
 				row[c] = row[c] - x0*y - x1*r1[c] - x2*r2[c] - x3*r3[c]
 			}
@@ -333,7 +334,8 @@ type Eigen struct {
 }
 
 func NewEigen(n int) *Eigen {
-	e := &Eigen{n: n, Vectors: make([]float64, n*n), Values: make([]float64, n), power: make([]float64, n), scaled: make([]float64, n)}
+	e := &Eigen{n: n, Vectors: make([]float64, n*n), Values: make([]float64, n), power: make([]float64, n),
+		scaled: make([]float64, n)}
 	e.matrix = blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: e.Vectors}
 	size := make([]float64, 1)
 	lapack64.Syev(lapack.EVCompute, e.matrix, e.Values, size, -1)

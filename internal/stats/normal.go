@@ -161,11 +161,11 @@ type SerialSums struct {
 	Vary float64 `cbor:"vary"` // Σ (z·d)²
 }
 
-// SerialSumsOf sums up rows of q numbers each, one after the other, which it changes; 0 of too few rows. With z such a row
-// less the mean of all n, d = z_{i+1} − 2z̄ − z_i/n, with the mean z̄ of those that are near to far rows on. Of
+// SerialSumsOf sums up rows of q numbers each, one after the other, which it changes; 0 of too few rows. With z such a
+// row less the mean of all n, d = z_{i+1} − 2z̄ − z_i/n, with the mean z̄ of those that are near to far rows on. Of
 // rows that know nothing of each other Σ z·d is 0 on average, as z_i·z_j is −z·z/n, and Σ z·d/√(Σ (z·d)²) about
-// standard normal. Where ids follow the values, cases first or in time, rows far on resemble a row nearly as the
-// next does: twice their mean then makes the sum negative.
+// standard normal. Where ids follow the values, cases first or in time, rows far on resemble a row nearly as the next
+// does: twice their mean then makes the sum negative.
 func SerialSumsOf(rows []float64, q int) (s SerialSums) {
 	n := len(rows) / max(q, 1)
 	if n < fewest {
@@ -203,7 +203,9 @@ func (s *SerialSums) Add(t SerialSums) {
 
 // Usable says whether rows can have such sums.
 func (s SerialSums) Usable() bool {
-	return !slices.ContainsFunc([]float64{s.Next, s.Own, s.Vary}, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) && s.Own >= 0 && s.Vary >= 0
+	return !slices.ContainsFunc([]float64{s.Next, s.Own, s.Vary}, func(x float64) bool {
+		return math.IsNaN(x) || math.IsInf(x, 0)
+	}) && s.Own >= 0 && s.Vary >= 0
 }
 
 // together is the least correlation with the next row that is worth a verdict: of a feature that two rows

@@ -237,7 +237,8 @@ func WriteParquet(w io.Writer, fill func(io.Writer) error) error {
 			group[name] = parquet.Optional(parquet.Leaf(parquet.DoubleType))
 		}
 	}
-	out := parquet.NewWriter(w, parquet.NewSchema("table", ordered{group, header}), parquet.Compression(&parquet.Snappy))
+	out := parquet.NewWriter(w, parquet.NewSchema("table", ordered{group, header}),
+		parquet.Compression(&parquet.Snappy))
 	row := make(parquet.Row, len(header))
 	for _, r := range records {
 		for j, cell := range r {
@@ -280,7 +281,8 @@ type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
 	if l.Len()+len(p) > maxParquet {
-		return 0, fmt.Errorf("the table is larger than the %d MiB that can be written as Parquet\n  hint: write it as CSV", maxParquet>>20)
+		return 0, fmt.Errorf("the table is larger than the %d MiB that can be written as Parquet\n  hint: write it as "+
+			"CSV", maxParquet>>20)
 	}
 	return l.Buffer.Write(p)
 }

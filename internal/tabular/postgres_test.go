@@ -17,9 +17,9 @@ import (
 // password is that of the server that postgres starts.
 const password = "wide open"
 
-// postgres starts a PostgreSQL server of the test's own, of the version that is installed, and returns how to connect to
-// it and what stops it at once; it stops at the end of the test in any case. The server refuses to run as root, so that
-// it runs as postgres or nobody then.
+// postgres starts a PostgreSQL server of the test's own, of the version that is installed, and returns how to connect
+// to it and what stops it at once; it stops at the end of the test in any case. The server refuses to run as root, so
+// that it runs as postgres or nobody then.
 func postgres(t testing.TB) (connection string, stop func()) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -47,7 +47,8 @@ func postgres(t testing.TB) (connection string, stop func()) {
 		words := append(append([]string{}, as...), append([]string{filepath.Join(bin, name)}, args...)...)
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Dir = dir
-		log := testkit.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t) // a pipe would stay open as long as the server runs
+		// a pipe would stay open as long as the server runs
+		log := testkit.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 		defer log.Close()
 		cmd.Stdout, cmd.Stderr = log, log
 		if err := cmd.Run(); err != nil {
@@ -59,11 +60,13 @@ func postgres(t testing.TB) (connection string, stop func()) {
 	secret := filepath.Join(dir, "password")
 	testkit.Do(t, os.WriteFile(secret, []byte(password+"\n"), 0o644))
 	data := filepath.Join(dir, "data")
-	run("initdb", "--no-sync", "-A", "scram-sha-256", "-U", "parley", "--pwfile", secret, "--locale", "C", "-E", "UTF8", "-D", data)
+	run("initdb", "--no-sync", "-A", "scram-sha-256", "-U", "parley", "--pwfile", secret, "--locale", "C", "-E",
+		"UTF8", "-D", data)
 	l := testkit.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "server.log"), "-o", fmt.Sprintf("-k %s -p %d -c listen_addresses=127.0.0.1 -c fsync=off", dir, port), "start")
+	run("pg_ctl", "-D", data, "-w", "-l", filepath.Join(dir, "server.log"), "-o",
+		fmt.Sprintf("-k %s -p %d -c listen_addresses=127.0.0.1 -c fsync=off", dir, port), "start")
 	stopped := false
 	stop = func() {
 		if !stopped {
@@ -72,5 +75,6 @@ func postgres(t testing.TB) (connection string, stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	return fmt.Sprintf("postgres://parley:%s@127.0.0.1:%d/postgres?sslmode=disable", strings.ReplaceAll(password, " ", "%20"), port), stop
+	return fmt.Sprintf("postgres://parley:%s@127.0.0.1:%d/postgres?sslmode=disable",
+		strings.ReplaceAll(password, " ", "%20"), port), stop
 }

@@ -117,19 +117,28 @@ func TestAllSourcesGiveTheSameRows(t *testing.T) {
 	put("sas.xpt", string(unpacked(t, "rows.xpt.gz")))
 	connection, _ := postgres(t)
 	t.Setenv("HOSPITAL", connection)
-	fill(t, "pgx", connection, "id text, crp double precision, age smallint, dose numeric(9, 2), stage text, born date", rows)
-	fill(t, "sqlite", filepath.Join(dir, "lite.db"), "id text, crp real, age integer, dose real, stage text, born text", rows)
+	fill(t, "pgx", connection, "id text, crp double precision, age smallint, dose numeric(9, 2), stage text, born date",
+		rows)
+	fill(t, "sqlite", filepath.Join(dir, "lite.db"), "id text, crp real, age integer, dose real, stage text, born text",
+		rows)
 
 	schema := dataset.Schema{
 		Subject: []dataset.Column{{Name: "stage", Kind: dataset.Label}},
-		Views:   []dataset.View{{Name: "lab", Columns: []dataset.Column{{Name: "crp"}, {Name: "age"}, {Name: "dose"}, {Name: "days"}}}},
+		Views: []dataset.View{{Name: "lab", Columns: []dataset.Column{{Name: "crp"}, {Name: "age"}, {Name: "dose"},
+			{Name: "days"}}}},
 	}
 	want := ""
-	for _, source := range []string{"file: plain.csv", "file: semicolons.csv", "file: book.xlsx", "file: columns.parquet", "file: stata.dta", "file: sas.xpt",
-		"sql: {driver: postgres, environment: HOSPITAL, query: select * from lab}", "sql: {driver: sqlite, database: lite.db, query: \"select id, crp, age, dose, stage, born from lab\"}"} {
-		put(dataset.MappingFile, fmt.Sprintf("mapping: 1\nsubjects: {%s, id: id}\nviews:\n  - name: lab\n    %[1]s\n    id: id\n    columns: [crp, age, dose, {name: days, from: born, until: 2024-01-01, unit: days}]\n", source))
+	for _, source := range []string{"file: plain.csv", "file: semicolons.csv", "file: book.xlsx",
+		"file: columns.parquet", "file: stata.dta", "file: sas.xpt",
+		"sql: {driver: postgres, environment: HOSPITAL, query: select * from lab}",
+		"sql: {driver: sqlite, database: lite.db, query: \"select id, crp, age, dose, stage, born from lab\"}"} {
+		put(dataset.MappingFile, fmt.Sprintf("mapping: 1\nsubjects: {%s, id: id}\nviews:\n  - name: lab\n    %[1]s\n  "+
+			"  id: id\n    columns: [crp, age, dose, {name: days, from: born, until: 2024-01-01, unit: days}]\n",
+			source))
 		if strings.HasPrefix(source, "file") { // which serves two tables, so that each names its columns
-			put(dataset.MappingFile, strings.Replace(string(testkit.Get(os.ReadFile(filepath.Join(dir, dataset.MappingFile)))(t)), "id: id}", "id: id, columns: [stage]}", 1))
+			put(dataset.MappingFile, strings.Replace(
+				string(testkit.Get(os.ReadFile(filepath.Join(dir, dataset.MappingFile)))(t)), "id: id}",
+				"id: id, columns: [stage]}", 1))
 		}
 		d := testkit.Get(dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema}))(t)
 		c := testkit.Get(dataset.Count(t.Context(), d))(t)

@@ -48,11 +48,13 @@ func (q *Query) Check() (what, hint string) {
 	case drivers[q.Driver] == "":
 		return fmt.Sprintf("driver %q is not known", q.Driver), ways
 	case !asks.MatchString(q.Query):
-		return "query is no question", "one SELECT, or WITH … SELECT, whose first column or the one under id identifies the subjects"
+		return "query is no question", "one SELECT, or WITH … SELECT, whose first column or the one under id " +
+			"identifies the subjects"
 	case q.Driver == "sqlite" && (q.Database == "" || q.Environment+q.Credentials != ""):
 		return "SQLite has a file and no password", "database: FILE, and neither environment nor credentials"
 	case q.Driver != "sqlite" && ((q.Environment == "") == (q.Credentials == "") || q.Database != ""):
-		return "who may ask is not said, or twice", "environment: VARIABLE, or credentials: FILE, that holds the connection with its password"
+		return "who may ask is not said, or twice", "environment: VARIABLE, or credentials: FILE, that holds the " +
+			"connection with its password"
 	}
 	return "", ""
 }
@@ -71,12 +73,14 @@ func (q *Query) connection() (string, error) {
 		if _, err := os.Stat(path); err != nil {
 			return "", fmt.Errorf("there is no database %s", path)
 		}
-		return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro"}).String(), nil
+		return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "mode=ro"}).String(),
+			nil
 	case q.Environment != "":
 		if v := os.Getenv(q.Environment); v != "" {
 			return v, nil
 		}
-		return "", fmt.Errorf("the environment has no variable %s, which should hold the connection to the database", q.Environment)
+		return "", fmt.Errorf("the environment has no variable %s, which should hold the connection to the database",
+			q.Environment)
 	}
 	path := at(q.Credentials)
 	info, err := os.Stat(path)
@@ -100,7 +104,8 @@ func (q *Query) secrets(connection string) []string {
 	if c, err := mysql.ParseDSN(connection); err == nil {
 		all = append(all, c.Passwd)
 	}
-	for _, m := range regexp.MustCompile(`(?i)\b(?:password|pwd)\s*=\s*(?:'([^']*)'|([^\s;&]*))`).FindAllStringSubmatch(connection, -1) {
+	for _, m := range regexp.MustCompile(`(?i)\b(?:password|pwd)\s*=\s*(?:'([^']*)'|([^\s;&]*))`).FindAllStringSubmatch(
+		connection, -1) {
 		all = append(all, m[1], m[2])
 	}
 	return all
@@ -143,7 +148,8 @@ func (q *Query) Open() (_ io.ReadCloser, err error) {
 		return fail("the database does not let this program in", err)
 	}
 	options := &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}
-	if q.Driver == "sqlserver" || q.Driver == "sqlite" { // the first knows no such transaction, and the second is opened to be read
+	// the first knows no such transaction, and the second is opened to be read
+	if q.Driver == "sqlserver" || q.Driver == "sqlite" {
 		options = nil
 	}
 	tx, err := db.BeginTx(ctx, options)
@@ -166,7 +172,8 @@ func (q *Query) Open() (_ io.ReadCloser, err error) {
 	return inOrder(names, func(cells [][]byte) error {
 		if !rows.Next() {
 			if err := rows.Err(); err != nil {
-				return q.plainly(fmt.Sprintf("the connection to the database was lost after %d rows", n), connection, err)
+				return q.plainly(fmt.Sprintf("the connection to the database was lost after %d rows", n),
+					connection, err)
 			}
 			return io.EOF
 		}

@@ -39,7 +39,8 @@ func prepare(t *testing.T, driver, connection string, statements ...string) {
 func oneLine(t *testing.T, err error, want string) {
 	t.Helper()
 	got := fmt.Sprint(err)
-	if !strings.Contains(got, want) || strings.Contains(got, "\n") || strings.Contains(got, password) || strings.Contains(got, "wide") {
+	if !strings.Contains(got, want) || strings.Contains(got, "\n") || strings.Contains(got, password) ||
+		strings.Contains(got, "wide") {
 		t.Errorf("got %q, want %s", got, want)
 	}
 }
@@ -48,19 +49,28 @@ func oneLine(t *testing.T, err error, want string) {
 func TestPostgres(t *testing.T) {
 	connection, stop := postgres(t)
 	t.Setenv("HOSPITAL", connection)
-	prepare(t, "pgx", connection, `create table lab (person int, crp double precision, dose real, n numeric(8,3), yes boolean, day date, at timestamptz, stage text, big bigint)`,
-		`insert into lab values (2, 0.1, 0.1, -12.500, true, '2020-02-29', '2020-02-29 12:00:00.5+00', 'a, "b"', 9007199254740993), (10, null, null, null, null, null, null, null, null), (1, 1e-7, 3, 4, false, '1950-01-01', '2020-02-29 01:00+01', '', -1)`)
-	q := tabular.Query{Driver: "postgres", Environment: "HOSPITAL", Query: "-- of the laboratory\nselect * from lab order by person;"}
+	prepare(t, "pgx", connection, `create table lab (person int, crp double precision, dose real, n numeric(8,3), yes `+
+		`boolean, day date, at timestamptz, stage text, big bigint)`,
+		`insert into lab values (2, 0.1, 0.1, -12.500, true, '2020-02-29', '2020-02-29 12:00:00.5+00', 'a, "b"', `+
+			`9007199254740993), (10, null, null, null, null, null, null, null, null), (1, 1e-7, 3, 4, false, `+
+			`'1950-01-01', '2020-02-29 01:00+01', '', -1)`)
+	q := tabular.Query{Driver: "postgres", Environment: "HOSPITAL",
+		Query: "-- of the laboratory\nselect * from lab order by person;"}
 	got, err := answer(t, q)
-	want := "person,crp,dose,n,yes,day,at,stage,big\n1,1e-07,3,4.000,FALSE,1950-01-01,2020-02-29,,-1\n2,0.1,0.1,-12.500,TRUE,2020-02-29,2020-02-29T12:00:00.5,\"a, \"\"b\"\"\",9007199254740993\n10,,,,,,,,\n"
+	want := "person,crp,dose,n,yes,day,at,stage,big\n1,1e-07,3,4.000,FALSE,1950-01-01,2020-02-29,,-1\n2,0.1,0.1," +
+		"-12.500,TRUE,2020-02-29,2020-02-29T12:00:00.5,\"a, \"\"b\"\"\",9007199254740993\n10,,,,,,,,\n"
 	if err != nil || got != want {
 		t.Errorf("%v: got\n%s\nwant\n%s", err, got, want)
 	}
 	for says, own := range map[string]tabular.Query{
-		"the database does not take the query (postgres): ERROR: relation \"labs\" does not exist": {Query: "select * from labs"},
-		"cannot execute SELECT in a read-only transaction":                                         {Query: "with x as (insert into lab values (3) returning person) select * from x"},
-		"cannot insert multiple commands":                                                          {Query: "select 1; delete from lab"},
-		"row 1 cannot be read":                                                                     {Query: "select 1/(person-1) from lab order by person desc"},
+		"the database does not take the query (postgres): ERROR: relation \"labs\" does not exist": {
+			Query: "select * from labs"},
+		"cannot execute SELECT in a read-only transaction": {
+			Query: "with x as (insert into lab values (3) returning person) select * from x"},
+		"cannot insert multiple commands": {
+			Query: "select 1; delete from lab"},
+		"row 1 cannot be read": {
+			Query: "select 1/(person-1) from lab order by person desc"},
 	} {
 		own.Driver, own.Environment = "postgres", "HOSPITAL"
 		if _, err := answer(t, own); says == "row 1 cannot be read" {
@@ -89,15 +99,17 @@ func TestPostgres(t *testing.T) {
 // SQLite is opened to be read; a file with a connection must be its owner's alone.
 func TestSQLiteAndCredentials(t *testing.T) {
 	dir := t.TempDir()
-	prepare(t, "sqlite", filepath.Join(dir, "hospital #1.db"), `create table lab (id text, crp real, n integer)`, `insert into lab values ('b', 0.1, 3), ('a', null, -9)`)
+	prepare(t, "sqlite", filepath.Join(dir, "hospital #1.db"), `create table lab (id text, crp real, n integer)`,
+		`insert into lab values ('b', 0.1, 3), ('a', null, -9)`)
 	q := tabular.Query{Driver: "sqlite", Database: "hospital #1.db", Query: "SELECT id, crp, n FROM lab", Folder: dir}
 	if got, err := answer(t, q); err != nil || got != "id,crp,n\nb,0.1,3\na,,-9\n" {
 		t.Errorf("%v: %s", err, got)
 	}
 	for says, own := range map[string]tabular.Query{
-		"no such table: labs":         {Query: "select * from labs", Database: "hospital #1.db"},
-		"attempt to write a readonly": {Query: "with x as (select 1) insert into lab select 'c', 1, 1 from x", Database: "hospital #1.db"},
-		"there is no database":        {Query: q.Query, Database: "nowhere.db"},
+		"no such table: labs": {Query: "select * from labs", Database: "hospital #1.db"},
+		"attempt to write a readonly": {Query: "with x as (select 1) insert into lab select 'c', 1, 1 from x",
+			Database: "hospital #1.db"},
+		"there is no database": {Query: q.Query, Database: "nowhere.db"},
 	} {
 		own.Driver, own.Folder = "sqlite", dir
 		_, err := answer(t, own)
@@ -106,7 +118,8 @@ func TestSQLiteAndCredentials(t *testing.T) {
 	for name, mode := range map[string]os.FileMode{"open": 0o644, "own": 0o600} {
 		testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("postgres://a:wide%20open@127.0.0.1:1/x"), mode))
 		_, err := answer(t, tabular.Query{Driver: "postgres", Credentials: name, Folder: dir, Query: "select 1"})
-		oneLine(t, err, map[string]string{"open": "can be read by others than its owner: chmod 600", "own": "does not let this program in"}[name])
+		oneLine(t, err, map[string]string{"open": "can be read by others than its owner: chmod 600",
+			"own": "does not let this program in"}[name])
 	}
 	_, err := answer(t, tabular.Query{Driver: "postgres", Environment: "PARLEY_NO_SUCH", Query: "select 1"})
 	oneLine(t, err, "the environment has no variable PARLEY_NO_SUCH")
@@ -128,8 +141,12 @@ func TestOtherDrivers(t *testing.T) {
 		oneLine(t, err, "database")
 	}
 	for says, q := range map[string]tabular.Query{
-		`driver "oracle" is not known`: {Driver: "oracle", Query: "select 1"}, "query is no question": {Driver: "mysql", Environment: "X", Query: "delete from lab"},
-		"who may ask is not said, or twice": {Driver: "mysql", Query: "select 1"}, "SQLite has a file and no password": {Driver: "sqlite", Query: "select 1", Environment: "X"}, "": {Driver: "sqlserver", Query: " /* a */ WITH x AS (SELECT 1) SELECT 2", Credentials: "x"},
+		`driver "oracle" is not known`:      {Driver: "oracle", Query: "select 1"},
+		"query is no question":              {Driver: "mysql", Environment: "X", Query: "delete from lab"},
+		"who may ask is not said, or twice": {Driver: "mysql", Query: "select 1"},
+		"SQLite has a file and no password": {Driver: "sqlite", Query: "select 1", Environment: "X"},
+		"": {Driver: "sqlserver", Query: " /* a */ WITH x AS (SELECT 1) SELECT 2",
+			Credentials: "x"},
 	} {
 		if what, _ := q.Check(); what != says {
 			t.Errorf("got %q, want %q", what, says)

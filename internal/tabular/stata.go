@@ -52,7 +52,8 @@ var since1960 = time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)
 // source must stay open until the text is closed.
 func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	defer contain(&err)
-	s := &stata{src: io.NewSectionReader(src, 0, size), labels: map[string]map[int32]string{}, long: map[[2]uint64]int64{}}
+	s := &stata{src: io.NewSectionReader(src, 0, size), labels: map[string]map[int32]string{},
+		long: map[[2]uint64]int64{}}
 	head := make([]byte, 11)
 	if _, err := io.ReadFull(s.src, head); err != nil {
 		return nil, errors.New("it is too short")
@@ -239,7 +240,8 @@ func (s *stata) marked() error {
 	case 119:
 		columns = 4
 	default:
-		return fmt.Errorf("format %d of Stata is not read here: saveold it for Stata 13, or export delimited", s.release)
+		return fmt.Errorf("format %d of Stata is not read here: saveold it for Stata 13, or export delimited",
+			s.release)
 	}
 	if s.order = binary.ByteOrder(binary.LittleEndian); bytes.HasPrefix(part("byteorder"), []byte("MSF")) {
 		s.order = binary.BigEndian

@@ -31,7 +31,8 @@ func decoded(t testing.TB, read reader, data []byte) string {
 // Every format of Stata, as pandas writes it, gives the rows that were written: labels for the numbers of a category,
 // days, texts of any length, nothing for what is missing.
 func TestStata(t *testing.T) {
-	const begin, long = "id,crp,age,dose,stage,born,note\np0000,0.225,56,0,II,1943-07-26,xxxxxxxxxx\np0001,3.567,43,0.32,I,1953-04-24,xxxxxxxxxx\n", 3000
+	const begin, long = "id,crp,age,dose,stage,born,note\np0000,0.225,56,0,II,1943-07-26,xxxxxxxxxx\np0001,3.567,43," +
+		"0.32,I,1953-04-24,xxxxxxxxxx\n", 3000
 	for _, name := range []string{"few114", "few117", "few118", "few119"} {
 		got := decoded(t, Stata, gunzipped(t, name+".dta.gz"))
 		if !strings.HasPrefix(got, begin) || strings.Count(got, "\n") != 6 {
@@ -48,19 +49,30 @@ func TestStata(t *testing.T) {
 
 // Missing values, periods and labels of Stata, and the numbers of IBM's mainframes.
 func TestCellsOfStatisticsPrograms(t *testing.T) {
-	s := &stata{release: 118, order: binary.LittleEndian, labels: map[string]map[int32]string{"yn": {0: "no", 1: "yes"}}}
+	s := &stata{release: 118, order: binary.LittleEndian,
+		labels: map[string]map[int32]string{"yn": {0: "no", 1: "yes"}}}
 	for _, c := range []struct {
 		v    stataVar
 		raw  string
 		want string
 	}{
-		{stataVar{kind: stataInt8}, "\x64", "100"}, {stataVar{kind: stataInt8}, "\x65", ""}, {stataVar{kind: stataInt8}, "\x7f", ""}, {stataVar{kind: stataInt8}, "\xff", "-1"},
-		{stataVar{kind: stataInt16}, "\xe4\x7f", "32740"}, {stataVar{kind: stataInt16}, "\xe5\x7f", ""}, {stataVar{kind: stataInt32}, "\xe4\xff\xff\x7f", "2147483620"}, {stataVar{kind: stataInt32}, "\xe6\xff\xff\x7f", ""},
-		{stataVar{kind: stataFloat}, "\xcd\xcc\xcc\x3d", "0.1"}, {stataVar{kind: stataFloat}, "\x00\x00\x00\x7f", ""}, {stataVar{kind: stataFloat}, "\x00\x00\x80\xbf", "-1"},
-		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x00\xe0\x7f", ""}, {stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x08\xe0\x7f", ""}, {stataVar{kind: stataDouble}, "\x9a\x99\x99\x99\x99\x99\xb9\xbf", "-0.1"},
-		{stataVar{kind: stataInt8, label: "yn"}, "\x01", "yes"}, {stataVar{kind: stataInt8, label: "yn"}, "\x02", "2"}, {stataVar{kind: stataInt8, label: "none"}, "\x01", "1"},
-		{stataVar{kind: stataInt16, format: "%td"}, "\x00\x00", "1960-01-01"}, {stataVar{kind: stataInt16, format: "%-tdD_m_Y"}, "\xff\xff", "1959-12-31"}, {stataVar{kind: stataInt16, format: "%tm"}, "\xff\xff", "1959m12"},
-		{stataVar{kind: stataInt16, format: "%tq"}, "\x05\x00", "1961q2"}, {stataVar{kind: stataDouble, format: "%tc"}, "\x00\x00\x00\x00\x00\x40\x8f\x40", "1960-01-01T00:00:01"},
+		{stataVar{kind: stataInt8}, "\x64", "100"}, {stataVar{kind: stataInt8}, "\x65", ""},
+		{stataVar{kind: stataInt8}, "\x7f", ""}, {stataVar{kind: stataInt8}, "\xff", "-1"},
+		{stataVar{kind: stataInt16}, "\xe4\x7f", "32740"}, {stataVar{kind: stataInt16}, "\xe5\x7f", ""},
+		{stataVar{kind: stataInt32}, "\xe4\xff\xff\x7f", "2147483620"},
+		{stataVar{kind: stataInt32}, "\xe6\xff\xff\x7f", ""},
+		{stataVar{kind: stataFloat}, "\xcd\xcc\xcc\x3d", "0.1"}, {stataVar{kind: stataFloat}, "\x00\x00\x00\x7f", ""},
+		{stataVar{kind: stataFloat}, "\x00\x00\x80\xbf", "-1"},
+		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x00\xe0\x7f", ""},
+		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x08\xe0\x7f", ""},
+		{stataVar{kind: stataDouble}, "\x9a\x99\x99\x99\x99\x99\xb9\xbf", "-0.1"},
+		{stataVar{kind: stataInt8, label: "yn"}, "\x01", "yes"}, {stataVar{kind: stataInt8, label: "yn"}, "\x02", "2"},
+		{stataVar{kind: stataInt8, label: "none"}, "\x01", "1"},
+		{stataVar{kind: stataInt16, format: "%td"}, "\x00\x00", "1960-01-01"},
+		{stataVar{kind: stataInt16, format: "%-tdD_m_Y"}, "\xff\xff", "1959-12-31"},
+		{stataVar{kind: stataInt16, format: "%tm"}, "\xff\xff", "1959m12"},
+		{stataVar{kind: stataInt16, format: "%tq"}, "\x05\x00", "1961q2"}, {stataVar{kind: stataDouble, format: "%tc"},
+			"\x00\x00\x00\x00\x00\x40\x8f\x40", "1960-01-01T00:00:01"},
 		{stataVar{kind: 5}, "ab\x00zz", "ab"}, {stataVar{kind: 3}, "M\xfc\x80", "Mü€"},
 	} {
 		if got, err := s.cell(nil, &c.v, []byte(c.raw)); err != nil || string(got) != c.want {
@@ -68,7 +80,8 @@ func TestCellsOfStatisticsPrograms(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]string{ // examples of TS-140, and the format's own limits
-		"\x41\x10\x00\x00\x00\x00\x00\x00": "1", "\xc1\x10": "-1", "\x40\x19\x99\x99\x99\x99\x99\x9a": "0.1", "\x00\x00": "0", ".\x00\x00\x00\x00\x00\x00\x00": "", "_\x00": "", "A\x00": "", "\x42\x64": "100",
+		"\x41\x10\x00\x00\x00\x00\x00\x00": "1", "\xc1\x10": "-1", "\x40\x19\x99\x99\x99\x99\x99\x9a": "0.1",
+		"\x00\x00": "0", ".\x00\x00\x00\x00\x00\x00\x00": "", "_\x00": "", "A\x00": "", "\x42\x64": "100",
 	} {
 		v := xportVar{width: len(raw)}
 		if got := v.cell(nil, []byte(raw)); string(got) != want {
@@ -105,11 +118,15 @@ func TestStatisticsFilesRefused(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{Stata, whole[:5], "too short"}, {Stata, whole[:len(whole)/3], "it ends"}, {Stata, append([]byte{113}, make([]byte, 200)...), "format 113 of Stata is not read here"},
-		{Stata, bytes.Replace(whole, []byte("<release>118"), []byte("<release>120"), 1), "format 120"}, {Xport, transport[:900], "it ends within its columns"}, {Xport, []byte(strings.Repeat("HEADER RECORD*******LIBV8   ", 20)), "no LIBRARY"},
+		{Stata, whole[:5], "too short"}, {Stata, whole[:len(whole)/3], "it ends"},
+		{Stata, append([]byte{113}, make([]byte, 200)...), "format 113 of Stata is not read here"},
+		{Stata, bytes.Replace(whole, []byte("<release>118"), []byte("<release>120"), 1), "format 120"},
+		{Xport, transport[:900], "it ends within its columns"},
+		{Xport, []byte(strings.Repeat("HEADER RECORD*******LIBV8   ", 20)), "no LIBRARY"},
 		{Xport, twice, "it holds several data sets"},
 	} {
-		if _, err := c.read(bytes.NewReader(c.data), int64(len(c.data))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := c.read(bytes.NewReader(c.data), int64(len(c.data))); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}

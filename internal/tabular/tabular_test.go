@@ -35,7 +35,8 @@ func workbook(t testing.TB, sheets ...[][]any) []byte {
 }
 
 func TestXLSX(t *testing.T) {
-	cells := [][]any{{"id", "age", "note"}, {"s1", 0.1, "a, \"b\""}, {}, {"s2", nil, " c"}, {"s3", 1e-7}, {7, -9, "x", "beyond"}}
+	cells := [][]any{{"id", "age", "note"}, {"s1", 0.1, "a, \"b\""}, {}, {"s2", nil, " c"}, {"s3", 1e-7},
+		{7, -9, "x", "beyond"}}
 	data := workbook(t, cells, nil)
 	r := testkit.Get(XLSX(bytes.NewReader(data), int64(len(data))))(t)
 	defer r.Close()
@@ -89,7 +90,8 @@ func TestParquet(t *testing.T) {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b)
 	at := time.Date(2020, 2, 29, 12, 0, 0, 500000, time.UTC)
-	for _, rows := range [][]row{{{0.1, 0.1, &n, math.MaxUint64, true, 18321, at, "a,b", "s1"}}, {{math.NaN(), 2, nil, 0, false, 0, at, "", "s2"}}} {
+	for _, rows := range [][]row{{{0.1, 0.1, &n, math.MaxUint64, true, 18321, at, "a,b", "s1"}},
+		{{math.NaN(), 2, nil, 0, false, 0, at, "", "s2"}}} {
 		testkit.Get(w.Write(rows))(t)
 		if err := w.Flush(); err != nil { // a group of its own
 			t.Fatal(err)
@@ -107,14 +109,18 @@ func TestParquet(t *testing.T) {
 
 // Decimals are written as the numbers that they are, whatever holds them, and moments of Spark as moments.
 func TestParquetDecimals(t *testing.T) {
-	schema := parquet.NewSchema("table", ordered{parquet.Group{"id": parquet.String(), "small": parquet.Decimal(2, 9, parquet.Int32Type), "large": parquet.Decimal(3, 18, parquet.Int64Type),
-		"bytes": parquet.Decimal(4, 30, parquet.FixedLenByteArrayType(13)), "at": parquet.Leaf(parquet.Int96Type)}, []string{"id", "small", "large", "bytes", "at"}})
+	schema := parquet.NewSchema("table", ordered{parquet.Group{"id": parquet.String(),
+		"small": parquet.Decimal(2, 9, parquet.Int32Type), "large": parquet.Decimal(3, 18, parquet.Int64Type),
+		"bytes": parquet.Decimal(4, 30, parquet.FixedLenByteArrayType(13)), "at": parquet.Leaf(parquet.Int96Type)},
+		[]string{"id", "small", "large", "bytes", "at"}})
 	var b bytes.Buffer
 	w := parquet.NewWriter(&b, schema)
 	unscaled := bytes.Repeat([]byte{0xff}, 13) // -1
 	for _, r := range []parquet.Row{
-		{parquet.ByteArrayValue([]byte("a")), parquet.Int32Value(-1250), parquet.Int64Value(7), parquet.FixedLenByteArrayValue(unscaled), parquet.Int96Value(deprecated.Int96{0, 0, 2440589})},
-		{parquet.ByteArrayValue([]byte("b")), parquet.Int32Value(300), parquet.Int64Value(123456789), parquet.FixedLenByteArrayValue(make([]byte, 13)), parquet.Int96Value(deprecated.Int96{1e9, 0, 2440588})},
+		{parquet.ByteArrayValue([]byte("a")), parquet.Int32Value(-1250), parquet.Int64Value(7),
+			parquet.FixedLenByteArrayValue(unscaled), parquet.Int96Value(deprecated.Int96{0, 0, 2440589})},
+		{parquet.ByteArrayValue([]byte("b")), parquet.Int32Value(300), parquet.Int64Value(123456789),
+			parquet.FixedLenByteArrayValue(make([]byte, 13)), parquet.Int96Value(deprecated.Int96{1e9, 0, 2440588})},
 	} {
 		for i := range r {
 			r[i] = r[i].Level(0, 0, i)
@@ -144,8 +150,10 @@ func TestParquetRefused(t *testing.T) {
 	}{{"a", []float64{1, 2}}}); err != nil {
 		t.Fatal(err)
 	}
-	for want, data := range map[string][]byte{"column x is of a type": lists.Bytes(), "magic": []byte("PAR1 something else")} {
-		if _, err := Parquet(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), want) {
+	for want, data := range map[string][]byte{"column x is of a type": lists.Bytes(),
+		"magic": []byte("PAR1 something else")} {
+		if _, err := Parquet(bytes.NewReader(data), int64(len(data))); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -160,7 +168,8 @@ func TestWriteParquet(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, table)
 	}
 	f := testkit.Get(parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len())))(t)
-	for name, kind := range map[string]parquet.Kind{"id": parquet.ByteArray, "zeta": parquet.Double, "alpha": parquet.ByteArray, "predicted": parquet.ByteArray} {
+	for name, kind := range map[string]parquet.Kind{"id": parquet.ByteArray, "zeta": parquet.Double,
+		"alpha": parquet.ByteArray, "predicted": parquet.ByteArray} {
 		if got := f.Root().Column(name).Type().Kind(); got != kind {
 			t.Errorf("%s is %v, want %v", name, got, kind)
 		}
@@ -170,7 +179,8 @@ func TestWriteParquet(t *testing.T) {
 // Whatever the bytes are, decoders end with text or an error.
 func FuzzXLSX(f *testing.F) {
 	f.Add(workbook(f, [][]any{{"id", "x"}, {"a", 1.5}}))
-	f.Add(sheetOf(f, "", `<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="3"><c r="B3" s="1"><v>43890</v></c></row>`))
+	f.Add(sheetOf(f, "", `<row r="1"><c r="A1" t="s"><v>0</v></c></row><row r="3"><c r="B3" `+
+		`s="1"><v>43890</v></c></row>`))
 	f.Add([]byte("PK\x03\x04"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if r, err := XLSX(bytes.NewReader(data), int64(len(data))); err == nil {

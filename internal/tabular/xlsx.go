@@ -62,9 +62,11 @@ func sheetText(src io.ReaderAt, size int64, tolerant bool) (_ io.ReadCloser, err
 	switch c := filled[0].cells; {
 	case tolerant:
 	case c.unsaved != "":
-		return nil, fmt.Errorf("cell %s is one of %d formulas that were saved without their values: open the workbook in a spreadsheet program, and save it there", c.unsaved, c.formulas)
+		return nil, fmt.Errorf("cell %s is one of %d formulas that were saved without their values: open the workbook "+
+			"in a spreadsheet program, and save it there", c.unsaved, c.formulas)
 	case c.merged != nil:
-		return nil, fmt.Errorf("cells are merged (%s), so that all but one of them are empty: part them, and fill in each", strings.Join(c.merged[:min(len(c.merged), 10)], ", "))
+		return nil, fmt.Errorf("cells are merged (%s), so that all but one of them are empty: part them, and fill in "+
+			"each", strings.Join(c.merged[:min(len(c.merged), 10)], ", "))
 	}
 	r, err := book.rows(filled[0])
 	if err != nil {
@@ -289,7 +291,8 @@ func (b *book) formats(part string) error {
 		s, ok := own[c.Format]
 		switch id := c.Format; { // those that every workbook has
 		case ok:
-		case id >= 14 && id <= 17 || id == 22 || id >= 27 && id <= 31 || id == 36 || id >= 50 && id <= 54 || id >= 57 && id <= 58:
+		case id >= 14 && id <= 17 || id == 22 || id >= 27 && id <= 31 || id == 36 || id >= 50 && id <= 54 ||
+			id >= 57 && id <= 58:
 			s = day
 		case id >= 18 && id <= 21 || id >= 32 && id <= 35 || id >= 55 && id <= 56:
 			s = clock
@@ -311,7 +314,8 @@ func styleOf(code string) style {
 	switch letters := strings.ToLower(notLetters.ReplaceAllString(first, "")); {
 	case letters == "general":
 		return plain
-	case strings.ContainsAny(letters, "yd") || strings.Contains(letters, "mmm") || strings.Trim(letters, "m") == "" && letters != "":
+	case strings.ContainsAny(letters, "yd") || strings.Contains(letters, "mmm") || strings.Trim(letters, "m") == "" &&
+		letters != "":
 		return day
 	case strings.ContainsAny(letters, "hs"):
 		return clock
@@ -374,7 +378,8 @@ func (b *book) text(c *cell) (string, error) {
 		return v, nil // an amount of time
 	}
 	if b.styles[c.Style] == clock {
-		return time.Unix(0, 0).UTC().Add(time.Duration(math.Round(serial*86400e3)) * time.Millisecond).Format("15:04:05.999"), nil
+		return time.Unix(0, 0).UTC().Add(time.Duration(math.Round(serial*86400e3)) * time.Millisecond).Format(
+			"15:04:05.999"), nil
 	}
 	start := time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
 	switch {
@@ -387,7 +392,8 @@ func (b *book) text(c *cell) (string, error) {
 		start = time.Date(1899, 12, 31, 0, 0, 0, 0, time.UTC)
 	}
 	days := math.Trunc(serial)
-	return string(appendTime(nil, start.AddDate(0, 0, int(days)).Add(time.Duration(math.Round((serial-days)*86400e3))*time.Millisecond))), nil
+	return string(appendTime(nil, start.AddDate(0, 0,
+		int(days)).Add(time.Duration(math.Round((serial-days)*86400e3))*time.Millisecond))), nil
 }
 
 // sheetRows reads the rows of a sheet.

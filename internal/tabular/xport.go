@@ -42,7 +42,8 @@ func Xport(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 			return err
 		}
 		if !bytes.HasPrefix(record, []byte("HEADER RECORD*******"+kind)) {
-			return fmt.Errorf("it is no transport file of version 5, or damaged: no %s where it should be (%.28q)", strings.TrimSpace(kind), record)
+			return fmt.Errorf("it is no transport file of version 5, or damaged: no %s where it should be (%.28q)",
+				strings.TrimSpace(kind), record)
 		}
 		return nil
 	}
@@ -84,7 +85,8 @@ func Xport(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	for i := range vars {
 		b := all[i*each : (i+1)*each]
 		order := binary.BigEndian
-		v := xportVar{name: strings.TrimRight(word(b[8:16]), " "), format: strings.TrimRight(word(b[56:64]), " "), text: order.Uint16(b) == 2, at: int(int32(order.Uint32(b[84:]))), width: int(order.Uint16(b[4:]))}
+		v := xportVar{name: strings.TrimRight(word(b[8:16]), " "), format: strings.TrimRight(word(b[56:64]), " "),
+			text: order.Uint16(b) == 2, at: int(int32(order.Uint32(b[84:]))), width: int(order.Uint16(b[4:]))}
 		if v.at < 0 || v.width < 1 || !v.text && (v.width < 2 || v.width > 8) || v.at > 1<<20 {
 			return nil, fmt.Errorf("column %s has %d bytes", v.name, v.width)
 		}
@@ -163,12 +165,13 @@ func (v *xportVar) cell(b, raw []byte) []byte {
 
 var (
 	momentFormat = regexp.MustCompile(`^(DATETIME|DATEAMPM|E8601DT|IS8601DT|B8601DT|MDYAMPM)`)
-	dayFormat    = regexp.MustCompile(`^(DATE|DDMMYY|MMDDYY|YYMMDD|E8601DA|IS8601DA|B8601DA|DAY|EURDF|JULIAN|MONYY|YYMM|MMYY|WORDDAT|WEEKDAT|YYQ|YYMON)`)
-	clockFormat  = regexp.MustCompile(`^(TIME|TOD|HHMM|E8601TM|IS8601TM)`)
+	dayFormat    = regexp.MustCompile(
+		`^(DATE|DDMMYY|MMDDYY|YYMMDD|E8601DA|IS8601DA|B8601DA|DAY|EURDF|JULIAN|MONYY|YYMM|MMYY|WORDDAT|WEEKDAT|YYQ|YYMON)`)
+	clockFormat = regexp.MustCompile(`^(TIME|TOD|HHMM|E8601TM|IS8601TM)`)
 )
 
-// ibm is a number of IBM's System/360, of which the last bytes may be cut: a sign, an exponent of 16 and a fraction. Not
-// ok is a missing value.
+// ibm is a number of IBM's System/360, of which the last bytes may be cut: a sign, an exponent of 16 and a fraction.
+// Not ok is a missing value.
 func ibm(raw []byte) (float64, bool) {
 	var all [8]byte
 	copy(all[:], raw)

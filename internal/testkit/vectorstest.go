@@ -39,7 +39,8 @@ func Agree(t testing.TB, checks []vectors.Check, least int) {
 	t.Helper()
 	for _, c := range checks {
 		if !c.OK {
-			t.Errorf("%s: want %s, got %s (error %.1e, tolerance %.0e)", c.Entry, c.Want, c.Got, c.WorstError, c.Tolerance)
+			t.Errorf("%s: want %s, got %s (error %.1e, tolerance %.0e)", c.Entry, c.Want, c.Got,
+				c.WorstError, c.Tolerance)
 		}
 	}
 	if len(checks) < least {
@@ -98,7 +99,8 @@ func (n Number) WhileChanged(t testing.TB, do func(to json.Number)) {
 // Changed changes numbers of a file one by one, a seeded sample of them: each
 // must be noticed. Paths that unused matches are those of numbers on which
 // nothing depends.
-func Changed(t *testing.T, file []byte, unused *regexp.Regexp, sample int, verify func([]byte) ([]vectors.Check, error)) {
+func Changed(t *testing.T, file []byte, unused *regexp.Regexp, sample int,
+	verify func([]byte) ([]vectors.Check, error)) {
 	t.Helper()
 	var tree any
 	d := json.NewDecoder(bytes.NewReader(file))

@@ -26,7 +26,8 @@ func TestElementsAreCountedBeforeTheyAreDecoded(t *testing.T) {
 		"truncated":                                      {wire.Raw{0x99, 1}, 0, 999},
 		"EOF":                                            {wire.Raw{0x82, 1}, 0, 9},
 	} {
-		if got, err := wire.Elements(c.array, c.least, c.most); err == nil || got != nil || !strings.Contains(err.Error(), want) {
+		if got, err := wire.Elements(c.array, c.least, c.most); err == nil || got != nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %x, %v", want, got, err)
 		}
 	}

@@ -98,7 +98,8 @@ func TestHostileBytesAreRefused(t *testing.T) {
 }
 
 func FuzzUnmarshal(f *testing.F) {
-	seed := testkit.Get(Marshal(message{Name: "x", V: Vector{1, 2}, M: Matrix{Rows: 1, Cols: 2, Data: []float64{3, 4}}}))(f)
+	seed := testkit.Get(Marshal(message{Name: "x", V: Vector{1, 2},
+		M: Matrix{Rows: 1, Cols: 2, Data: []float64{3, 4}}}))(f)
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var m message

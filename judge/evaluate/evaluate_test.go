@@ -79,11 +79,13 @@ func TestAViewNobodyHasCountsForNothing(t *testing.T) {
 
 func TestEvaluateRefusesNonsense(t *testing.T) {
 	nobody := evaluate.Select(small(t, nil), func(string) ([]int, bool) { return nil, false })
-	if _, err := evaluate.Evaluate(ctx, constant{}, nobody); err == nil || !strings.Contains(err.Error(), "nothing was observed in 0 rows") {
+	if _, err := evaluate.Evaluate(ctx, constant{}, nobody); err == nil ||
+		!strings.Contains(err.Error(), "nothing was observed in 0 rows") {
 		t.Errorf("no rows: %v", err)
 	}
 	bad := constant{mean: [][]float64{{0, 0}, {math.NaN()}}}
-	if _, err := evaluate.Evaluate(ctx, bad, small(t, nil)); err == nil || !strings.Contains(err.Error(), "subject 1: the model expects NaN for c, where 5 was observed") {
+	if _, err := evaluate.Evaluate(ctx, bad, small(t, nil)); err == nil ||
+		!strings.Contains(err.Error(), "subject 1: the model expects NaN for c, where 5 was observed") {
 		t.Errorf("a model that says NaN: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
@@ -91,7 +93,8 @@ func TestEvaluateRefusesNonsense(t *testing.T) {
 	if _, err := evaluate.Evaluate(cancelled, constant{}, small(t, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := evaluate.Project(ctx, constant{}, small(t, nil), "sex"); err == nil || !strings.Contains(err.Error(), `no column "sex"`) {
+	if _, err := evaluate.Project(ctx, constant{}, small(t, nil), "sex"); err == nil ||
+		!strings.Contains(err.Error(), `no column "sex"`) {
 		t.Errorf("no such label: %v", err)
 	}
 }
@@ -135,7 +138,8 @@ func TestMinMaxLeavesCategoriesAlone(t *testing.T) {
 
 func TestPooledFitsRefuseUnlikeSources(t *testing.T) {
 	other := small(t, func(s *dataset.Schema) { s.Views[1].Columns[0].Name = "d" })
-	if _, err := evaluate.FitMinMax(ctx, small(t, nil), other); err == nil || !strings.Contains(err.Error(), "source 2 has other views or columns") {
+	if _, err := evaluate.FitMinMax(ctx, small(t, nil), other); err == nil ||
+		!strings.Contains(err.Error(), "source 2 has other views or columns") {
 		t.Errorf("min-max: %v", err)
 	}
 	if _, err := evaluate.FitMean(ctx); err == nil || !strings.Contains(err.Error(), "no sources") {
@@ -211,7 +215,8 @@ func TestPCADoesNotDependOnWhoHoldsTheRows(t *testing.T) {
 func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
-		k, repeat, seed := rapid.IntRange(2, 6).Draw(t, "k"), rapid.IntRange(0, 2).Draw(t, "repeat"), rapid.Uint64().Draw(t, "seed")
+		k, repeat, seed := rapid.IntRange(2, 6).Draw(t, "k"), rapid.IntRange(0, 2).Draw(t, "repeat"),
+			rapid.Uint64().Draw(t, "seed")
 		folds := testkit.Get(evaluate.FoldsOf(subjects, k, repeat, seed))(t)
 		again, err := evaluate.FoldsOf(shuffled(subjects), k, repeat, seed)
 		if err != nil || fmt.Sprint(folds) != fmt.Sprint(again) {
@@ -237,7 +242,8 @@ func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 				}
 			}
 		}
-		if other := testkit.Get(evaluate.FoldsOf(subjects, k, repeat+1, seed))(t); fmt.Sprint(folds[0].Test) == fmt.Sprint(other[0].Test) {
+		if other := testkit.Get(evaluate.FoldsOf(subjects, k, repeat+1, seed))(t); fmt.Sprint(folds[0].Test) ==
+			fmt.Sprint(other[0].Test) {
 			t.Fatal("repeats are alike")
 		}
 	})
@@ -250,7 +256,8 @@ func TestFoldsRefusals(t *testing.T) {
 			t.Errorf("%d folds of two subjects are accepted", k)
 		}
 	}
-	if _, err := evaluate.FoldsOf([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 0, 1); err == nil || !strings.Contains(err.Error(), "subject a appears twice") {
+	if _, err := evaluate.FoldsOf([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 0, 1); err ==
+		nil || !strings.Contains(err.Error(), "subject a appears twice") {
 		t.Errorf("a repeated id: %v", err)
 	}
 }
@@ -300,15 +307,18 @@ func TestImputeHidesEachViewFromThoseWhoHaveAnother(t *testing.T) {
 	m := sure{constant{[][]float64{{2, 20}, {5}}, 0}, 4}
 	got := testkit.Get(evaluate.Impute(ctx, nil, m, small(t, nil), 0.9))(t)
 	// Inside 1.645 × 4 = 6.58: both of a, neither of b, both of c.
-	if got.MAE != 24.0/6 || !slices.Equal(got.ViewMAE, []float64{6, 0}) || got.Coverage != 4.0/6 || !slices.Equal(got.ViewCoverage, []float64{0.5, 1}) {
+	if got.MAE != 24.0/6 || !slices.Equal(got.ViewMAE, []float64{6, 0}) || got.Coverage != 4.0/6 ||
+		!slices.Equal(got.ViewCoverage, []float64{0.5, 1}) {
 		t.Errorf("got %+v", got)
 	}
 	unit := testkit.Get(evaluate.FitMinMax(ctx, small(t, nil)))(t)
 	// In parts of the ranges 4 and 20: ¼ + ¾ + ½ + ½ over four, and a constant.
-	if got, err := evaluate.Impute(ctx, unit, m, small(t, nil), 0.9); err != nil || got.ViewMAE[0] != 0.5 || got.Coverage != 4.0/6 {
+	if got, err := evaluate.Impute(ctx, unit, m, small(t, nil), 0.9); err != nil || got.ViewMAE[0] != 0.5 ||
+		got.Coverage != 4.0/6 {
 		t.Errorf("scaled: got %+v (%v)", got, err)
 	}
-	if got, err := evaluate.Impute(ctx, nil, m.constant, small(t, nil), 0.9); err != nil || !math.IsNaN(got.Coverage) || got.MAE != 4 {
+	if got, err := evaluate.Impute(ctx, nil, m.constant, small(t, nil), 0.9); err != nil || !math.IsNaN(got.Coverage) ||
+		got.MAE != 4 {
 		t.Errorf("not predictive: got %+v (%v)", got, err)
 	}
 }
@@ -321,7 +331,8 @@ func TestImputeSeesNothingOfWhatItHides(t *testing.T) {
 		t.Errorf("got %+v (%v)", got, err)
 	}
 	bad := constant{mean: [][]float64{{math.NaN(), 0}, {0}}}
-	if _, err := evaluate.Impute(ctx, nil, bad, small(t, nil), 0.9); err == nil || !strings.Contains(err.Error(), "subject 1: the model expects NaN for a, where 1 was hidden") {
+	if _, err := evaluate.Impute(ctx, nil, bad, small(t, nil), 0.9); err == nil ||
+		!strings.Contains(err.Error(), "subject 1: the model expects NaN for a, where 1 was hidden") {
 		t.Errorf("a model that says NaN: %v", err)
 	}
 	if _, err := evaluate.Impute(ctx, nil, pca, small(t, nil), 1); err == nil {

@@ -284,7 +284,8 @@ func (h *hider) row(row *dataset.Row, schema *dataset.Schema) error {
 			}
 			e := math.Abs(v - h.post.Mean[k][j])
 			if math.IsNaN(e) || math.IsInf(e, 0) {
-				return fmt.Errorf("the model expects %v for %s, where %v was hidden", h.post.Mean[k][j], schema.Views[k].Columns[j].Name, v)
+				return fmt.Errorf("the model expects %v for %s, where %v was hidden", h.post.Mean[k][j],
+					schema.Views[k].Columns[j].Name, v)
 			}
 			if h.unit != nil {
 				e *= h.unit.Factor[k][j]

@@ -104,7 +104,8 @@ func EvaluateIn(ctx context.Context, unit *Scaling, m Model, src dataset.Source)
 				}
 				e := math.Abs(v - p.Mean[k][j])
 				if math.IsNaN(e) || math.IsInf(e, 0) {
-					return fmt.Errorf("the model expects %v for %s, where %v was observed", p.Mean[k][j], schema.Views[k].Columns[j].Name, v)
+					return fmt.Errorf("the model expects %v for %s, where %v was observed", p.Mean[k][j],
+						schema.Views[k].Columns[j].Name, v)
 				}
 				if unit != nil {
 					f := unit.Factor[k][j]
@@ -278,17 +279,20 @@ type Difference struct {
 // It is an error if there are fewer than two folds or a score is not finite.
 func Paired(a, b []float64, level, overlap float64) (Difference, error) {
 	if len(a) != len(b) || len(a) < 2 {
-		return Difference{}, fmt.Errorf("paired comparison: %d scores against %d; needs the same folds, at least two", len(a), len(b))
+		return Difference{}, fmt.Errorf("paired comparison: %d scores against %d; needs the same folds, at least two",
+			len(a), len(b))
 	}
 	if !(0 < level && level < 1) || !(overlap >= 0) {
-		return Difference{}, fmt.Errorf("paired comparison: level %v, overlap %v; needs 0 < level < 1 and overlap ≥ 0", level, overlap)
+		return Difference{}, fmt.Errorf("paired comparison: level %v, overlap %v; needs 0 < level < 1 and overlap ≥ 0",
+			level, overlap)
 	}
 	var d Difference
 	diff := make([]float64, len(a))
 	for i := range a {
 		diff[i] = a[i] - b[i]
 		if math.IsNaN(diff[i]) || math.IsInf(diff[i], 0) {
-			return Difference{}, fmt.Errorf("paired comparison: scores %v and %v of fold %d have no difference", a[i], b[i], i+1)
+			return Difference{}, fmt.Errorf("paired comparison: scores %v and %v of fold %d have no difference",
+				a[i], b[i], i+1)
 		}
 		switch {
 		case a[i] < b[i]:

@@ -84,42 +84,55 @@ type Scoring struct {
 // of the given level: first by their mean logarithmic density, which is greatest where
 // probabilities are right.
 func (o Outcome) Scoring(level float64) Scoring {
-	logLik := Measure{Name: MeasureLogLik, Heading: "log-likelihood", Title: "Log-likelihood of outcomes", Unit: "nats per subject", Higher: true}
+	logLik := Measure{Name: MeasureLogLik, Heading: "log-likelihood", Title: "Log-likelihood of outcomes",
+		Unit: "nats per subject", Higher: true}
 	if o.Times != nil {
 		return Scoring{
 			Measures: []Measure{logLik,
 				{Name: MeasureConcordance, Heading: "concordance", Title: "Harrell's concordance", Higher: true},
 				{Name: MeasureCalibration, Heading: "calibration error", Title: "Calibration error of hazards"}},
 			Baseline: "the life table",
-			About: "The log-likelihood is the mean logarithm of the probability that the fit gave to what was seen of a subject: the event in its period, or none in all periods that the subject counts in. " +
-				"The concordance is how often, of two subjects of whom it is known who had the event first, that one was given less survival until the last cut: ½ is chance, 1 perfect. " +
-				"The calibration error is how far hazards are from frequencies, in ten bins of person-periods.",
+			About: "The log-likelihood is the mean logarithm of the probability that the fit gave to what was seen " +
+				"of a subject: the event in its period, or none in all periods that the subject counts in. The " +
+				"concordance is how often, of two subjects of whom it is known who had the event first, that one was " +
+				"given less survival until the last cut: ½ is chance, 1 perfect. The calibration error is how far " +
+				"hazards are from frequencies, in ten bins of person-periods.",
 		}
 	}
 	if len(o.Levels) == 0 {
 		return Scoring{
 			Measures: []Measure{logLik,
-				{Name: MeasureError, Heading: "error", Title: "Error of predicted outcomes", Unit: "root mean squared error, in the outcome's unit"},
-				{Name: MeasureCoverage, Heading: "covered", Title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*level), Percent: true, Right: level}},
+				{Name: MeasureError, Heading: "error", Title: "Error of predicted outcomes",
+					Unit: "root mean squared error, in the outcome's unit"},
+				{Name: MeasureCoverage, Heading: "covered",
+					Title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*level), Percent: true,
+					Right: level}},
 			Baseline: "the mean",
-			About: "The log-likelihood is the mean logarithm of the density that the fit gave to the outcome; errors are in the outcome's unit. " +
-				fmt.Sprintf("Of all outcomes, %.0f %% should lie inside their predictive intervals of that level: less means that intervals promise too much.", 100*level),
+			About: "The log-likelihood is the mean logarithm of the density that the fit gave to the outcome; errors " +
+				"are in the outcome's unit. " +
+				fmt.Sprintf("Of all outcomes, %.0f %% should lie inside their predictive intervals of that level: "+
+					"less means that intervals promise too much.", 100*level),
 		}
 	}
 	s := Scoring{
-		Measures: []Measure{logLik, {Name: MeasureAccuracy, Heading: "accuracy", Title: "Accuracy of predictions", Percent: true, Higher: true}},
+		Measures: []Measure{logLik, {Name: MeasureAccuracy, Heading: "accuracy", Title: "Accuracy of predictions",
+			Percent: true, Higher: true}},
 		Baseline: "the base rate",
-		About:    "The log-likelihood is the mean logarithm of the probability that the fit gave to the outcome. Accuracy is the share of outcomes that were thought the most probable. ",
+		About: "The log-likelihood is the mean logarithm of the probability that the fit gave to the outcome. " +
+			"Accuracy is the share of outcomes that were thought the most probable. ",
 	}
 	if len(o.Levels) == 2 {
-		s.Measures = append(s.Measures, Measure{Name: MeasureAUC, Heading: "AUC", Title: "Area under the receiver operating characteristic", Higher: true})
-		s.About += fmt.Sprintf("The AUC is how often, of one subject of each class, the one who is “%s” was given the higher probability of it: ½ is chance, 1 perfect. ", o.Levels[1])
+		s.Measures = append(s.Measures, Measure{Name: MeasureAUC, Heading: "AUC",
+			Title: "Area under the receiver operating characteristic", Higher: true})
+		s.About += fmt.Sprintf("The AUC is how often, of one subject of each class, the one who is “%s” was given the "+
+			"higher probability of it: ½ is chance, 1 perfect. ", o.Levels[1])
 	}
 	s.Measures = append(s.Measures,
 		Measure{Name: MeasureBrier, Heading: "Brier score", Title: "Brier score of probabilities"},
 		Measure{Name: MeasureCalibration, Heading: "calibration error", Title: "Calibration error of probabilities"})
 	s.About += "The Brier score is the mean squared distance of probabilities from what happened. " +
-		"The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with few subjects; the base rate is well calibrated, and tells nobody apart."
+		"The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with " +
+		"few subjects; the base rate is well calibrated, and tells nobody apart."
 	return s
 }
 
@@ -187,7 +200,8 @@ func (o Outcome) FitBaseRate(ctx context.Context, sources ...dataset.Source) (*B
 		return m, nil
 	}
 	if !(squares > 0) || math.IsInf(squares, 1) {
-		return nil, fmt.Errorf("fitting the base rate: %v outcomes around %v do not vary, or are out of all bounds", n, mean)
+		return nil, fmt.Errorf("fitting the base rate: %v outcomes around %v do not vary, or are out of all bounds", n,
+			mean)
 	}
 	m.prediction.Mean, m.prediction.SD = mean, math.Sqrt(squares/n)
 	return m, nil
@@ -299,7 +313,8 @@ func concordance(survival []float64, y []observed) float64 {
 	slices.Sort(rank)
 	rank = slices.Compact(rank)
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(y[b].time, y[a].time) }) // the longest first
-	later := make([]int, len(rank)+1)                                                       // a Fenwick tree: how many of each survival are known to be later
+	// a Fenwick tree: how many of each survival are known to be later
+	later := make([]int, len(rank)+1)
 	add := func(i int) {
 		for i++; i <= len(rank); i += i & -i {
 			later[i]++

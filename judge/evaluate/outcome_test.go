@@ -33,7 +33,8 @@ func asked(t *rapid.T, outcomes []string) dataset.Source {
 func outcomeRows(outcomes []string) (*dataset.Table, error) {
 	var rows []dataset.Row
 	for i, y := range outcomes {
-		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{float64(i)}}, Subject: []string{y}})
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{float64(i)}},
+			Subject: []string{y}})
 	}
 	return dataset.NewTable(dataset.Schema{
 		Views:   []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "x"}}}},
@@ -89,7 +90,8 @@ func TestTwoClassesByHand(t *testing.T) {
 		t.Errorf("one class: %v", j.Marks)
 	}
 	// What was held impossible has no log-likelihood, and all else.
-	if j := judge(t, sick, []string{"yes", "no"}, told{probabilities(1, 0), probabilities(1, 0)}); len(j.Marks) != 4 || j.Marks["brier_score"] != 0.5 {
+	if j := judge(t, sick, []string{"yes", "no"}, told{probabilities(1, 0), probabilities(1, 0)}); len(j.Marks) != 4 ||
+		j.Marks["brier_score"] != 0.5 {
 		t.Errorf("the impossible: %v", j.Marks)
 	}
 }
@@ -124,7 +126,8 @@ func TestNumbersByHand(t *testing.T) {
 func TestCoverageByStudent(t *testing.T) {
 	for free, want := range map[float64]float64{0: 0.25, 10: 0.5, 3: 0.75} {
 		o, p := evaluate.Outcome{Column: "y"}, evaluate.Prediction{Mean: 1, SD: 2, Free: free}
-		j := judge(t, o, []string{fmt.Sprint(1 + 2*1.6), fmt.Sprint(1 - 2*1.8), fmt.Sprint(1 + 2*2.3), fmt.Sprint(1 - 2*2.4)}, told{p, p, p, p})
+		j := judge(t, o, []string{fmt.Sprint(1 + 2*1.6), fmt.Sprint(1 - 2*1.8), fmt.Sprint(1 + 2*2.3),
+			fmt.Sprint(1 - 2*2.4)}, told{p, p, p, p})
 		if got := j.Marks["coverage"]; got != want {
 			t.Errorf("%v degrees of freedom: %v are covered, want %v", free, got, want)
 		}
@@ -147,7 +150,8 @@ func TestCoverageTellsRightFromNarrow(t *testing.T) {
 	}
 	o := evaluate.Outcome{Column: "y"}
 	a, b := judge(t, o, outcomes, right).Marks, judge(t, o, outcomes, narrow).Marks
-	if math.Abs(a["coverage"]-0.9) > 0.02 || math.Abs(b["coverage"]-0.589) > 0.04 || !(a["log_likelihood"] > b["log_likelihood"]) {
+	if math.Abs(a["coverage"]-0.9) > 0.02 || math.Abs(b["coverage"]-0.589) > 0.04 ||
+		!(a["log_likelihood"] > b["log_likelihood"]) {
 		t.Errorf("right %v, too narrow %v", a, b)
 	}
 }
@@ -187,7 +191,8 @@ func TestScoresAreProper(t *testing.T) {
 			return testkit.Get(o.Judge(context.Background(), m, asked(t, outcomes), 0.9))(t)
 		}
 		a, b := ask(norm(truth)).Marks, ask(norm(other)).Marks
-		if a["log_likelihood"] < b["log_likelihood"]-1e-12 || a["brier_score"] > b["brier_score"]+1e-12 || a["calibration_error"] > 1e-12 {
+		if a["log_likelihood"] < b["log_likelihood"]-1e-12 || a["brier_score"] > b["brier_score"]+1e-12 ||
+			a["calibration_error"] > 1e-12 {
 			t.Fatalf("%v of the truth, %v of something else", a, b)
 		}
 	})
@@ -210,7 +215,8 @@ func TestCalibrationsMerge(t *testing.T) {
 		x, y := all.Points()
 		u, v := first.Points()
 		for i := range all {
-			if all[i].Rows != first[i].Rows || math.Abs(x[i]-u[i]) > 1e-12 || math.Abs(y[i]-v[i]) > 1e-12 || math.IsNaN(x[i]) != (all[i].Rows == 0) {
+			if all[i].Rows != first[i].Rows || math.Abs(x[i]-u[i]) > 1e-12 || math.Abs(y[i]-v[i]) > 1e-12 ||
+				math.IsNaN(x[i]) != (all[i].Rows == 0) {
 				t.Fatalf("bin %d: %+v together, %+v apart", i, all[i], first[i])
 			}
 		}
@@ -226,12 +232,14 @@ func TestBaseRate(t *testing.T) {
 	known := testkit.Get(outcomeRows([]string{"no", "no", "yes", "no"}))(t)
 	m := testkit.Get(sick.FitBaseRate(t.Context(), known, known))(t)
 	j := judge(t, sick, []string{"yes", "no"}, m)
-	wants(t, j.Marks, evaluate.Marks{"log_likelihood": (math.Log(0.3) + math.Log(0.7)) / 2, "accuracy": 0.5, "auc": 0.5, "brier_score": (0.49 + 0.09) / 2, "calibration_error": 0.2})
+	wants(t, j.Marks, evaluate.Marks{"log_likelihood": (math.Log(0.3) + math.Log(0.7)) / 2, "accuracy": 0.5, "auc": 0.5,
+		"brier_score": (0.49 + 0.09) / 2, "calibration_error": 0.2})
 	numbers := testkit.Get(outcomeRows([]string{"1", "2", "6"}))(t)
 	number := evaluate.Outcome{Column: "y"}
 	m = testkit.Get(number.FitBaseRate(t.Context(), numbers))(t)
 	var p evaluate.Posterior
-	if err := m.Infer(&dataset.Row{Views: [][]float64{nil}}, &p); err != nil || p.Outcome.Mean != 3 || math.Abs(p.Outcome.SD-math.Sqrt(14.0/3)) > 1e-12 {
+	if err := m.Infer(&dataset.Row{Views: [][]float64{nil}}, &p); err != nil || p.Outcome.Mean != 3 ||
+		math.Abs(p.Outcome.SD-math.Sqrt(14.0/3)) > 1e-12 {
 		t.Errorf("%+v, %v", p.Outcome, err)
 	}
 }
@@ -258,8 +266,9 @@ func TestOutcomesThatCannotBeJudged(t *testing.T) {
 		`no subject column "z"`:                         ask(evaluate.Outcome{Column: "z"}, even, rows("no"), 0.9),
 		"2 probabilities for 0 levels of y":             ask(number, even, rows("1"), 0.9),
 		"the model expects 0 ± 0 of y":                  ask(number, told{{}}, rows("1"), 0.9),
-		"the logarithm of a probability of y is NaN":    ask(sick, told{{LogP: []float64{0, math.NaN()}}}, rows("no"), 0.9),
-		"the logarithm of a probability of y is 0.5":    ask(sick, told{{LogP: []float64{0, 0.5}}}, rows("no"), 0.9),
+		"the logarithm of a probability of y is NaN": ask(sick, told{{LogP: []float64{0, math.NaN()}}},
+			rows("no"), 0.9),
+		"the logarithm of a probability of y is 0.5": ask(sick, told{{LogP: []float64{0, 0.5}}}, rows("no"), 0.9),
 		"no sources":            fit(sick),
 		"there are no subjects": fit(sick, rows()),
 		`the data have no subject column "z", the outcome`: fit(evaluate.Outcome{Column: "z"}, rows("no")),
@@ -284,7 +293,8 @@ func TestLDAInOneDimension(t *testing.T) {
 		t.Fatal(err)
 	}
 	boundary := 3 + 1.5*math.Ln2/4
-	if a, b := lda.Classify([]float64{boundary - 1e-9}), lda.Classify([]float64{boundary + 1e-9}); a != "a" || b != "b" {
+	if a, b := lda.Classify([]float64{boundary - 1e-9}), lda.Classify([]float64{boundary + 1e-9}); a !=
+		"a" || b != "b" {
 		t.Fatalf("%s below the boundary, %s above it", a, b)
 	}
 }
@@ -324,8 +334,9 @@ func TestLDADoesNotDependOnTheBasis(t *testing.T) {
 
 func TestLDAOfSingularScores(t *testing.T) {
 	for name, s := range map[string]evaluate.Scores{
-		"a dimension that is always 0":    {Latent: [][]float64{{0, 0}, {1, 0}, {0.5, 0}, {4, 0}, {5, 0}, {4.5, 0}}},
-		"a dimension twice":               {Latent: [][]float64{{0, 0}, {1, 1}, {0.5, 0.5}, {4, 4}, {5, 5}, {4.5, 4.5}}},
+		"a dimension that is always 0": {Latent: [][]float64{{0, 0}, {1, 0}, {0.5, 0}, {4, 0}, {5, 0}, {4.5, 0}}},
+		"a dimension twice": {Latent: [][]float64{{0, 0}, {1, 1}, {0.5, 0.5}, {4, 4}, {5, 5},
+			{4.5, 4.5}}},
 		"classes that do not vary at all": {Latent: [][]float64{{1, 2}, {1, 2}, {1, 2}, {3, 4}, {3, 4}, {3, 4}}},
 	} {
 		s.Labels = []string{"a", "a", "a", "b", "b", "b"}
@@ -350,12 +361,13 @@ func TestLDAWithoutDimensionsNamesTheMostFrequentClass(t *testing.T) {
 
 func TestLDARefusals(t *testing.T) {
 	for want, s := range map[string]evaluate.Scores{
-		"0 points, 0 labels":             {},
-		"1 points, 2 labels":             {Latent: [][]float64{{1}}, Labels: []string{"a", "b"}},
-		"needs two classes":              {Latent: [][]float64{{1}, {2}}, Labels: []string{"a", "a"}},
-		"more points than classes":       {Latent: [][]float64{{1}, {2}}, Labels: []string{"a", "b"}},
-		"point 2 has 2 dimensions":       {Latent: [][]float64{{1}, {2, 3}, {4}}, Labels: []string{"a", "b", "b"}},
-		"analysis: the scores are not f": {Latent: [][]float64{{1}, {math.NaN()}, {4}}, Labels: []string{"a", "b", "b"}},
+		"0 points, 0 labels":       {},
+		"1 points, 2 labels":       {Latent: [][]float64{{1}}, Labels: []string{"a", "b"}},
+		"needs two classes":        {Latent: [][]float64{{1}, {2}}, Labels: []string{"a", "a"}},
+		"more points than classes": {Latent: [][]float64{{1}, {2}}, Labels: []string{"a", "b"}},
+		"point 2 has 2 dimensions": {Latent: [][]float64{{1}, {2, 3}, {4}}, Labels: []string{"a", "b", "b"}},
+		"analysis: the scores are not f": {Latent: [][]float64{{1}, {math.NaN()}, {4}},
+			Labels: []string{"a", "b", "b"}},
 	} {
 		if _, err := evaluate.FitLDA(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)

@@ -31,7 +31,8 @@ func FitMean(ctx context.Context, sources ...dataset.Source) (*PCA, error) {
 
 // At returns the mean of some rows, in place of that of all for every feature that one of them has.
 func (m *PCA) At(ctx context.Context, rows dataset.Source) (*PCA, error) {
-	at := &PCA{features: m.features, latent: m.latent, mean: slices.Clone(m.mean), centred: make([]float64, len(m.mean))}
+	at := &PCA{features: m.features, latent: m.latent, mean: slices.Clone(m.mean),
+		centred: make([]float64, len(m.mean))}
 	count := make([]float64, len(m.mean))
 	return at, pooled(ctx, []dataset.Source{rows}, func(row *dataset.Row) {
 		i := 0
@@ -217,7 +218,8 @@ func FitLDA(train Scores) (*LDA, error) {
 	}
 	classes := slices.Compact(slices.Sorted(slices.Values(train.Labels)))
 	if len(classes) < 2 || n <= len(classes) {
-		return nil, fmt.Errorf("linear discriminant analysis: %d points in %d classes; needs two classes, and more points than classes", n, len(classes))
+		return nil, fmt.Errorf("linear discriminant analysis: %d points in %d classes; needs two classes, and more "+
+			"points than classes", n, len(classes))
 	}
 	q := len(train.Latent[0])
 	count := make([]float64, len(classes))

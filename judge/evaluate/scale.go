@@ -150,7 +150,8 @@ type Fold struct {
 func FoldsOf(subjects []Subject, k, repeat int, seed uint64) ([]Fold, error) {
 	subjects, others := together(subjects)
 	if k < 2 || k > len(subjects) {
-		return nil, fmt.Errorf("folds: %d folds of %d subjects; needs at least two folds, and a subject for each", k, len(subjects))
+		return nil, fmt.Errorf("folds: %d folds of %d subjects; needs at least two folds, and a subject for each", k,
+			len(subjects))
 	}
 	byGroup, groups, err := stratify(subjects, seed, fmt.Sprintf("fold %d", repeat))
 	if err != nil {
@@ -212,7 +213,8 @@ func (s Split) Sources(src dataset.Source) (sites []dataset.Source, train, test 
 // stratify returns the ids of every group in a random order and the groups in
 // ascending order. Ids are ordered by SHA-256 of seed, purpose and id: uniform,
 // the same on every machine, and independent of the order they came in.
-func stratify(subjects []Subject, seed uint64, purpose string) (byGroup map[string][]string, groups []string, err error) {
+func stratify(subjects []Subject, seed uint64,
+	purpose string) (byGroup map[string][]string, groups []string, err error) {
 	type keyed struct {
 		Subject
 		key [sha256.Size]byte

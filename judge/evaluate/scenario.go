@@ -86,7 +86,9 @@ type Subject struct {
 func together(subjects []Subject) (first []Subject, others map[string][]string) {
 	ids := map[string]string{} // of the first, by person
 	others = map[string][]string{}
-	for _, s := range slices.SortedFunc(slices.Values(subjects), func(a, b Subject) int { return cmp.Compare(a.ID, b.ID) }) {
+	for _, s := range slices.SortedFunc(slices.Values(subjects), func(a, b Subject) int {
+		return cmp.Compare(a.ID, b.ID)
+	}) {
 		if id, known := ids[s.Person]; known && s.Person != "" {
 			others[id] = append(others[id], s.ID)
 			continue
@@ -168,7 +170,8 @@ func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Pla
 		count[p.Site]++
 	}
 	if i := slices.Index(count, 0); i >= 0 {
-		return nil, fmt.Errorf("scenario %v: no subject for site %s (%d subjects, %d sites)", sc, sites[i], len(subjects), len(sites))
+		return nil, fmt.Errorf("scenario %v: no subject for site %s (%d subjects, %d sites)", sc, sites[i],
+			len(subjects), len(sites))
 	}
 	return joined(placed, others), nil
 }
@@ -190,7 +193,8 @@ func Lacking(sc Scenario, sites, views int) ([][]int, error) {
 		if views == 1 {
 			there = "there is only one"
 		}
-		return nil, fmt.Errorf("scenario %v takes the second and the third view away from some sites, but %s: use IID or G", sc, there)
+		return nil, fmt.Errorf("scenario %v takes the second and the third view away from some sites, but %s: use IID "+
+			"or G", sc, there)
 	}
 	for view, b := range blocks(sites) {
 		for site := b.from; view > 0 && site < b.to; site++ {
@@ -269,8 +273,9 @@ func assignColumn(byGroup map[string][]string, levels, sites []string) ([]Placem
 // for how far their sizes differ and Kappa for how far the two classes of the
 // subjects' groups do. It is what scenario [Unequal] needs to know.
 type Scheme struct {
-	Rho   float64 // 0: equal sizes; 1: small sites have nobody
-	Kappa float64 // 0: classes as everywhere; 1: the larger class alone at small sites; below 0: more of the smaller one there
+	Rho float64 // 0: equal sizes; 1: small sites have nobody
+	// 0: classes as everywhere; 1: the larger class alone at small sites; below 0: more of the smaller one there
+	Kappa float64
 }
 
 // schemes are the paper's four, of ten sites each (Table 1).
@@ -336,7 +341,8 @@ func (s Scheme) Shares(sites, n, majority int) (Shares, error) {
 		return Shares{}, fmt.Errorf("%d of %d subjects in the larger class", majority, n)
 	}
 	m, half := float64(sites), sites/2
-	h := Shares{Small: int(math.Floor((1 - s.Rho) * float64(n) / m)), Large: int(math.Floor((1 + s.Rho) * float64(n) / m))}
+	h := Shares{Small: int(math.Floor((1 - s.Rho) * float64(n) / m)),
+		Large: int(math.Floor((1 + s.Rho) * float64(n) / m))}
 	h.Majority = float64(majority) / float64(n)
 	h.Target = h.Majority + (1-h.Majority)*s.Kappa
 	h.SmallMajority = int(math.Floor(float64(h.Small) * h.Target))
@@ -413,13 +419,18 @@ func (s Scheme) fits(h Shares, byGroup map[string][]string, levels []string, sit
 	larger, smaller := len(byGroup[levels[0]]), len(byGroup[levels[1]])
 	switch {
 	case h.Small == 0 || h.Large == 0:
-		return s.refuse(fmt.Sprintf("no subject for each of %d small sites with rho %v (%d subjects)", sites/2, s.Rho, larger+smaller), "a smaller rho, or fewer sites")
+		return s.refuse(fmt.Sprintf("no subject for each of %d small sites with rho %v (%d subjects)", sites/2, s.Rho,
+			larger+smaller), "a smaller rho, or fewer sites")
 	case h.Target < 0 || h.Target > 1:
-		return s.refuse(fmt.Sprintf("with kappa %v, %.0f %% of the subjects of a small site would be of the larger class, %q", s.Kappa, 100*h.Target, levels[0]),
-			fmt.Sprintf("kappa from %.2f to 1 with these subjects", math.Ceil(-100*float64(larger)/float64(smaller))/100))
+		return s.refuse(fmt.Sprintf("with kappa %v, %.0f %% of the subjects of a small site would be of the larger "+
+			"class, %q", s.Kappa, 100*h.Target, levels[0]),
+			fmt.Sprintf("kappa from %.2f to 1 with these subjects",
+				math.Ceil(-100*float64(larger)/float64(smaller))/100))
 	case !h.Valid():
-		return s.refuse(fmt.Sprintf("with %v, each of %d small sites would have %d subjects of %q and %d of %q; there are %d and %d", s,
-			sites/2, h.SmallMajority, levels[0], h.SmallMinority, levels[1], larger, smaller), "rho nearer 1 makes small sites smaller; kappa nearer 0 their classes more like everybody's")
+		return s.refuse(fmt.Sprintf("with %v, each of %d small sites would have %d subjects of %q and %d of %q; there "+
+			"are %d and %d", s,
+			sites/2, h.SmallMajority, levels[0], h.SmallMinority, levels[1], larger, smaller),
+			"rho nearer 1 makes small sites smaller; kappa nearer 0 their classes more like everybody's")
 	}
 	return nil
 }

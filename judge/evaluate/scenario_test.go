@@ -38,7 +38,8 @@ func TestAssignPlacesEverySubjectOnceWhateverTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
 		sites := evaluate.SiteNames(rapid.IntRange(1, 9).Draw(t, "sites"))
-		sc := rapid.SampledFrom([]evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}).Draw(t, "scenario")
+		sc := rapid.SampledFrom([]evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}).Draw(t,
+			"scenario")
 		seed := rapid.Uint64().Draw(t, "seed")
 		placed := testkit.Get(evaluate.Assign(subjects, sites, sc, seed))(t)
 		again, err := evaluate.Assign(shuffled(subjects), sites, sc, seed)
@@ -49,7 +50,8 @@ func TestAssignPlacesEverySubjectOnceWhateverTheOrder(t *testing.T) {
 		for _, p := range placed {
 			ids = append(ids, p.ID)
 		}
-		if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(subjects) || len(ids) != len(subjects) {
+		if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(subjects) || len(ids) !=
+			len(subjects) {
 			t.Fatalf("%d subjects became %d placements, or they are not ascending", len(subjects), len(ids))
 		}
 	})
@@ -75,7 +77,8 @@ func TestIIDIsStratified(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
 		sites := rapid.IntRange(1, 9).Draw(t, "sites")
-		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.K, rapid.Uint64().Draw(t, "seed")))(t)
+		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.K,
+			rapid.Uint64().Draw(t, "seed")))(t)
 		n := count(subjects, placed, sites)
 		for _, g := range []string{"A", "B", "C", "D"} {
 			low, high := len(subjects), 0
@@ -93,7 +96,8 @@ func TestGSeparatesGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		subjects := drawSubjects(t)
 		sites := 3 * rapid.IntRange(1, 3).Draw(t, "a third of the sites")
-		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.G, rapid.Uint64().Draw(t, "seed")))(t)
+		placed := testkit.Get(evaluate.Assign(subjects, evaluate.SiteNames(sites), evaluate.G,
+			rapid.Uint64().Draw(t, "seed")))(t)
 		n := count(subjects, placed, sites)
 		total := map[string]int{}
 		for _, s := range subjects {
@@ -120,7 +124,8 @@ func TestGSeparatesGroups(t *testing.T) {
 }
 
 func TestGWithFewSitesKeepsEverySubject(t *testing.T) {
-	subjects := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}, {ID: "c", Group: "y"}, {ID: "d", Group: "y"}}
+	subjects := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}, {ID: "c", Group: "y"},
+		{ID: "d", Group: "y"}}
 	for sites, want := range map[int][]map[string]int{
 		1: {{"x": 2, "y": 2}},
 		2: {{"x": 1, "y": 2}, {"x": 1}},
@@ -176,7 +181,8 @@ func TestParseScenario(t *testing.T) {
 }
 
 func TestScenarioRefusals(t *testing.T) {
-	four := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}, {ID: "c", Group: "y"}, {ID: "d", Group: ""}}
+	four := []evaluate.Subject{{ID: "a", Group: "x"}, {ID: "b", Group: "x"}, {ID: "c", Group: "y"},
+		{ID: "d", Group: ""}}
 	assign := func(s []evaluate.Subject, sites int, sc evaluate.Scenario) error {
 		_, err := evaluate.Assign(s, evaluate.SiteNames(sites), sc, 1)
 		return err
@@ -184,11 +190,12 @@ func TestScenarioRefusals(t *testing.T) {
 	_, parse := evaluate.ParseScenario("G/H")
 	_, lacking := evaluate.Lacking(evaluate.K, 3, 2)
 	for want, err := range map[string]error{
-		"no sites":                                 assign(four, 0, evaluate.IID),
-		"no subject for site site5":                assign(four, 5, evaluate.IID),
-		"subject d has no group":                   assign(four, 2, evaluate.G),
-		"needs at least two groups, found 1":       assign(four[:2], 2, evaluate.GK),
-		"subject a appears twice":                  assign([]evaluate.Subject{{ID: "a", Group: ""}, {ID: "a", Group: "x"}}, 1, evaluate.K),
+		"no sites":                           assign(four, 0, evaluate.IID),
+		"no subject for site site5":          assign(four, 5, evaluate.IID),
+		"subject d has no group":             assign(four, 2, evaluate.G),
+		"needs at least two groups, found 1": assign(four[:2], 2, evaluate.GK),
+		"subject a appears twice": assign([]evaluate.Subject{{ID: "a", Group: ""},
+			{ID: "a", Group: "x"}}, 1, evaluate.K),
 		`"x", which is not one of the sites site1`: assign(four[:1], 1, evaluate.Column),
 		"use one of IID, G, K, G/K, column":        parse,
 		"there are only 2 views":                   lacking,
@@ -216,7 +223,8 @@ func classes(a, b int) []evaluate.Subject {
 // shares, whatever the order of the subjects.
 func TestUnequalSitesHaveTheirShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := evaluate.Scheme{Rho: rapid.Float64Range(0, 1).Draw(t, "rho"), Kappa: rapid.Float64Range(-4, 1).Draw(t, "kappa")}
+		s := evaluate.Scheme{Rho: rapid.Float64Range(0, 1).Draw(t, "rho"),
+			Kappa: rapid.Float64Range(-4, 1).Draw(t, "kappa")}
 		sites := 2 * rapid.IntRange(1, 6).Draw(t, "half of the sites")
 		larger, smaller := rapid.IntRange(1, 250).Draw(t, "a"), rapid.IntRange(1, 250).Draw(t, "b")
 		subjects, group := classes(larger, smaller), "no"
@@ -236,7 +244,8 @@ func TestUnequalSitesHaveTheirShares(t *testing.T) {
 		for i, site := range n {
 			switch all := site["no"] + site["yes"]; {
 			case i < sites/2 && (all != h.Small || site[group] != h.SmallMajority):
-				t.Fatalf("small site %d has %d subjects, %d of %s; want %d and %d", i+1, all, site[group], group, h.Small, h.SmallMajority)
+				t.Fatalf("small site %d has %d subjects, %d of %s; want %d and %d", i+1, all, site[group], group,
+					h.Small, h.SmallMajority)
 			case i >= sites/2 && all != h.Large:
 				t.Fatalf("large site %d has %d subjects, want %d", i+1, all, h.Large)
 			}
@@ -300,13 +309,15 @@ func TestImpossibleSchemesAreRefused(t *testing.T) {
 		sites      int
 		subjects   []evaluate.Subject
 	}{
-		"3 sites: want an even number":                              {0, 0, 3, classes(8, 4)},
-		"0 sites: want an even number":                              {0, 0, 0, classes(8, 4)},
-		"rho 2, kappa 0: want rho between 0 and 1":                  {2, 0, 2, classes(8, 4)},
-		"rho -0.1, kappa 0: want rho between 0 and 1":               {-0.1, 0, 2, classes(8, 4)},
-		"found 1: no\n  hint: name a column with two":               {0, 0, 2, classes(8, 0)},
-		"found 3: maybe, no, yes\n":                                 {0, 0, 2, append(classes(8, 4), evaluate.Subject{ID: "x", Group: "maybe"})},
-		"subject x has no group":                                    {0, 0, 2, append(classes(8, 4), evaluate.Subject{ID: "x"})},
+		"3 sites: want an even number":                {0, 0, 3, classes(8, 4)},
+		"0 sites: want an even number":                {0, 0, 0, classes(8, 4)},
+		"rho 2, kappa 0: want rho between 0 and 1":    {2, 0, 2, classes(8, 4)},
+		"rho -0.1, kappa 0: want rho between 0 and 1": {-0.1, 0, 2, classes(8, 4)},
+		"found 1: no\n  hint: name a column with two": {0, 0, 2, classes(8, 0)},
+		"found 3: maybe, no, yes\n": {0, 0, 2,
+			append(classes(8, 4), evaluate.Subject{ID: "x", Group: "maybe"})},
+		"subject x has no group": {0, 0, 2,
+			append(classes(8, 4), evaluate.Subject{ID: "x"})},
 		"subject p000 appears twice":                                {0, 0, 2, append(classes(8, 4), classes(1, 0)...)},
 		"no subject for each of 1 small sites with rho 1":           {1, 0, 2, classes(8, 4)},
 		"hint: kappa from -2.33 to 1 with these":                    {0, -2.4, 2, classes(7, 3)},
@@ -358,7 +369,8 @@ func ExampleScheme_Shares() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("small sites: %d subjects, %.0f %% of the smaller class; large sites: %d, %.0f %%\n", h.Small, 100*h.MinoritySmall, h.Large, 100*h.MinorityLeft)
+	fmt.Printf("small sites: %d subjects, %.0f %% of the smaller class; large sites: %d, %.0f %%\n", h.Small,
+		100*h.MinoritySmall, h.Large, 100*h.MinorityLeft)
 	// Output:
 	// small sites: 1172 subjects, 96 % of the smaller class; large sites: 6642, 11 %
 }

@@ -56,14 +56,16 @@ func (f fixed) Infer(row *dataset.Row, dst *Posterior) error {
 // the rows with one subject more of each kind.
 func TestTimesAreJudged(t *testing.T) {
 	o := Outcome{Column: "died", Levels: []string{"no", "yes"}, Times: &Times{Column: "days", Cuts: Cuts{10, 20}}}
-	s := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "x", Kind: dataset.Number}}}},
+	s := dataset.Schema{Views: []dataset.View{
+		{Name: "v", Columns: []dataset.Column{{Name: "x", Kind: dataset.Number}}}},
 		Subject: []dataset.Column{{Name: "died", Kind: dataset.Label}, {Name: "days", Kind: dataset.Label}}}
 	var rows []dataset.Row
 	for i, c := range []struct {
 		days float64
 		died string
 	}{{5, "yes"}, {12, "yes"}, {18, "no"}, {30, "yes"}, {10, "no"}, {2, "no"}} {
-		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{1}}, Subject: []string{c.died, strconv.FormatFloat(c.days, 'g', -1, 64)}})
+		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{1}},
+			Subject: []string{c.died, strconv.FormatFloat(c.days, 'g', -1, 64)}})
 	}
 	table := testkit.Get(dataset.NewTable(s, rows))(t)
 	j := testkit.Get(o.Judge(context.Background(), fixed{math.Log(0.8), math.Log(0.6)}, table, 0.9))(t)
@@ -108,7 +110,8 @@ func TestPersonPeriodsByHand(t *testing.T) {
 		failed  bool
 	}{
 		{0, true, 1, true}, {30, true, 1, true}, {30.5, true, 2, true}, {90, true, 3, true}, {91, true, 3, false},
-		{0, false, 0, false}, {14, false, 0, false}, {15, false, 1, false}, {30, false, 1, false}, {44, false, 1, false}, {45, false, 2, false},
+		{0, false, 0, false}, {14, false, 0, false}, {15, false, 1, false}, {30, false, 1, false},
+		{44, false, 1, false}, {45, false, 2, false},
 		{74, false, 2, false}, {80, false, 3, false}, {1e9, false, 3, false},
 	} {
 		periods, failed, err := months.Seen(c.time, c.event)
@@ -179,7 +182,8 @@ func TestCalibrationByHand(t *testing.T) {
 	for i, p := range []float64{0, 0.05, 1, 0.9} {
 		c.Add(p, i != 1)
 	}
-	if c[0] != (Bin{Rows: 2, Expected: 0.025, Observed: 0.5}) || c[9] != (Bin{Rows: 2, Expected: 0.95, Observed: 1}) || c[5] != (Bin{}) {
+	if c[0] != (Bin{Rows: 2, Expected: 0.025, Observed: 0.5}) || c[9] != (Bin{Rows: 2, Expected: 0.95, Observed: 1}) ||
+		c[5] != (Bin{}) {
 		t.Errorf("%+v", c)
 	}
 	if want := (0.475 + 0.05) / 2; math.Abs(c.Error()-want) > 1e-15 {

@@ -211,7 +211,9 @@ func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 		switch x := node.(type) {
 		case map[any]any:
 			instead("nothing in", map[any]any{})
-			keys := slices.SortedFunc(maps.Keys(x), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			keys := slices.SortedFunc(maps.Keys(x), func(a, b any) int {
+				return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+			})
 			with := func(change func(map[any]any)) map[any]any {
 				other := maps.Clone(x)
 				change(other)
@@ -221,9 +223,12 @@ func damages(t testing.TB, data []byte, seed uint64) (list []damage) {
 				instead(fmt.Sprintf("no %v in", k), with(func(o map[any]any) { delete(o, k) }))
 				instead(fmt.Sprintf("%v of an unknown name in", k), with(func(o map[any]any) { o["nobody"] = o[k] }))
 				if next := keys[(i+1)%len(keys)]; next != k {
-					instead(fmt.Sprintf("%v and %v swapped in", k, next), with(func(o map[any]any) { o[k], o[next] = o[next], o[k] }))
+					instead(fmt.Sprintf("%v and %v swapped in", k, next),
+						with(func(o map[any]any) { o[k], o[next] = o[next], o[k] }))
 				}
-				visit(fmt.Sprintf("%s/%v", path, k), x[k], func(y any) any { return put(with(func(o map[any]any) { o[k] = y })) })
+				visit(fmt.Sprintf("%s/%v", path, k), x[k], func(y any) any {
+					return put(with(func(o map[any]any) { o[k] = y }))
+				})
 			}
 		case []any:
 			instead("nothing in", []any{})
@@ -290,7 +295,8 @@ func damagedVectors(b []byte) iter.Seq2[string, []byte] {
 			return
 		}
 		for _, z := range []float64{math.NaN(), -3, 0, 0.5, 1e300} {
-			if !yield(fmt.Sprint(z, " at first in"), append(number(z), b[8:]...)) || !yield(fmt.Sprint(z, " at last in"), append(slices.Clone(b[:n-8]), number(z)...)) ||
+			if !yield(fmt.Sprint(z, " at first in"), append(number(z), b[8:]...)) ||
+				!yield(fmt.Sprint(z, " at last in"), append(slices.Clone(b[:n-8]), number(z)...)) ||
 				!yield(fmt.Sprint(z, " everywhere in"), slices.Repeat(number(z), n/8)) {
 				return
 			}

@@ -134,7 +134,9 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 		}
 		var gone []string
 		for _, x := range fold {
-			pending = slices.DeleteFunc(slices.Clone(pending), func(y answered) bool { return y.task.Site == x.task.Site })
+			pending = slices.DeleteFunc(slices.Clone(pending), func(y answered) bool {
+				return y.task.Site == x.task.Site
+			})
 			if x.none {
 				d.Left, gone = append(d.Left, x.task.Site), append(gone, x.task.Site)
 				continue
@@ -168,7 +170,8 @@ func (d *Drive) Run(t testing.TB) (out Ends, err error) {
 }
 
 // ends holds what a finished study leaves against what anybody can take.
-func (d *Drive) ends(t testing.TB, c method.Coordinator, s method.State, sites map[string]*drivenSite) (out Ends, err error) {
+func (d *Drive) ends(t testing.TB, c method.Coordinator, s method.State,
+	sites map[string]*drivenSite) (out Ends, err error) {
 	t.Helper()
 	if out.Result, err = c.Result(s); err != nil {
 		return out, fmt.Errorf("result: %w", err)
@@ -219,14 +222,16 @@ func (d *Drive) site(name string) (*drivenSite, error) {
 }
 
 // Once answers a task of site a from rows, through a gate that has seen no other task.
-func Once(t testing.TB, m method.Method, p *study.Plan, half method.Site, rows dataset.Source, task method.Task) (method.Answer, error) {
+func Once(t testing.TB, m method.Method, p *study.Plan, half method.Site, rows dataset.Source,
+	task method.Task) (method.Answer, error) {
 	t.Helper()
 	d := Drive{Method: m, Plan: p, Data: map[string]dataset.Source{"a": rows}}
 	x, err := d.site("a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := x.gate.Admit(privacy.Ask{Study: x.study.Digest, Site: "a", Round: 1, Kind: task.Kind, Task: sha256.Sum256(task.Body)})
+	session, err := x.gate.Admit(privacy.Ask{Study: x.study.Digest, Site: "a", Round: 1, Kind: task.Kind,
+		Task: sha256.Sum256(task.Body)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +241,8 @@ func Once(t testing.TB, m method.Method, p *study.Plan, half method.Site, rows d
 // answer is what a site's release opens to.
 func (x *drivenSite) answer(t testing.TB, d *Drive, task method.Task, round int) (in method.Contribution, err error) {
 	t.Helper()
-	session, err := x.gate.Admit(privacy.Ask{Study: x.study.Digest, Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(fmt.Append(task.Body, round))})
+	session, err := x.gate.Admit(privacy.Ask{Study: x.study.Digest, Site: task.Site, Round: round, Kind: task.Kind,
+		Task: sha256.Sum256(fmt.Append(task.Body, round))})
 	if err != nil {
 		return in, err
 	}

@@ -101,7 +101,8 @@ func Collect(t testing.TB, src dataset.Source) Rows {
 
 // answers passes tasks through a fresh site, and returns what came of each: the
 // sealed release, or an error's text.
-func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dataset.Source, tasks []method.Task, carried []byte, release func(string, [][]int64) [][]int64) (sealed [][]byte) {
+func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dataset.Source, tasks []method.Task,
+	carried []byte, release func(string, [][]int64) [][]int64) (sealed [][]byte) {
 	t.Helper()
 	list, err := m.Requests(p, site)
 	if err != nil {
@@ -121,7 +122,8 @@ func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dat
 	}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), store, data, privacytest.Replaced(release))
 	for i, task := range tasks {
-		session, err := gate.Admit(privacy.Ask{Study: s.Digest, Site: site, Round: i + 1, Kind: task.Kind, Task: sha256.Sum256(fmt.Append(task.Body, i))})
+		session, err := gate.Admit(privacy.Ask{Study: s.Digest, Site: site, Round: i + 1, Kind: task.Kind,
+			Task: sha256.Sum256(fmt.Append(task.Body, i))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,13 +163,15 @@ func fixed(scale float64) func(sum string, exact [][]int64) [][]int64 {
 // the same noised sums forced for all of them, and demands the same bytes: body,
 // state, and errors. So whatever else of the rows got into an answer shows. All
 // tasks must be under differential protection.
-func Transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, scale float64, data map[string]dataset.Source) {
+func Transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, scale float64,
+	data map[string]dataset.Source) {
 	t.Helper()
 	transcript(t, m, p, site, tasks, nil, scale, data)
 }
 
 // transcript is Transcript at a site that carries something.
-func transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, carried []byte, scale float64, data map[string]dataset.Source) {
+func transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, carried []byte,
+	scale float64, data map[string]dataset.Source) {
 	t.Helper()
 	if len(tasks) == 0 {
 		t.Fatal("there are no tasks")
@@ -182,7 +186,8 @@ func transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks
 		}
 		for i := range tasks {
 			if !bytes.Equal(got[i], want[i]) {
-				t.Errorf("task %d, %q: the answers for %s and %s differ although the noised sums are the same:\n%.300q\n%.300q", i+1, tasks[i].Kind, first, name, want[i], got[i])
+				t.Errorf("task %d, %q: the answers for %s and %s differ although the noised sums are the "+
+					"same:\n%.300q\n%.300q", i+1, tasks[i].Kind, first, name, want[i], got[i])
 			}
 		}
 	}
@@ -226,13 +231,15 @@ func Neighbours(rows Rows) map[string]dataset.Source {
 // of its rows, added up: rows in another order, repeated, or put between others
 // change a sum by what they give alone, to the last step. So nothing is carried
 // from one row to the next.
-func Additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, scale float64, rows Rows) {
+func Additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task,
+	scale float64, rows Rows) {
 	t.Helper()
 	additive(t, m, p, site, tasks, nil, scale, rows, 3)
 }
 
 // additive is Additive at a site that carries something, so many times.
-func additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, carried []byte, scale float64, rows Rows, times int) {
+func additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, carried []byte,
+	scale float64, rows Rows, times int) {
 	t.Helper()
 	exact := func(list ...dataset.Row) (all [][][]int64, names []string) {
 		forced := fixed(scale)

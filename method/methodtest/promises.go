@@ -167,7 +167,8 @@ func (x *trial) noiseIsAllAt(t *testing.T, r *rand.Rand, site string) {
 	if len(rows.Of.Subject) > 0 {
 		strange := Rows{Of: rows.Of, List: slices.Clone(rows.List)}
 		for i := range strange.List {
-			strange.List[i].Subject = slices.Repeat([]string{[]string{"", "NaN", "1e999", "nobody"}[i%4]}, len(rows.Of.Subject))
+			strange.List[i].Subject = slices.Repeat([]string{[]string{"", "NaN", "1e999", "nobody"}[i%4]},
+				len(rows.Of.Subject))
 		}
 		others["columns that nobody knows"] = strange
 	}
@@ -229,7 +230,8 @@ func (x *trial) modelsAreChecked(t *testing.T) {
 // What people are told is one sentence or more, and messages and numbers are those of the revision.
 func (x *trial) peopleAreTold(t *testing.T) {
 	if d, ok := x.m.(method.Describer); ok {
-		if says := d.Describe(x.Plan); !strings.HasSuffix(says, ".") || strings.Contains(says, "  ") || strings.Contains(says, "%!") {
+		if says := d.Describe(x.Plan); !strings.HasSuffix(says, ".") || strings.Contains(says, "  ") ||
+			strings.Contains(says, "%!") {
 			t.Errorf("the method says of the plan: %q", says)
 		}
 	}
@@ -238,7 +240,8 @@ func (x *trial) peopleAreTold(t *testing.T) {
 	}
 	h := sha256.New()
 	for _, a := range x.said {
-		fmt.Fprintf(h, "%s %s %d %d\n%s%s", a.task.Site, a.task.Kind, len(a.task.Body), len(a.in.Body), a.task.Body, a.in.Body)
+		fmt.Fprintf(h, "%s %s %d %d\n%s%s", a.task.Site, a.task.Kind, len(a.task.Body), len(a.in.Body),
+			a.task.Body, a.in.Body)
 		for _, name := range slices.Sorted(maps.Keys(a.in.Sums)) {
 			for _, n := range a.in.Sums[name] {
 				data := testkit.Get(n.MarshalCBOR())(t)
@@ -250,13 +253,15 @@ func (x *trial) peopleAreTold(t *testing.T) {
 		var b bytes.Buffer
 		testkit.Do(t, f.Stream(&b))
 		for line := range bytes.Lines(b.Bytes()) {
-			if !bytes.Contains(line, []byte(`"plan_sha256"`)) && !bytes.Contains(line, []byte(`"program"`)) { // which decide no number
+			// which decide no number
+			if !bytes.Contains(line, []byte(`"plan_sha256"`)) && !bytes.Contains(line, []byte(`"program"`)) {
 				h.Write(line)
 			}
 		}
 	}
 	if got := fmt.Sprintf("%x", h.Sum(nil)); got != x.Digest && runtime.GOARCH == "amd64" {
-		t.Errorf("the numbers of revision %d have changed, or the form of a message: if that was meant, raise Revision by one, and put in the new digest:\n%s", x.m.Revision(), got)
+		t.Errorf("the numbers of revision %d have changed, or the form of a message: if that was meant, raise "+
+			"Revision by one, and put in the new digest:\n%s", x.m.Revision(), got)
 	}
 }
 

@@ -49,7 +49,8 @@ func (s Sample) Table(t testing.TB, p *study.Plan, wanted func(i int) bool) *dat
 	var rows []dataset.Row
 	for i := range s.X {
 		if wanted == nil || wanted(i) {
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{s.X[i]}, Subject: []string{s.Y[i]}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{s.X[i]},
+				Subject: []string{s.Y[i]}})
 		}
 	}
 	table, err := dataset.NewTable(p.Schema(), rows)

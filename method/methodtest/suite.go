@@ -34,7 +34,8 @@ type Case struct {
 
 // Options say how much is tried, and what of the contract a method has in its own way.
 type Options struct {
-	Studies int           // whole studies for each promise of a case, at most, and 20 times as many with the tag long; 4 if it is 0
+	// whole studies for each promise of a case, at most, and 20 times as many with the tag long; 4 if it is 0
+	Studies int
 	Models  method.Opener // of the method's models; nil if it is the method
 	// Draw draws a study of data that hospitals have on bad days; so many with the tag long, and else a tenth.
 	Draw    func(t testing.TB, r *rand.Rand) Case
@@ -63,8 +64,10 @@ func Run(t *testing.T, m method.Method, cases map[string]Case, o Options) {
 				promise string
 				test    func(*testing.T)
 			}{
-				{"Answers", x.answersAreChecked}, {"Tasks", x.tasksAreChecked}, {"States", x.statesAreChecked}, {"Crash", x.crashesChangeNothing},
-				{"Leave", x.sitesMayLeave}, {"Declared", x.releasesAreDeclared}, {"Noised", x.noiseIsAll}, {"Models", x.modelsAreChecked}, {"Told", x.peopleAreTold},
+				{"Answers", x.answersAreChecked}, {"Tasks", x.tasksAreChecked}, {"States", x.statesAreChecked},
+				{"Crash", x.crashesChangeNothing},
+				{"Leave", x.sitesMayLeave}, {"Declared", x.releasesAreDeclared}, {"Noised", x.noiseIsAll},
+				{"Models", x.modelsAreChecked}, {"Told", x.peopleAreTold},
 			} {
 				t.Run(of.promise, func(t *testing.T) {
 					of.test(t)
@@ -210,7 +213,8 @@ func (x *trial) answersAreChecked(t *testing.T) {
 				}
 			}
 			for _, name := range slices.Sorted(maps.Keys(in.Sums)) {
-				for what, sums := range map[string][]*privacy.Noised{"none of": nil, "twice": append(slices.Clone(in.Sums[name]), in.Sums[name]...)} {
+				for what, sums := range map[string][]*privacy.Noised{"none of": nil,
+					"twice": append(slices.Clone(in.Sums[name]), in.Sums[name]...)} {
 					a := in
 					a.Sums = maps.Clone(in.Sums)
 					a.Sums[name] = sums
@@ -362,8 +366,10 @@ func (x *trial) tasksAreChecked(t *testing.T) {
 
 // session is one for a task, of a site that carries something.
 func (x *trial) session(s *drivenSite, task method.Task, carried []byte) (*privacy.Session, error) {
-	gate := privacy.NewGate(s.study, privacy.SimulationPolicy(), carrying{sitestore.NewMemory(), carried}, x.Data[task.Site], privacytest.Seeded(11))
-	return gate.Admit(privacy.Ask{Study: s.study.Digest, Site: task.Site, Round: 1, Kind: task.Kind, Task: sha256.Sum256(task.Body)})
+	gate := privacy.NewGate(s.study, privacy.SimulationPolicy(), carrying{sitestore.NewMemory(), carried},
+		x.Data[task.Site], privacytest.Seeded(11))
+	return gate.Admit(privacy.Ask{Study: s.study.Digest, Site: task.Site, Round: 1, Kind: task.Kind,
+		Task: sha256.Sum256(task.Body)})
 }
 
 // carrying is a store of a site that has done something before.
@@ -476,7 +482,8 @@ func (b board) compare(t *testing.T) {
 		t.Errorf("none of %d damaged models was refused", n[1])
 	}
 	name := filepath.Join("testdata", "taken.txt")
-	text := "Changes to one leaf of an honest study's messages that are taken, and of how many cases.\n" + strings.Join(lines, "")
+	text := "Changes to one leaf of an honest study's messages that are taken, and of how many cases.\n" +
+		strings.Join(lines, "")
 	if *updateTaken {
 		testkit.Do(t, os.WriteFile(name, []byte(text), 0o666))
 		return

@@ -26,7 +26,8 @@ import (
 // agedSites is a study of three sites whose first view goes with age and sex.
 func agedSites(t testing.TB, options string, change func(s *shape)) *small {
 	t.Helper()
-	s := shape{dims: []int{4, 3}, sites: 3, rows: 60, options: "  latent: 2\n  rounds: 0\n  outliers: keep\n" + options, ageing: 3, seed: 9}
+	s := shape{dims: []int{4, 3}, sites: 3, rows: 60, options: "  latent: 2\n  rounds: 0\n  outliers: keep\n" + options,
+		ageing: 3, seed: 9}
 	if change != nil {
 		change(&s)
 	}
@@ -52,7 +53,9 @@ func leastSquares(t testing.TB, s *small) (map[string]*dataset.Table, map[string
 		for r := range s.data[name].Len() {
 			row := s.data[name].Row(r)
 			age, err := strconv.ParseFloat(row.Subject[0], 64)
-			if err != nil || math.IsNaN(age) || !slices.ContainsFunc(row.Views, func(v []float64) bool { return v != nil }) {
+			if err != nil || math.IsNaN(age) || !slices.ContainsFunc(row.Views, func(v []float64) bool {
+				return v != nil
+			}) {
 				continue // they count for nothing
 			}
 			x := cell{site: i, row: len(rows[i]), age: age}
@@ -122,7 +125,8 @@ func TestAdjustedModelIsThatOfResiduals(t *testing.T) {
 			for i, f := range v.Features {
 				got := adjusted.Views[k].Features[i]
 				// Loadings, means and scales of two fits to rows that differ by rounding.
-				if w := factorstest.Worst(append([]float64{f.Mean, f.Noise, f.Shift, f.Factor}, f.Loadings...), append([]float64{got.Mean, got.Noise, got.Shift, got.Factor}, got.Loadings...)); w > 1e-6 {
+				if w := factorstest.Worst(append([]float64{f.Mean, f.Noise, f.Shift, f.Factor}, f.Loadings...),
+					append([]float64{got.Mean, got.Noise, got.Shift, got.Factor}, got.Loadings...)); w > 1e-6 {
 					t.Errorf("%s, %s: %v away", name, f.Name, w)
 				}
 				if w := factorstest.Worst(got.Effects, []float64{slopes[f.Name][0], slopes[f.Name][1]}); w > 1e-8 {
@@ -144,7 +148,8 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 		var within [3][]float64 // by factor and of age, about the sites' means
 		for _, site := range s.plan.Sites {
 			var out bytes.Buffer
-			if _, _, err := m.Transform(t.Context(), s.data[site], &out, method.TransformOptions{Site: site}); err != nil {
+			if _, _, err := m.Transform(t.Context(), s.data[site], &out, method.TransformOptions{Site: site}); err !=
+				nil {
 				t.Fatal(err)
 			}
 			lines := factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:]
@@ -161,7 +166,8 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 				}
 			}
 		}
-		most := max(math.Abs(stat.Correlation(within[0], within[2], nil)), math.Abs(stat.Correlation(within[1], within[2], nil)))
+		most := max(math.Abs(stat.Correlation(within[0], within[2], nil)),
+			math.Abs(stat.Correlation(within[1], within[2], nil)))
 		if t.Logf("%q: a factor goes with age by %.3f", options, most); !want(most) {
 			t.Errorf("%q: the largest correlation of a factor with age is %v", options, most)
 		}
@@ -172,13 +178,15 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 func TestUsesOfAnAdjustedModel(t *testing.T) {
 	s := agedSites(t, ageAndSex, nil)
 	m, _, p := modelOf(t, s)
-	if m.Format != "parley/mvppca-model/2" || !slices.ContainsFunc(m.Schema().Subject, func(c dataset.Column) bool { return c.Name == "sex" }) {
+	if m.Format != "parley/mvppca-model/2" ||
+		!slices.ContainsFunc(m.Schema().Subject, func(c dataset.Column) bool { return c.Name == "sex" }) {
 		t.Errorf("format %q, columns %v", m.Format, m.Schema().Subject)
 	}
 	person := func(columns []dataset.Column, cells ...string) *dataset.Table {
 		schema := m.Schema()
 		schema.Subject = columns
-		return factorstest.Must(dataset.NewTable(schema, []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}, Subject: cells}}))(t)
+		return factorstest.Must(dataset.NewTable(schema,
+			[]dataset.Row{{ID: "a", Views: [][]float64{nil, nil}, Subject: cells}}))(t)
 	}
 	impute := func(data dataset.Source) ([]float64, error) {
 		var out bytes.Buffer
@@ -210,7 +218,8 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	account, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"}, Categories: []string{"scanner"}})
+	account, err := m.Associate(t.Context(), s.data["site-0"], method.AssociateOptions{Tested: []string{"scanner"},
+		Categories: []string{"scanner"}})
 	if err == nil || !strings.Contains(err.Error(), "scanner") { // one level
 		t.Errorf("associating: %v, %v", account, err)
 	}
@@ -219,12 +228,15 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-1"], s.data["site-1"]))(t)
 	var scores, command bytes.Buffer
 	testkit.Do(t, report.Files[0].Write(&scores))
-	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command, method.TransformOptions{Site: "site-1"}); err != nil {
+	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command,
+		method.TransformOptions{Site: "site-1"}); err != nil {
 		t.Fatal(err)
 	}
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
+		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	for i := range a[1:] {
-		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
+		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) >
+			1e-9 {
 			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
 		}
 	}
@@ -251,16 +263,19 @@ func TestEvaluationOfAnAdjustedModel(t *testing.T) {
 		_, r, _ := modelOf(t, s)
 		return score(Method{}.Evaluator(s.plan, r.Files, false))
 	}
-	all := factorstest.Must(dataset.NewTable(adjusted.plan.Schema(), slices.Concat(tableRows(adjusted, "site-0"), tableRows(adjusted, "site-1"), tableRows(adjusted, "site-2"))))(t)
+	all := factorstest.Must(dataset.NewTable(adjusted.plan.Schema(), slices.Concat(tableRows(adjusted, "site-0"),
+		tableRows(adjusted, "site-1"), tableRows(adjusted, "site-2"))))(t)
 	with, without, central := of(adjusted), of(plain), score(Method{}.Central(context.Background(), adjusted.plan, all))
-	if t.Logf("adjusted %+v\nnot %+v\ncentral %+v", with, without, central); with.LogLik < without.LogLik+0.5 || math.Abs(with.LogLik-central.LogLik) > 0.3 {
+	if t.Logf("adjusted %+v\nnot %+v\ncentral %+v", with, without, central); with.LogLik < without.LogLik+0.5 ||
+		math.Abs(with.LogLik-central.LogLik) > 0.3 {
 		t.Errorf("nats per row: adjusted %v, not %v, in one place %v", with.LogLik, without.LogLik, central.LogLik)
 	}
 	// A subject of whom nothing is known at all is at the means.
 	_, r, _ := modelOf(t, adjusted)
 	m := factorstest.Must(Method{}.Evaluator(adjusted.plan, r.Files, true))(t)
 	var post evaluate.Posterior
-	if err := m.Infer(&dataset.Row{Views: make([][]float64, 2), Subject: make([]string, 3)}, &post); err != nil || math.IsNaN(post.Mean[0][0]) {
+	if err := m.Infer(&dataset.Row{Views: make([][]float64, 2), Subject: make([]string, 3)}, &post); err != nil ||
+		math.IsNaN(post.Mean[0][0]) {
 		t.Errorf("%v, %v", post.Mean, err)
 	}
 }
@@ -280,16 +295,21 @@ func TestWhatIsSaidOfAdjustment(t *testing.T) {
 		change func(*shape)
 		says   string
 	}{
-		ageAndSex:         {nil, ""},
-		scanner:           {nil, "the features could not be adjusted for scanner 1, scanner 2"},
-		ageAndSex + "  ":  {func(s *shape) { s.coded = 2 }, "2 subjects have a covariate that is far from all others of the site"},
+		ageAndSex: {nil, ""},
+		scanner:   {nil, "the features could not be adjusted for scanner 1, scanner 2"},
+		ageAndSex + "  ": {func(s *shape) { s.coded = 2 }, "2 subjects have a covariate that is far from all others " +
+			"of the site"},
 		ageAndSex + "   ": {func(s *shape) { s.coded, s.code = 2, "-9" }, "looks like a code for a missing value"},
-		ageAndSex + " ":   {func(s *shape) { s.unknown = 0.3 }, "took no part, because a covariate of theirs is not known"},
+		ageAndSex + " ": {func(s *shape) { s.unknown = 0.3 },
+			"took no part, because a covariate of theirs is not known"},
 	} {
 		_, r, _ := modelOf(t, agedSites(t, options, want.change))
 		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, want.says) })
 		if want.says == "" {
-			said = !slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "covariate") || strings.Contains(v, "adjusted") })
+			said = !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
+				return strings.Contains(v, "covariate") ||
+					strings.Contains(v, "adjusted")
+			})
 		}
 		if !said {
 			t.Errorf("%s: the verdicts are %q", options, r.Verdicts())
@@ -312,7 +332,9 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 		}
 		s.data[site] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
 	}
-	if _, err := newPlay(t, s).run(); err == nil || !strings.Contains(err.Error(), "view v0, feature f0_1: nothing is left of it when it is adjusted for age, sex m") {
+	if _, err := newPlay(t, s).run(); err == nil ||
+		!strings.Contains(err.Error(), "view v0, feature f0_1: nothing is left of it when it is adjusted for age, "+
+			"sex m") {
 		t.Errorf("a feature that is age: %v", err)
 	}
 	m, _, _ := modelOf(t, agedSites(t, ageAndSex, nil))
@@ -325,7 +347,8 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 	} {
 		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
 		wrong(other)
-		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("wrong %s: %v", what, err)
 		}
 	}
@@ -334,23 +357,32 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 // Plans whose covariates cannot be are refused by place.
 func TestCovariatesThatCannotBe(t *testing.T) {
 	for options, want := range map[string]string{
-		"  adjust: [height]\n":                                               `method.adjust: "height" is not a column under subjects`,
-		"  adjust: [age, age]\n":                                             "method.adjust: column age is named twice",
-		"  adjust: [{levels: [a, b]}]\n":                                     "method.adjust: no column is named",
-		"  adjust: [{column: sex, levels: [f]}]\n":                           "method.adjust.levels: a category of one level says nothing",
-		"  adjust: [{column: sex, levels: [f, f]}]\n":                        `level "f" stands for what is not known, or is there twice`,
-		"  adjust: [{column: sex, levels: [f, NA]}]\n":                       `level "NA" stands for what is not known, or is there twice`,
-		"  adjust: age\n":                                                    "where a list is expected",
+		"  adjust: [height]\n": `method.adjust: "height" is not a ` +
+			`column under subjects`,
+		"  adjust: [age, age]\n": "method.adjust: column age is named " +
+			"twice",
+		"  adjust: [{levels: [a, b]}]\n": "method.adjust: no column is named",
+		"  adjust: [{column: sex, levels: [f]}]\n": "method.adjust.levels: a category of " +
+			"one level says nothing",
+		"  adjust: [{column: sex, levels: [f, f]}]\n": `level "f" stands for what is not ` +
+			`known, or is there twice`,
+		"  adjust: [{column: sex, levels: [f, NA]}]\n": `level "NA" stands for what is not ` +
+			`known, or is there twice`,
+		"  adjust: age\n": "where a list is expected",
 		"  adjust: [{column: sex, level: [f, m]}]\n":                         "did you mean levels?",
 		fmt.Sprintf("  adjust: [{column: sex, levels: [%s]}]\n", levels(66)): "65 numbers and levels to adjust for",
 	} {
-		_, err := parse("subjects: [age, sex]\n" + planWith("  - {name: clinic, features: [bmi, weight]}\n", "  latent: 1\n"+options))
+		_, err := parse("subjects: [age, sex]\n" + planWith("  - {name: clinic, features: [bmi, weight]}\n",
+			"  latent: 1\n"+options))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngives %v\nwant  %s", options, err, want)
 		}
 	}
-	_, err := parse(strings.Replace("subjects: [age]\n"+planWith("  - {name: clinic, features: [{name: bmi, range: [10, 60]}, {name: weight, range: [20, 200]}]}\n", "  latent: 1\n  adjust: [age]\n"), "{protection: none}", totalBudget, 1))
-	if err == nil || !strings.Contains(err.Error(), "exact sums, which do not leave a site under differential privacy") || !strings.Contains(err.Error(), "parley model associate --adjust") {
+	_, err := parse(strings.Replace("subjects: [age]\n"+
+		planWith("  - {name: clinic, features: [{name: bmi, range: [10, 60]}, {name: weight, range: [20, 200]}]}\n",
+			"  latent: 1\n  adjust: [age]\n"), "{protection: none}", totalBudget, 1))
+	if err == nil || !strings.Contains(err.Error(), "exact sums, which do not leave a site under differential "+
+		"privacy") || !strings.Contains(err.Error(), "parley model associate --adjust") {
 		t.Errorf("under differential privacy: %v", err)
 	}
 }

@@ -28,11 +28,13 @@ import (
 func TestAStudyChoosesItsNumberOfFactors(t *testing.T) {
 	right, n := 0, 0
 	for _, c := range testkit.Sized([]struct{ d, sites, n, shared int }{{40, 3, 300, 1}, {60, 12, 600, 2}},
-		[]struct{ d, sites, n, shared int }{{40, 3, 300, 1}, {60, 12, 600, 2}, {24, 1, 200, 1}, {100, 2, 150, 2}, {300, 3, 120, 2}, {12, 5, 1000, 0}}) {
+		[]struct{ d, sites, n, shared int }{{40, 3, 300, 1}, {60, 12, 600, 2}, {24, 1, 200, 1}, {100, 2, 150, 2},
+			{300, 3, 120, 2}, {12, 5, 1000, 0}}) {
 		for seed := range testkit.Sized[uint64](2, 10) {
 			s, _ := viewsOf(t, seed+40, c.d, c.sites, c.n, c.shared, 1, false)
 			s.plan.Method.Options.(*options.Options).Latent = options.Select
-			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t), "model/model.json")))(t)
+			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t),
+				"model/model.json")))(t)
 			found, truth := len(m.Factors), c.shared+4
 			t.Logf("%+v: %d factors, drawn with %d", c, found, truth)
 			if seed == 0 {
@@ -60,12 +62,15 @@ func TestAStudyChoosesItsNumberOfFactors(t *testing.T) {
 // again by what a model has filled, 2 did. parley select does the same.
 func TestGapsAreNotTakenForFactors(t *testing.T) {
 	right, n := 0, 0
-	for _, c := range testkit.Sized([]gapped{{[]int{6, 6}, 3, 2, 0.01}, {[]int{10, 10, 5}, 2, 3, 0.5}}, []gapped{{[]int{6, 6}, 3, 2, 0.01}, {[]int{10, 10, 5}, 2, 3, 0.05}, {[]int{10, 10, 5}, 4, 3, 0.5}}) {
+	for _, c := range testkit.Sized([]gapped{{[]int{6, 6}, 3, 2, 0.01}, {[]int{10, 10, 5}, 2, 3, 0.5}},
+		[]gapped{{[]int{6, 6}, 3, 2, 0.01}, {[]int{10, 10, 5}, 2, 3, 0.05}, {[]int{10, 10, 5}, 4, 3, 0.5}}) {
 		for seed := range testkit.Sized[uint64](2, 6) {
 			s := c.study(t, seed+20)
-			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t), "model/model.json")))(t)
+			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t),
+				"model/model.json")))(t)
 			if seed == 0 {
-				chosen := factorstest.Must(Method{}.Select(t.Context(), s.plan, sources(s), method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7, 8, 9}}))(t)
+				chosen := factorstest.Must(Method{}.Select(t.Context(), s.plan, sources(s),
+					method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7, 8, 9}}))(t)
 				if got := chosen.Choices[0].Value; got != len(m.Factors) {
 					t.Errorf("%+v: the study takes %d factors, parley select %d", c, len(m.Factors), got)
 				}
@@ -152,7 +157,8 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 		if len(m.Factors) != q || int(m.Options.Latent) != q {
 			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
 		}
-		if same := bytes.Equal(fileOf(t, again, "model/model.json"), fileOf(t, r, "model/model.json")); same != (q == 2) {
+		if same := bytes.Equal(fileOf(t, again, "model/model.json"), fileOf(t, r, "model/model.json")); same !=
+			(q == 2) {
 			t.Errorf("%d factors: the model is that of the study: %v", q, same)
 		}
 		showable(t, again)
@@ -183,26 +189,34 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":        {"", "this is not what sites released"},
-		"more":           {released + "{}", "something follows its end"},
-		"unknown field":  {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
-		"format":         {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1), `this program reads "parley/mvppca-released/2"`},
-		"another plan":   {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
-		"a site less":    {changed(func(s []any) []any { return s[1:] }), "2 sites released something, and the plan's quorum is 3"},
-		"a site twice":   {changed(func(s []any) []any { return []any{s[0], s[1], s[1]} }), "there twice"},
-		"order":          {changed(func(s []any) []any { slices.Reverse(s); return s }), "not in its order"},
-		"unknown site":   {changed(func(s []any) []any { s[0].(map[string]any)["site"] = "moon"; return s }), `site "moon" is not of the plan`},
+		"nothing":       {"", "this is not what sites released"},
+		"more":          {released + "{}", "something follows its end"},
+		"unknown field": {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
+		"format": {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1),
+			`this program reads "parley/mvppca-released/2"`},
+		"another plan": {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
+		"a site less": {changed(func(s []any) []any { return s[1:] }),
+			"2 sites released something, and the plan's quorum is 3"},
+		"a site twice": {changed(func(s []any) []any { return []any{s[0], s[1], s[1]} }), "there twice"},
+		"order":        {changed(func(s []any) []any { slices.Reverse(s); return s }), "not in its order"},
+		"unknown site": {changed(func(s []any) []any { s[0].(map[string]any)["site"] = "moon"; return s }),
+			`site "moon" is not of the plan`},
 		"less noise":     {field("fine", "sd", 0.001), "are not the declared"},
 		"another step":   {field("coarse", "step", 1), "are not the declared"},
 		"blocks missing": {field("fine", "blocks", []any{}), "blocks where"},
 		"block too long": {field("overview", "blocks", []any{[]any{1, 2}}), "entries, not"},
-		"lenses missing": {strings.Replace(released, `"fine_lenses":[`, `"fine_lenses":[],"coarse_lenses":[`, 1), "there is no lens of the pattern"},
-		"no answer":      {changed(func(s []any) []any { s[2] = map[string]any{"site": s[2].(map[string]any)["site"]}; return s }), "are not the declared"},
+		"lenses missing": {strings.Replace(released, `"fine_lenses":[`, `"fine_lenses":[],"coarse_lenses":[`, 1),
+			"there is no lens of the pattern"},
+		"no answer": {changed(func(s []any) []any {
+			s[2] = map[string]any{"site": s[2].(map[string]any)["site"]}
+			return s
+		}), "are not the declared"},
 	} {
 		for _, f := range []func() error{
 			func() error { _, err := Method{}.Refit(p, []byte(c.text), 2); return err },
 			func() error {
-				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text), method.SelectConfig{Values: []int{1, 2}})
+				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text),
+					method.SelectConfig{Values: []int{1, 2}})
 				return err
 			},
 		} {
@@ -212,11 +226,13 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		}
 	}
 	for _, q := range []int{-1, 0, 5, 1000} {
-		if _, err := (Method{}).Refit(p, []byte(released), q); err == nil || !strings.Contains(err.Error(), "factors for 5 features") {
+		if _, err := (Method{}).Refit(p, []byte(released), q); err == nil ||
+			!strings.Contains(err.Error(), "factors for 5 features") {
 			t.Errorf("%d factors: %v", q, err)
 		}
 	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released), method.SelectConfig{Values: []int{3, 2}}); err == nil {
+	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released),
+		method.SelectConfig{Values: []int{3, 2}}); err == nil {
 		t.Error("candidates out of order are taken")
 	}
 }
@@ -243,7 +259,9 @@ func FuzzReleased(f *testing.F) {
 	r := testkit.Get(newPlay(f, s).seeded(5).run())(f)
 	released := fileOf(f, r, statistics.ReleasedName)
 	f.Add(released)
-	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {
+	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`},
+		{`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`},
+		{`"squeeze":[`, `"squeeze":[1e-300,`}} {
 		f.Add([]byte(strings.Replace(string(released), cut[0], cut[1], 1)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -42,15 +42,17 @@ type shape struct {
 	options string          // lines below method, but for the name
 	privacy string          // the plan's privacy section; none if empty
 	shift   float64         // standard deviation of each feature's mean between sites
-	ageing  float64         // by which the first view's features rise in ten years, and fall by as much with one level of sex
-	unknown float64         // share of subjects of whom no age is known
-	coded   int             // subjects of the first site whose age is a code
-	code    string          // 999 if empty
+	// by which the first view's features rise in ten years, and fall by as much with one level of sex
+	ageing  float64
+	unknown float64 // share of subjects of whom no age is known
+	coded   int     // subjects of the first site whose age is a code
+	code    string  // 999 if empty
 	seed    uint64
 }
 
 // columns are the subject columns of a shape whose plan adjusts for some.
-var columns = []dataset.Column{{Name: "age", Kind: dataset.Label}, {Name: "sex", Kind: dataset.Label}, {Name: "scanner", Kind: dataset.Label}}
+var columns = []dataset.Column{{Name: "age", Kind: dataset.Label}, {Name: "sex", Kind: dataset.Label},
+	{Name: "scanner", Kind: dataset.Label}}
 
 // aged draws a subject's columns, and adds their effects to the first view. Sites differ in age
 // and have a scanner each.
@@ -71,7 +73,8 @@ func (s shape) study(t testing.TB) *small {
 	rng := rand.New(rand.NewPCG(s.seed, 7))
 	truth := factorstest.NewTruth(rng, factorstest.Shape(t, ppca.NoisePerView, s.dims...), 1, 0.4)
 	plan := &strings.Builder{}
-	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: %s\nviews:\n", s.seed, cmp.Or(s.privacy, "{protection: none}"))
+	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: %s\nviews:\n", s.seed,
+		cmp.Or(s.privacy, "{protection: none}"))
 	var schema dataset.Schema
 	for k, d := range s.dims {
 		v := dataset.View{Name: fmt.Sprintf("v%d", k)}
@@ -174,7 +177,8 @@ func (p *play) run() (*method.Result, error) {
 // site alone lacks nothing, so that the others may leave.
 func threeSites(t testing.TB, options string) *small {
 	t.Helper()
-	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: options, seed: 5}
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true},
+		options: options, seed: 5}
 	return s.study(t)
 }
 
@@ -186,7 +190,8 @@ const (
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {
 	for _, opts := range []string{federatedOptions} {
-		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: opts, seed: 6}.study(t)
+		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true},
+			options: opts, seed: 6}.study(t)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {
 			t.Fatal(err)
@@ -197,7 +202,8 @@ func TestOnlySiteWithAViewLeaves(t *testing.T) {
 			return p.run()
 		}
 		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
-		if _, err := leave(first); err == nil || !strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
+		if _, err := leave(first); err == nil ||
+			!strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
 			t.Errorf("leaving at %q: %v", first, err)
 		}
 		r, err := leave(options.TaskAssess)
@@ -221,7 +227,8 @@ func TestSitesOfOneSubject(t *testing.T) {
 			t.Errorf("%s is %v", name, x)
 		}
 	}
-	if got := fmt.Sprint(r.Headline); !strings.Contains(got, "unknown: no view varies within a site") || strings.Contains(got, "Inf") {
+	if got := fmt.Sprint(r.Headline); !strings.Contains(got, "unknown: no view varies within a site") ||
+		strings.Contains(got, "Inf") {
 		t.Errorf("the headline is %s", got)
 	}
 }
@@ -229,9 +236,12 @@ func TestSitesOfOneSubject(t *testing.T) {
 // Where many single values are missing, the report begins with a warning.
 func TestManyMissingCellsAreSaidFirst(t *testing.T) {
 	for _, missing := range []float64{0, 0.3} {
-		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6, options: "  latent: 2\n  rounds: 0\n"}
+		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6,
+			options: "  latent: 2\n  rounds: 0\n"}
 		r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
-		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "single values are missing") })
+		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
+			return strings.Contains(v, "single values are missing")
+		})
 		if first := r.Sections[0].ID == "verdicts"; said != (missing > 0) || first != said {
 			t.Errorf("%v of the cells are missing: %v, %+v", missing, r.Verdicts(), r.Sections[0])
 		}
@@ -263,7 +273,8 @@ func numbersOf(t *testing.T, r *method.Result) string {
 // Twenty subjects at ε = 0.1 tell nothing. The result says so and has no hole.
 func TestNothingIsLearnedFromNextToNothing(t *testing.T) {
 	for seed := range uint64(4) {
-		s := shape{dims: []int{3, 2, 1}, sites: 2, rows: 10, gaps: 0.2, missing: 0.2, lacks: map[[2]int]bool{{1, 1}: true}, options: statisticsOptions,
+		s := shape{dims: []int{3, 2, 1}, sites: 2, rows: 10, gaps: 0.2, missing: 0.2,
+			lacks: map[[2]int]bool{{1, 1}: true}, options: statisticsOptions,
 			privacy: strings.Replace(totalBudget, "epsilon: 3", "epsilon: 0.1", 1), seed: 3 + seed}.study(t)
 		r := testkit.Get(newPlay(t, s).seeded(seed).run())(t)
 		if text := numbersOf(t, r); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {

@@ -29,5 +29,6 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 func example(t *testing.T, replaced, by string) *study.Plan {
 	t.Helper()
 	data := testkit.Get(os.ReadFile("../../examples/alzheimer/plan.yaml"))(t)
-	return testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(string(data), replaced, by, 1)), method.Registry{factors.Method{}}))(t)
+	return testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(string(data), replaced, by, 1)),
+		method.Registry{factors.Method{}}))(t)
 }

@@ -53,7 +53,8 @@ func evaluationPlan(t *testing.T, unit float64, options string) (*study.Plan, ma
 
 func federated(t *testing.T, p *study.Plan, data map[string]dataset.Source) []method.File {
 	t.Helper()
-	out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: method.Registry{factors.Method{}}, Data: data})
+	out, err := local.Run(context.Background(),
+		local.Config{Plan: p, Methods: method.Registry{factors.Method{}}, Data: data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[i] = numbers{s.MAE / unit, s.LogLik + (3+2*2.0/3)*math.Log(unit), h.MAE / unit, h.Coverage, c.LogLik + (3+2*2.0/3)*math.Log(unit)}
+		got[i] = numbers{s.MAE / unit, s.LogLik + (3+2*2.0/3)*math.Log(unit), h.MAE / unit, h.Coverage,
+			c.LogLik + (3+2*2.0/3)*math.Log(unit)}
 		// The noise has standard deviation 0.1, and two subjects in three have
 		// both views: the mean error of a hidden value is √(2/π)·0.1·√(1 + w²/p),
 		// about 0.09.
@@ -118,7 +120,8 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 			t.Errorf("unit %v: log-likelihood %v, central %v", unit, s.LogLik, c.LogLik)
 		}
 	}
-	for i, pair := range [][2]float64{{got[0].mae, got[1].mae}, {got[0].logLik, got[1].logLik}, {got[0].hidden, got[1].hidden}, {got[0].coverage, got[1].coverage}, {got[0].central, got[1].central}} {
+	for i, pair := range [][2]float64{{got[0].mae, got[1].mae}, {got[0].logLik, got[1].logLik},
+		{got[0].hidden, got[1].hidden}, {got[0].coverage, got[1].coverage}, {got[0].central, got[1].central}} {
 		if math.Abs(pair[0]-pair[1]) > 1e-9*math.Abs(pair[0]) {
 			t.Errorf("number %d depends on the unit: %v and %v", i, pair[0], pair[1])
 		}

@@ -142,9 +142,11 @@ func TestHowSureIsTrueOfOthers(t *testing.T) {
 		d, sites, n, shared, latent int
 		one                         bool
 	}
-	some := []drawn{{40, 3, 600, 0, 4, false}, {100, 3, 300, 0, 4, false}, {40, 5, 300, 2, 6, false}, {100, 1, 300, 0, 4, false}, {100, 2, 300, 2, 6, false}, {200, 5, 180, 2, 6, false},
+	some := []drawn{{40, 3, 600, 0, 4, false}, {100, 3, 300, 0, 4, false}, {40, 5, 300, 2, 6, false},
+		{100, 1, 300, 0, 4, false}, {100, 2, 300, 2, 6, false}, {200, 5, 180, 2, 6, false},
 		{40, 3, 150, 0, 4, true}, {60, 3, 200, 1, 5, true}}
-	much := []drawn{{200, 3, 900, 0, 4, false}, {200, 3, 300, 0, 4, false}, {200, 15, 300, 0, 4, false}, {1000, 3, 150, 0, 4, false}, {1000, 3, 150, 2, 6, false},
+	much := []drawn{{200, 3, 900, 0, 4, false}, {200, 3, 300, 0, 4, false}, {200, 15, 300, 0, 4, false},
+		{1000, 3, 150, 0, 4, false}, {1000, 3, 150, 2, 6, false},
 		{1000, 1, 150, 2, 6, false}, {2000, 3, 60, 0, 4, false}}
 	for _, c := range testkit.Sized(some, append(some, much...)) {
 		said, truth, covered, held, n := 0.0, 0.0, 0.0, 0.0, 0.0
@@ -161,7 +163,8 @@ func TestHowSureIsTrueOfOthers(t *testing.T) {
 		}
 		t.Logf("%+v: said %.3f, true %.3f; coverage said %.3f, true %.3f", c, said/n, truth/n, covered/n, held/n)
 		if off := (said - truth) / n; off > 0.02 || off < -0.05 || math.Abs(covered-held)/n > 0.03 {
-			t.Errorf("%+v: said %.3f of a gain of %.3f, and %.3f of a coverage of %.3f", c, said/n, truth/n, covered/n, held/n)
+			t.Errorf("%+v: said %.3f of a gain of %.3f, and %.3f of a coverage of %.3f", c, said/n, truth/n,
+				covered/n, held/n)
 		}
 	}
 }
@@ -205,7 +208,8 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 				sum, squares = sum+x, squares+x*x
 			}
 			mean := sum / float64(len(rows))
-			if sd := math.Sqrt(squares/float64(len(rows)) - mean*mean); math.Abs(sd-0.125) > 0.003 || math.Abs(mean-0.5) > 0.103 {
+			if sd := math.Sqrt(squares/float64(len(rows)) - mean*mean); math.Abs(sd-0.125) > 0.003 ||
+				math.Abs(mean-0.5) > 0.103 {
 				t.Errorf("%s: mean %.3f and standard deviation %.4f of the range", f.Name, mean, sd)
 			}
 		}
@@ -232,9 +236,11 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 }
 
 func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
-	p := simulatedPlan(t, underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: south, views: [clinic]}]\n"))
+	p := simulatedPlan(t, underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: south, views: "+
+		"[clinic]}]\n"))
 	drawn := testkit.Get(Method{}.Simulate(p, method.Simulation{Subjects: 5, Held: 5, Seed: 1, Noise: 0.3}))(t)
-	for where, src := range map[string]dataset.Source{"north": drawn.Sites["north"], "south": drawn.Sites["south"], "held out": drawn.Held} {
+	for where, src := range map[string]dataset.Source{"north": drawn.Sites["north"], "south": drawn.Sites["south"],
+		"held out": drawn.Held} {
 		for _, row := range subjects(t, src) {
 			if has := len(row.Views[1]) > 0; has == (where == "south") {
 				t.Errorf("%s: mri is there: %v", where, has)
@@ -245,7 +251,8 @@ func TestImaginedSitesLackWhatThePlanSays(t *testing.T) {
 
 func TestImpossibleSimulationsAreRefused(t *testing.T) {
 	p := simulatedPlan(t, underTotal("  latent: 2\n"))
-	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
+	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1},
+		{Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
 		if _, err := (Method{}).Simulate(p, c); err == nil || !strings.Contains(err.Error(), "cannot be drawn") {
 			t.Errorf("%+v: got %v", c, err)
 		}

@@ -160,7 +160,9 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		if q := p.Method.Options.(*options.Options).Latent; q > 1 {
 			many = fmt.Sprintf("%d factors are", q)
 		}
-		notes.Add(problem.Problem{Where: "method.latent", What: fmt.Sprintf("%s more than the covariances of %d features can tell: infinitely many models describe the same subjects", many, d),
+		notes.Add(problem.Problem{Where: "method.latent",
+			What: fmt.Sprintf("%s more than the covariances of %d features can tell: infinitely many models describe "+
+				"the same subjects", many, d),
 			Hint: hint})
 	}
 	return notes
@@ -180,17 +182,23 @@ func (Method) Describe(p *study.Plan) string {
 	case o.Latent != 1:
 		factors = fmt.Sprintf("%d factors", o.Latent)
 	}
-	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())
+	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how "+
+		"strongly each feature belongs to each.", factors, l.Features(), l.Views())
 	if len(o.Adjust) > 0 {
-		text += fmt.Sprintf(" Before that, a linear regression on %s is taken out of the features, which follows from sums of all sites.", options.AdjustedFor(o.Adjust))
+		text += fmt.Sprintf(" Before that, a linear regression on %s is taken out of the features, which follows from "+
+			"sums of all sites.", options.AdjustedFor(o.Adjust))
 	}
 	switch {
 	case o.Mechanism == options.MechanismStatistics:
-		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."
+		return text + " Each site releases noised counts, sums and products of its subjects' values once, and " +
+			"everything is computed from these."
 	case o.Rounds == 0:
-		return text + " Each site sends the number, means and covariances of its subjects once, for each set of views that they have, to which the coordinator fits the model."
+		return text + " Each site sends the number, means and covariances of its subjects once, for each set of " +
+			"views that they have, to which the coordinator fits the model."
 	}
-	return text + fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of views that they have, to which the coordinator fits the model; where values are missing it fills them by the model and sends these again, at most %d times.", o.Rounds)
+	return text + fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of "+
+		"views that they have, to which the coordinator fits the model; where values are missing it fills them by the "+
+		"model and sends these again, at most %d times.", o.Rounds)
 }
 
 // Paper implements [method.Citable].
@@ -199,17 +207,23 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 	if err != nil {
 		return out
 	}
-	number, sent := "a number of factors that was chosen on subjects who were left out", "the number, means and covariances of its subjects, to which the model was fitted by maximum likelihood as to all rows in one place"
+	number, sent := "a number of factors that was chosen on subjects who were left out",
+		"the number, means and covariances of its subjects, to which the model was fitted by maximum likelihood as to "+
+			"all rows in one place"
 	if q := set.Options.Latent; q != options.Select {
 		number = figure.Plural(int(q), "factor")
 	}
 	if set.Options.Mechanism == options.MechanismStatistics {
 		sent = "noised counts, sums and products of its subjects' values once, from which the model was fitted"
 	}
-	out.Text = fmt.Sprintf("A factor model with %s common to %d features in %d views and noise of their own described the subjects. Each site sent %s.", number, set.Layout.Features(), set.Layout.Views(), sent)
+	out.Text = fmt.Sprintf("A factor model with %s common to %d features in %d views and noise of their own described "+
+		"the subjects. Each site sent %s.", number, set.Layout.Features(), set.Layout.Views(), sent)
 	out.References = []string{
-		"Balelli I, Silva S, Lorenzi M. A differentially private probabilistic framework for modeling the variability across federated datasets of heterogeneous multi-view observations. Machine Learning for Biomedical Imaging 2022:012. doi:10.48550/arXiv.2204.07352",
-		"Rubin DB, Thayer DT. EM algorithms for ML factor analysis. Psychometrika 1982;47:69-76. doi:10.1007/BF02293851",
+		"Balelli I, Silva S, Lorenzi M. A differentially private probabilistic framework for modeling the " +
+			"variability across federated datasets of heterogeneous multi-view observations. Machine Learning for " +
+			"Biomedical Imaging 2022:012. doi:10.48550/arXiv.2204.07352",
+		"Rubin DB, Thayer DT. EM algorithms for ML factor analysis. Psychometrika 1982;47:69-76. " +
+			"doi:10.1007/BF02293851",
 	}
 	return out
 }
@@ -223,7 +237,8 @@ var (
 func (Method) Chooses() string { return "latent" }
 
 // Select implements [method.Selector] by [selection.Select]. It chooses latent in the plan.
-func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
+func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source,
+	c method.SelectConfig) (*method.Selection, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
@@ -239,7 +254,9 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 		return "", err
 	}
 	if set.Options.Mechanism != options.MechanismStatistics {
-		return "", problem.Problem{Where: "privacy.protection", What: "without differential protection a site's answers depend on the number of factors, so no other model can be made of them",
+		return "", problem.Problem{Where: "privacy.protection",
+			What: "without differential protection a site's answers depend on the number of factors, so no other " +
+				"model can be made of them",
 			Hint: "only a private study releases statistics that any number of factors can be fitted to"}
 	}
 	return statistics.ReleasedName, nil
@@ -255,7 +272,8 @@ func (m Method) Refit(p *study.Plan, releases []byte, latent int) (*method.Resul
 }
 
 // SelectReleased implements [method.Refitter] by [selection.SelectReleased].
-func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte, c method.SelectConfig) (*method.Selection, error) {
+func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte,
+	c method.SelectConfig) (*method.Selection, error) {
 	r, err := m.read(p, releases)
 	if err != nil {
 		return nil, err
@@ -280,7 +298,8 @@ var _ method.Additive = Method{}
 // What the sums of a study with a secure sum are called, as sites' people read it.
 const (
 	sumMoments = "number of values of each feature, their sum, and the sum of their squares"
-	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature and of products of any two of them, and how many values were filled in; the log-likelihood"
+	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature " +
+		"and of products of any two of them, and how many values were filled in; the log-likelihood"
 )
 
 // Totals implements [method.Additive].

@@ -49,7 +49,8 @@ func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	}
 	told := slices.IndexFunc(r.Headline, func(f figure.Fact) bool { return strings.HasPrefix(f.Name, "subjects at ") })
 	if r.Metrics["subjects"] != float64(subjects) || told < 0 || r.Headline[told].Value != fmt.Sprint(subjects) {
-		t.Fatalf("%v subjects in metrics, %d in the model, and in the headline %+v", r.Metrics["subjects"], subjects, r.Headline)
+		t.Fatalf("%v subjects in metrics, %d in the model, and in the headline %+v", r.Metrics["subjects"],
+			subjects, r.Headline)
 	}
 	page := report.Report{Title: "small", Headline: r.Headline, Sections: r.Sections}
 	if err := page.HTML(&bytes.Buffer{}); err != nil {
@@ -74,7 +75,8 @@ func pictures(r *method.Result) map[string]*figure.Figure {
 // size of everything in it depends on sites, views and factors, not on subjects.
 func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 	size := func(rows int) (n int) {
-		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federatedOptions + "  noise: view\n", seed: 8}.study(t)
+		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federatedOptions + "  noise: view\n",
+			seed: 8}.study(t)
 		r := testkit.Get(newPlay(t, s).run())(t)
 		for _, section := range r.Sections {
 			for _, item := range section.Items {
@@ -190,9 +192,10 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	name := s.plan.Sites[0]
 	shared := p.Shares[name]
 	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
-	source := crowd{s.data[name], 100_000, []string{"sex", "age", "centre", "visit", "id2"}, func(column, i int) string {
-		return fmt.Sprint(i * (column + 1) % []int{2, 6, 3, 5, 99_991}[column])
-	}}
+	source := crowd{s.data[name], 100_000, []string{"sex", "age", "centre", "visit", "id2"},
+		func(column, i int) string {
+			return fmt.Sprint(i * (column + 1) % []int{2, 6, 3, 5, 99_991}[column])
+		}}
 	r := factorstest.Must(half.Report(context.Background(), shared, source))(t)
 	var page bytes.Buffer
 	testkit.Do(t, (&report.Report{Title: "large", Local: true, Headline: r.Headline, Sections: r.Sections}).HTML(&page))
@@ -221,10 +224,12 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 // shows a subject.
 func TestSharedReportHoldsEveryPicture(t *testing.T) {
 	// With so many subjects that there is nothing to warn of first.
-	s := shape{dims: []int{3, 2}, sites: 3, rows: 80, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: federatedOptions, seed: 5}.study(t)
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 80, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true},
+		options: federatedOptions, seed: 5}.study(t)
 	r := testkit.Get(newPlay(t, s).run())(t)
 	found := pictures(r)
-	for _, id := range []string{"overview", "variance-explained", "loadings-1", "scores-1-2", "imputation-gain", "imputation-calibration", "imputation-distribution"} {
+	for _, id := range []string{"overview", "variance-explained", "loadings-1", "scores-1-2", "imputation-gain",
+		"imputation-calibration", "imputation-distribution"} {
 		f := found[id]
 		if f == nil {
 			t.Errorf("there is no figure %s", id)

@@ -10,7 +10,8 @@ import (
 )
 
 func planWith(views, options string) string {
-	return "parley: 1\nname: small\nsites: [north, south]\nprivacy: {protection: none}\nviews:\n" + views + "method:\n  name: mvppca\n" + options
+	return "parley: 1\nname: small\nsites: [north, south]\nprivacy: {protection: none}\nviews:\n" + views +
+		"method:\n  name: mvppca\n" + options
 }
 
 const twoViews = "  - {name: clinic, features: [age, weight]}\n  - {name: mri, features: [volume, thickness]}\n"
@@ -21,12 +22,18 @@ func parse(text string) (*study.Plan, error) {
 
 func TestDefaults(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal("  latent: 3\n"):                                            "latent: 3 scaling: range noise: view rounds: 0 mechanism: statistics",
-		planWith(twoViews, "  latent: 3\n"):                                    "latent: 3 scaling: standard noise: feature rounds: 60 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  rounds: 0\n"):                       "latent: 1 scaling: standard noise: feature rounds: 0 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: view\n"):                   "latent: 1 scaling: view noise: view rounds: 60 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"): "latent: 1 scaling: min-max noise: view rounds: 60 site_means: auto outliers: exclude",
-		planWith(twoViews, "  latent: 1\n  scaling: none\n"):                   "latent: 1 scaling: none noise: view rounds: 60 site_means: auto outliers: exclude",
+		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: view " +
+			"rounds: 0 mechanism: statistics",
+		planWith(twoViews, "  latent: 3\n"): "latent: 3 scaling: standard noise: " +
+			"feature rounds: 60 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  rounds: 0\n"): "latent: 1 scaling: standard noise: " +
+			"feature rounds: 0 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: view\n"): "latent: 1 scaling: view noise: view " +
+			"rounds: 60 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: min-max\n  noise: view\n"): "latent: 1 scaling: min-max noise: " +
+			"view rounds: 60 site_means: auto outliers: exclude",
+		planWith(twoViews, "  latent: 1\n  scaling: none\n"): "latent: 1 scaling: none noise: view " +
+			"rounds: 60 site_means: auto outliers: exclude",
 	} {
 		p := testkit.Get(parse(text))(t)
 		shown := testkit.Get(p.YAML())(t)
@@ -49,10 +56,11 @@ func TestDefaults(t *testing.T) {
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	for options, want := range map[string]string{
-		"":                                       "method.latent: the number of factors is missing",
-		"  latent: 0\n":                          "method.latent: the number of factors is missing",
-		"  latent: 4\n":                          "method.latent: 4 factors for 4 features",
-		"  latent: 2\n  variant: published\n":    "method.variant: this key no longer exists\n  hint: leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
+		"":              "method.latent: the number of factors is missing",
+		"  latent: 0\n": "method.latent: the number of factors is missing",
+		"  latent: 4\n": "method.latent: 4 factors for 4 features",
+		"  latent: 2\n  variant: published\n": "method.variant: this key no longer exists\n  hint: leave it out; " +
+			"what variant: published was is a method of its own, name: fed-mv-ppca",
 		"  latent: 2\n  scaling: z\n":            "hint: one of standard, view, min-max, range, none",
 		"  latent: 2\n  scaling: site-min-max\n": "hint: one of standard, view, min-max, range, none",
 		"  latent: 2\n  scaling: range\n":        "views[0].features[0] (age) has none",
@@ -71,18 +79,22 @@ func TestOptionsThatCannotBe(t *testing.T) {
 			t.Errorf("%s\nis refused without its place: %v", options, err)
 		}
 	}
-	if _, err := parse(planWith("  - name: v\n    features: [a, b, {name: stage, kind: category, levels: [I, II]}]\n", "  latent: 1\n")); err == nil || !strings.Contains(err.Error(), "plan.yaml:7:22: views.features: stage is a category") {
+	if _, err := parse(planWith("  - name: v\n    features: [a, b, {name: stage, kind: category, levels: [I, II]}]\n",
+		"  latent: 1\n")); err == nil || !strings.Contains(err.Error(),
+		"plan.yaml:7:22: views.features: stage is a category") {
 		t.Errorf("a category: %v", err)
 	}
 }
 
 // underTotal and underRelease are plans with a promise, and without.
 func underTotal(options string) string {
-	return privatePlan("{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}", options)
+	return privatePlan("{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: "+
+		"1e-5}}", options)
 }
 
 func underRelease(options string) string {
-	return privatePlan("{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}", options)
+	return privatePlan("{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, "+
+		"delta: 0.01}}", options)
 }
 
 func privatePlan(privacy, options string) string {
@@ -93,23 +105,45 @@ func privatePlan(privacy, options string) string {
 
 func TestPrivateOptionsThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal("  latent: 2\n  mechanism: difference-clipping\n"):                                                                          "hint: statistics; difference-clipping is what name: fed-mv-ppca does",
-		underTotal("  latent: 2\n  clipping: {}\n"):                                                                                            "hint: name: fed-mv-ppca, which has these options",
-		planWith(twoViews, "  latent: 2\n  mechanism: statistics\n"):                                                                           "method.mechanism: noises releases, and the plan has no differential protection",
-		underTotal("  latent: 2\n  mechanism: stats\n"):                                                                                        `"stats" is not known`,
-		underTotal("  latent: 2\n  scaling: standard\n"):                                                                                       "method.scaling: \"standard\" takes the scale from the subjects' values",
-		underTotal("  latent: 2\n  rounds: 3\n"):                                                                                               "method.rounds: has no meaning for mechanism",
-		underTotal("  latent: 2\n  scaling: none\n"):                                                                                           "clips values to their public ranges",
-		underRelease("  latent: 2\n"):                                                                                                          "splits a total over what it releases",
-		planWith(twoViews, "  latent: 2\n  patterns: [{views: [mri]}]\n"):                                                                      "method.patterns: belongs to private plans",
-		strings.Replace(underTotal("  latent: 2\n"), "unit: subject", "unit: site", 1):                                                         "protects single subjects",
-		underTotal("  latent: 2\n  patterns: [{site: west, views: [mri]}]\n"):                                                                  `method.patterns.site: "west" is not a site of the plan`,
-		underTotal("  latent: 2\n  patterns: [{site: north, views: [pet]}]\n"):                                                                 `"pet" is not a view of the plan`,
-		underTotal("  latent: 2\n  patterns: [{site: north}]\n"):                                                                               "method.patterns.views: no views",
-		underTotal("  latent: 2\n  patterns: [{views: [mri, mri]}]\n"):                                                                         "view mri is named twice",
-		underTotal("  latent: 2\n  patterns: [{views: [mri, clinic]}, {views: [clinic, mri]}]\n"):                                              "method.patterns.views: the same set of views is stated twice",
-		underTotal("  latent: 2\n  patterns: [{site: north, views: [clinic]}, {site: south, views: [clinic]}]\n"):                              "no subject can have view mri",
-		underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: north, views: [clinic]}, {site: south, views: [clinic, mri]}]\n"): "method.patterns: no subject can have it",
+		underTotal(
+			"  latent: 2\n  mechanism: difference-clipping\n"): "hint: statistics; difference-clipping is what name: " +
+			"fed-mv-ppca does",
+		underTotal(
+			"  latent: 2\n  clipping: {}\n"): "hint: name: fed-mv-ppca, which has these options",
+		planWith(twoViews,
+			"  latent: 2\n  mechanism: statistics\n"): "method.mechanism: noises releases, and the plan has no " +
+			"differential protection",
+		underTotal(
+			"  latent: 2\n  mechanism: stats\n"): `"stats" is not known`,
+		underTotal(
+			"  latent: 2\n  scaling: standard\n"): "method.scaling: \"standard\" takes the scale from the subjects' " +
+			"values",
+		underTotal(
+			"  latent: 2\n  rounds: 3\n"): "method.rounds: has no meaning for mechanism",
+		underTotal(
+			"  latent: 2\n  scaling: none\n"): "clips values to their public ranges",
+		underRelease(
+			"  latent: 2\n"): "splits a total over what it releases",
+		planWith(twoViews,
+			"  latent: 2\n  patterns: [{views: [mri]}]\n"): "method.patterns: belongs to private plans",
+		strings.Replace(underTotal("  latent: 2\n"), "unit: subject", "unit: site",
+			1): "protects single subjects",
+		underTotal(
+			"  latent: 2\n  patterns: [{site: west, views: [mri]}]\n"): `method.patterns.site: "west" is not a site ` +
+			`of the plan`,
+		underTotal(
+			"  latent: 2\n  patterns: [{site: north, views: [pet]}]\n"): `"pet" is not a view of the plan`,
+		underTotal(
+			"  latent: 2\n  patterns: [{site: north}]\n"): "method.patterns.views: no views",
+		underTotal(
+			"  latent: 2\n  patterns: [{views: [mri, mri]}]\n"): "view mri is named twice",
+		underTotal(
+			"  latent: 2\n  patterns: [{views: [mri, clinic]}, {views: [clinic, mri]}]\n"): "method.patterns.views: " +
+			"the same set of views is stated twice",
+		underTotal("  latent: 2\n  patterns: [{site: north, views: [clinic]}, {site: south, views: " +
+			"[clinic]}]\n"): "no subject can have view mri",
+		underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: north, views: [clinic]}, {site: south, " +
+			"views: [clinic, mri]}]\n"): "method.patterns: no subject can have it",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngives %v\nwant  %s", text, err, want)
@@ -124,7 +158,8 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 	needed := func(text string) string {
 		t.Helper()
 		notes := Method{}.Notes(simulatedPlan(t, text)).Lines()
-		if len(notes) != 1 || !strings.Contains(notes[0], "learns next to nothing") || !strings.Contains(notes[0], "hint: several times as many") {
+		if len(notes) != 1 || !strings.Contains(notes[0], "learns next to nothing") ||
+			!strings.Contains(notes[0], "hint: several times as many") {
 			t.Fatalf("the notes are %q", notes)
 		}
 		_, rest, _ := strings.Cut(notes[0], "fewer than about ")
@@ -142,10 +177,13 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 			t.Errorf("%s: %s subjects, want %s", name, got, x.want)
 		}
 	}
-	if notes := (Method{}).Notes(simulatedPlan(t, strings.Replace(private, "[north, south]", "[north]", 1))).Lines(); !strings.Contains(notes[0], "subjects at the only site this") || strings.Contains(notes[0], "fewer sites") {
+	if notes := (Method{}).Notes(simulatedPlan(t, strings.Replace(private, "[north, south]", "[north]",
+		1))).Lines(); !strings.Contains(notes[0], "subjects at the only site this") ||
+		strings.Contains(notes[0], "fewer sites") {
 		t.Errorf("of one site: %q", notes)
 	}
-	if notes := (Method{}).Notes(simulatedPlan(t, underTotal("  latent: 2\n"))).Lines(); len(notes) != 2 || !strings.Contains(notes[1], "count for nothing") {
+	if notes := (Method{}).Notes(simulatedPlan(t, underTotal("  latent: 2\n"))).Lines(); len(notes) != 2 ||
+		!strings.Contains(notes[1], "count for nothing") {
 		t.Errorf("without patterns: %q", notes)
 	}
 	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 1\n"))); notes != nil {
@@ -156,7 +194,8 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 // A plan with more factors than its features can tell is told so, and how many they can.
 func TestPlansAreToldOfTooManyFactors(t *testing.T) {
 	notes := Method{}.Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n"))).Lines()
-	if len(notes) != 1 || !strings.Contains(notes[0], "2 factors are more than the covariances of 4 features can tell") || !strings.Contains(notes[0], "at most 1, or noise: view") {
+	if len(notes) != 1 || !strings.Contains(notes[0], "2 factors are more than the covariances of 4 features can "+
+		"tell") || !strings.Contains(notes[0], "at most 1, or noise: view") {
 		t.Errorf("the notes are %q", notes)
 	}
 	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n  noise: view\n"))); notes != nil {

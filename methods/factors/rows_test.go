@@ -18,7 +18,8 @@ import (
 // Values that are missing because they are low are named with what that would do, and those that are
 // missing by chance are not.
 func TestValuesMissingBecauseOfWhatTheyAreAreNamed(t *testing.T) {
-	for low, want := range map[bool]string{true: "Values may be missing because of what they are: f1_2 (more often where it is predicted ", false: ""} {
+	for low, want := range map[bool]string{true: "Values may be missing because of what they are: f1_2 (more often " +
+		"where it is predicted ", false: ""} {
 		s := shape{dims: []int{6, 5}, sites: 3, rows: 90, seed: 9, options: "  latent: 1\n  rounds: 0\n"}.study(t)
 		rng := rand.New(rand.NewPCG(9, 1))
 		for _, site := range s.plan.Sites {
@@ -53,7 +54,8 @@ func TestValuesMissingBecauseOfWhatTheyAreAreNamed(t *testing.T) {
 				got = v
 			}
 		}
-		if got != want && (want == "" || !strings.HasPrefix(got, want) || !strings.Contains(got, "low; if because it is, its mean here is ")) {
+		if got != want && (want == "" || !strings.HasPrefix(got, want) ||
+			!strings.Contains(got, "low; if because it is, its mean here is ")) {
 			t.Errorf("low %t: %q", low, got)
 		}
 	}
@@ -67,17 +69,21 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 		lacks map[[2]int]bool
 		want  string
 	}{
-		{map[[2]int]bool{{0, 2}: true, {1, 2}: true, {2, 0}: true, {2, 1}: true}, "No subject connects view v2 with views v0 and v1"},
-		{map[[2]int]bool{{0, 1}: true, {0, 2}: true, {1, 0}: true, {1, 2}: true, {2, 0}: true, {2, 1}: true}, "Nobody has two views: how far to rely on the model is not known"},
+		{map[[2]int]bool{{0, 2}: true, {1, 2}: true, {2, 0}: true, {2, 1}: true},
+			"No subject connects view v2 with views v0 and v1"},
+		{map[[2]int]bool{{0, 1}: true, {0, 2}: true, {1, 0}: true, {1, 2}: true, {2, 0}: true, {2, 1}: true},
+			"Nobody has two views: how far to rely on the model is not known"},
 		{map[[2]int]bool{{0, 2}: true, {2, 0}: true, {2, 1}: true}, ""},
 	} {
-		s := shape{dims: []int{5, 4, 4}, sites: 3, rows: 60, seed: 8, lacks: c.lacks, options: "  latent: 2\n  rounds: 0\n"}.study(t)
+		s := shape{dims: []int{5, 4, 4}, sites: 3, rows: 60, seed: 8, lacks: c.lacks,
+			options: "  latent: 2\n  rounds: 0\n"}.study(t)
 		r := factorstest.Must(newPlay(t, s).run())(t)
 		says := func(text string) bool {
 			return strings.Contains(text, "No subject connects") || strings.Contains(text, "Nobody has two")
 		}
 		all := strings.Join(r.Verdicts(), "\n")
-		if c.want == "" && says(all) || c.want != "" && (r.Verdicts()[0] != c.want || strings.Count(all, "Nobody has two") > 1) {
+		if c.want == "" && says(all) || c.want != "" &&
+			(r.Verdicts()[0] != c.want || strings.Count(all, "Nobody has two") > 1) {
 			t.Errorf("the report says %q, want %q first", r.Verdicts(), c.want)
 		}
 		_, r2 := r.Metrics["r2/v0"]
@@ -86,7 +92,8 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 			t.Errorf("%q: the metrics are %v", c.want, r.Metrics)
 		}
 		m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
-		_, imputing, err := m.Impute(t.Context(), s.data[s.plan.Sites[0]], &bytes.Buffer{}, method.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
+		_, imputing, err := m.Impute(t.Context(), s.data[s.plan.Sites[0]], &bytes.Buffer{},
+			method.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +105,8 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for doing, notes := range map[string]method.Notes{"imputing": imputing, "scoring": scoring, "rotating": rotated.Notes} {
+		for doing, notes := range map[string]method.Notes{"imputing": imputing, "scoring": scoring,
+			"rotating": rotated.Notes} {
 			if got := notes.Error(); c.want == "" && says(got) || c.want != "" && !strings.Contains(got, c.want) {
 				t.Errorf("%s says %q, want %q", doing, got, c.want)
 			}
@@ -107,8 +115,8 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 }
 
 // What the order of rows, the absence of views and the sum of a view's features show is named. Of rows as they were
-// drawn something is said with a probability of 0.01 for each of four verdicts: more than seven in 60 studies, in one of
-// 500 suites.
+// drawn something is said with a probability of 0.01 for each of four verdicts: more than seven in 60 studies, in one
+// of 500 suites.
 func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 	const (
 		visits = "Subjects whose ids follow each other are alike: "
@@ -135,7 +143,8 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 		views      func(table *dataset.Table, i int) [][]float64
 	}{
 		{"as drawn", "", func(table *dataset.Table, i int) [][]float64 { return table.Row(i).Views }},
-		{"visits", visits, func(table *dataset.Table, i int) [][]float64 { // half of the second visit is the first again
+		// half of the second visit is the first again
+		{"visits", visits, func(table *dataset.Table, i int) [][]float64 {
 			var views [][]float64
 			for k, first := range table.Row(i - i%2).Views {
 				again := slices.Clone(first)
@@ -176,13 +185,16 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 			seeds = testkit.Sized(6, 60)
 		}
 		for seed := range seeds {
-			s := shape{dims: []int{8, 9, 6}, sites: 3, rows: 120, seed: uint64(12 + seed), options: "  latent: 3\n"}.study(t)
+			s := shape{dims: []int{8, 9, 6}, sites: 3, rows: 120, seed: uint64(12 + seed),
+				options: "  latent: 3\n"}.study(t)
 			for _, site := range s.plan.Sites {
 				dealt(t, s, site, c.views)
 			}
 			said := factorstest.Must(newPlay(t, s).run())(t).Verdicts()
 			for _, says := range []string{visits, slow, absent, whole} {
-				if named := slices.ContainsFunc(said, func(v string) bool { return strings.HasPrefix(v, says) }); named != (says == c.says) {
+				if named := slices.ContainsFunc(said, func(v string) bool {
+					return strings.HasPrefix(v, says)
+				}); named != (says == c.says) {
 					wrong++
 					t.Logf("%s, seed %d: named %v of %q; said %q", c.name, seed, named, says, said)
 				}

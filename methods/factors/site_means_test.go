@@ -52,7 +52,8 @@ func TestSitesHaveMeansOfTheirOwnWhereTheyDiffer(t *testing.T) {
 		at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/site-means.csv" })
 		section := slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "means-of-sites" })
 		if m.Separate() != c.own || at >= 0 != c.own || section != c.own {
-			t.Errorf("shifts of %v,%s: separate means in the model: %t, as a file: %t, in the report: %t, want %t", c.shift, c.options, m.Separate(), at >= 0, section, c.own)
+			t.Errorf("shifts of %v,%s: separate means in the model: %t, as a file: %t, in the report: %t, want %t",
+				c.shift, c.options, m.Separate(), at >= 0, section, c.own)
 		}
 		if !c.own {
 			continue
@@ -94,7 +95,8 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 			sum, n = sum+v[0], n+1
 		}
 	}
-	nobody := factorstest.Must(dataset.NewTable(data.Schema(), []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
+	nobody := factorstest.Must(dataset.NewTable(data.Schema(),
+		[]dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
 	own, ownSD, err := impute("site-0", false, nobody)
 	if err != nil || math.Abs(own-sum/n) > 0.4 {
 		t.Errorf("a subject of site-0 is expected at %v, the site's mean is %v: %v", own, sum/n, err)
@@ -105,8 +107,10 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	}
 	all, allSD, _ := impute("", false, nobody)
 	other, otherSD, _ := impute("", true, nobody)
-	if !(ownSD < 0.6*allSD) || !(otherSD >= allSD) || math.Abs(other-all) > 1e-9 || math.Abs(lacking-all) > 1e-9 || math.Abs(lackingSD/otherSD-1) > 0.05 {
-		t.Errorf("sd %v at the site, %v at one that lacks the view, %v of all, %v of a new one; means %v, %v, %v, %v", ownSD, lackingSD, allSD, otherSD, own, lacking, all, other)
+	if !(ownSD < 0.6*allSD) || !(otherSD >= allSD) || math.Abs(other-all) > 1e-9 || math.Abs(lacking-all) > 1e-9 ||
+		math.Abs(lackingSD/otherSD-1) > 0.05 {
+		t.Errorf("sd %v at the site, %v at one that lacks the view, %v of all, %v of a new one; means %v, %v, %v, %v",
+			ownSD, lackingSD, allSD, otherSD, own, lacking, all, other)
 	}
 	for _, c := range []struct {
 		site  string
@@ -126,7 +130,8 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
 	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-0"], data))(t)
 	testkit.Do(t, report.Files[0].Write(&scores))
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
+		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	mean := 0.0
 	for i := range a[1:] {
 		x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t)
@@ -143,7 +148,8 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 // Who lacks a view goes with nothing: scores about the site's own means say so, and where nothing
 // says whose subjects they are, a warning does. Two right p values are below .001 in one of 500 seeds.
 func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
-	s := shape{dims: []int{5, 4}, sites: 4, rows: 150, options: "  latent: 2\n  rounds: 0\n", shift: 3, seed: 4}.study(t)
+	s := shape{dims: []int{5, 4}, sites: 4, rows: 150, options: "  latent: 2\n  rounds: 0\n", shift: 3,
+		seed: 4}.study(t)
 	m, _, _ := modelOf(t, s)
 	schema := s.data["site-0"].Schema()
 	schema.Subject = []dataset.Column{{Name: "lacks"}}
@@ -162,10 +168,13 @@ func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said struct{ Associations []struct{ P float64 } }
-		if err := json.Unmarshal(factorstest.Must(json.Marshal(account.Value))(t), &said); err != nil || len(said.Associations) != 2 {
+		if err := json.Unmarshal(factorstest.Must(json.Marshal(account.Value))(t), &said); err != nil ||
+			len(said.Associations) != 2 {
 			t.Fatal(said, err)
 		}
-		warned := slices.ContainsFunc(account.Notes, func(p problem.Problem) bool { return strings.Contains(p.What, "nothing says whose subjects these are") })
+		warned := slices.ContainsFunc(account.Notes, func(p problem.Problem) bool {
+			return strings.Contains(p.What, "nothing says whose subjects these are")
+		})
 		if p := min(said.Associations[0].P, said.Associations[1].P); (p > 0.001) != about || warned == about {
 			t.Errorf("site %q: p %v, warned %t", site, p, warned)
 		}
@@ -176,16 +185,19 @@ func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
 func TestModelsWithWrongSiteMeansAreRefused(t *testing.T) {
 	m, _, _ := modelOf(t, shiftedSites(t, 3, ""))
 	for what, wrong := range map[string]func(m *fitted.Model){
-		"offsets":                func(m *fitted.Model) { m.SiteMeans[0].Offset = m.SiteMeans[0].Offset[1:] },
-		"variance":               func(m *fitted.Model) { m.SiteMeans[1].Variance[0] = -1 },
-		"numbers":                func(m *fitted.Model) { m.SiteMeans[1].Factor[0] = nil },
-		"factors":                func(m *fitted.Model) { m.SiteMeans[1].Factor = append(m.SiteMeans[1].Factor, m.SiteMeans[1].Factor[0]) },
+		"offsets":  func(m *fitted.Model) { m.SiteMeans[0].Offset = m.SiteMeans[0].Offset[1:] },
+		"variance": func(m *fitted.Model) { m.SiteMeans[1].Variance[0] = -1 },
+		"numbers":  func(m *fitted.Model) { m.SiteMeans[1].Factor[0] = nil },
+		"factors": func(m *fitted.Model) {
+			m.SiteMeans[1].Factor = append(m.SiteMeans[1].Factor, m.SiteMeans[1].Factor[0])
+		},
 		"means of site":          func(m *fitted.Model) { m.SiteMeans[0].Offset[0] = 1e80 },
 		"variance between sites": func(m *fitted.Model) { m.Views[0].Features[0].SiteVariance = -1 },
 	} {
 		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
 		wrong(other)
-		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("wrong %s: %v", what, err)
 		}
 	}
@@ -214,21 +226,26 @@ func noisySite(t testing.TB, sd float64) *small {
 // A site whose noise differs has its own, in the model, the reports, and wherever subjects of
 // the site are predicted; other views and sites whose noise is the same have none.
 func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
-	if m, r, _ := modelOf(t, noisySite(t, 0)); len(m.SiteNoise) > 0 || slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "noise-of-sites" }) {
+	if m, r, _ := modelOf(t, noisySite(t, 0)); len(m.SiteNoise) > 0 ||
+		slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "noise-of-sites" }) {
 		t.Errorf("sites whose noise is the same: %+v", m.SiteNoise)
 	}
 	s := noisySite(t, 1.5)
 	m, r, p := modelOf(t, s)
-	if len(m.SiteNoise) != 4 || !slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "noise-of-sites" }) {
+	if len(m.SiteNoise) != 4 || !slices.ContainsFunc(r.Sections, func(s figure.Section) bool {
+		return s.ID == "noise-of-sites"
+	}) {
 		t.Fatalf("the noise of sites is %+v", m.SiteNoise)
 	}
 	first, second := m.SiteNoise[0].Views, m.SiteNoise[1].Views
-	if first[1].Times != 1 || !(first[0].Times > 2*second[0].Times) || !(first[0].Low < first[0].Times && first[0].Times < first[0].High) {
+	if first[1].Times != 1 || !(first[0].Times > 2*second[0].Times) ||
+		!(first[0].Low < first[0].Times && first[0].Times < first[0].High) {
 		t.Errorf("noise at the first site %+v, at the second %+v", first, second)
 	}
 	sd := func(who string) float64 {
 		var out bytes.Buffer
-		nobody := factorstest.Must(dataset.NewTable(s.data["site-0"].Schema(), []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
+		nobody := factorstest.Must(dataset.NewTable(s.data["site-0"].Schema(),
+			[]dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
 		if _, _, err := m.Impute(t.Context(), nobody, &out, method.ImputeOptions{Site: who, Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
@@ -270,20 +287,24 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 		}
 		t.Logf("%s: %+.2f nats a subject, %.3f in intervals of 90 %%", site, gain, held/n)
 		if i == 1 && gain < 0.2 || gain < 0 || held/n < 0.85 || held/n > 0.96 {
-			t.Errorf("subjects of %s gain %.2f nats each by its own noise; %.3f of their values lie in intervals of 90 %%", site, gain, held/n)
+			t.Errorf("subjects of %s gain %.2f nats each by its own noise; %.3f of their values lie in intervals of "+
+				"90 %%", site, gain, held/n)
 		}
 	}
 	// The site's own report scores as the command does.
 	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
 	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-0"], s.data["site-0"]))(t)
 	var command, scores bytes.Buffer
-	if _, _, err := m.Transform(t.Context(), s.data["site-0"], &command, method.TransformOptions{Site: "site-0"}); err != nil {
+	if _, _, err := m.Transform(t.Context(), s.data["site-0"], &command,
+		method.TransformOptions{Site: "site-0"}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Do(t, report.Files[0].Write(&scores))
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t), factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
+		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	for i := range a[1:] {
-		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
+		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) >
+			1e-9 {
 			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
 		}
 	}

@@ -16,24 +16,31 @@ import (
 
 const (
 	statisticsOptions = "  latent: 2\n"
-	patternsOptions   = statisticsOptions + "  patterns: [{views: [v0, v1]}, {views: [v1]}, {site: site-1, views: [v0]}]\n"
-	totalBudget       = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
+	patternsOptions   = statisticsOptions + "  patterns: [{views: [v0, v1]}, {views: [v1]}, {site: site-1, views: " +
+		"[v0]}]\n"
+	totalBudget = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: " +
+		"1e-5}}"
 )
 
 // private is a study of three sites under differential protection.
 func private(options, privacy string) shape {
-	return shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.1, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: options, privacy: privacy, seed: 5}
+	return shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.1, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true},
+		options: options, privacy: privacy, seed: 5}
 }
 
 // shapes are studies of every form and stage. Of one view there is one pattern, so that noised sums far out show
 // directions by which missing values are predicted.
 var shapes = map[string]shape{
-	"exact":             {dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: federatedOptions, seed: 5},
-	"scaled":            {dims: []int{3, 2}, sites: 3, rows: 20, options: "  latent: 1\n  scaling: min-max\n  noise: feature\n", seed: 5},
-	"adjusted, chosen":  {dims: []int{4, 3}, sites: 3, rows: 30, missing: 0.05, options: "  latent: select\n  rounds: 4\n  adjust: [age, {column: sex, levels: [f, m]}]\n", seed: 5},
+	"exact": {dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1,
+		lacks: map[[2]int]bool{{1, 1}: true}, options: federatedOptions, seed: 5},
+	"scaled": {dims: []int{3, 2}, sites: 3, rows: 20,
+		options: "  latent: 1\n  scaling: min-max\n  noise: feature\n", seed: 5},
+	"adjusted, chosen": {dims: []int{4, 3}, sites: 3, rows: 30, missing: 0.05,
+		options: "  latent: select\n  rounds: 4\n  adjust: [age, {column: sex, levels: [f, m]}]\n", seed: 5},
 	"private":           private(statisticsOptions, strings.Replace(totalBudget, "add-remove", "replace-one", 1)),
 	"private, patterns": private(patternsOptions+"  noise: feature\n", totalBudget),
-	"private, one view": {dims: []int{8}, sites: 2, rows: 25, missing: 0.2, options: statisticsOptions, privacy: totalBudget, seed: 6},
+	"private, one view": {dims: []int{8}, sites: 2, rows: 25, missing: 0.2, options: statisticsOptions,
+		privacy: totalBudget, seed: 6},
 }
 
 // digests of studies, on amd64; of private ones under seeded noise.
@@ -60,14 +67,16 @@ func sources(s *small) map[string]dataset.Source {
 }
 
 // excuses are how a study of honest sites may end: what nobody has, or what does not vary anywhere, cannot be modelled.
-var excuses = []string{"no site has a single value", "for every subject of every site", "nothing varies: every observed feature is constant", "nothing is left of it",
+var excuses = []string{"no site has a single value", "for every subject of every site",
+	"nothing varies: every observed feature is constant", "nothing is left of it",
 	"no subject has any value of the plan's views", "factors for", "the data have fewer directions than the model"}
 
 func TestContract(t *testing.T) {
-	methodtest.Run(t, Method{}, cases(t), methodtest.Options{Studies: 2, Excuses: excuses, Drawn: 400, Draw: func(t testing.TB, r *rand.Rand) methodtest.Case {
-		plan, data := awkward(t, r)
-		return methodtest.Case{Plan: plan, Data: data}
-	}})
+	methodtest.Run(t, Method{}, cases(t), methodtest.Options{Studies: 2, Excuses: excuses, Drawn: 400,
+		Draw: func(t testing.TB, r *rand.Rand) methodtest.Case {
+			plan, data := awkward(t, r)
+			return methodtest.Case{Plan: plan, Data: data}
+		}})
 }
 
 func FuzzAnswers(f *testing.F) { methodtest.FuzzAnswers(f, Method{}, cases(f), excuses...) }
@@ -80,10 +89,12 @@ func FuzzTasks(f *testing.F) { methodtest.FuzzTasks(f, Method{}, cases(f)) }
 func TestReleasesFitWhatIsDeclared(t *testing.T) {
 	const loud = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2000, delta: 1e-5}}"
 	for name, s := range map[string]shape{
-		"many views":    {dims: slices.Repeat([]int{1}, 13), sites: 2, rows: 1500, gaps: 0.5, options: "  latent: 1\n  rounds: 1\n"},
+		"many views": {dims: slices.Repeat([]int{1}, 13), sites: 2, rows: 1500, gaps: 0.5,
+			options: "  latent: 1\n  rounds: 1\n"},
 		"many features": {dims: []int{300}, sites: 2, rows: 40, options: "  latent: 1\n  rounds: 1\n"},
 		"single cells":  {dims: []int{60}, sites: 2, rows: 200, missing: 0.97, options: "  latent: 1\n  rounds: 1\n"},
-		"private":       {dims: []int{60, 20}, sites: 2, rows: 900, gaps: 0.5, options: "  latent: 3\n  patterns: [{views: [v0, v1]}, {views: [v1]}, {views: [v0]}]\n", privacy: loud},
+		"private": {dims: []int{60, 20}, sites: 2, rows: 900, gaps: 0.5,
+			options: "  latent: 3\n  patterns: [{views: [v0, v1]}, {views: [v1]}, {views: [v0]}]\n", privacy: loud},
 	} {
 		s.seed = 11
 		if _, err := newPlay(t, s.study(t)).run(); err != nil {
@@ -115,15 +126,18 @@ func awkward(t testing.TB, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 		fmt.Fprintf(&b, "  - {name: %s, features: [%s]}\n", view.Name, strings.Join(features, ", "))
 		schema.Views = append(schema.Views, view)
 	}
-	fmt.Fprintf(&b, "method: {name: mvppca, latent: %s, noise: %s, scaling: %s, outliers: %s, site_means: %s, rounds: %d}\nprivacy: {protection: none}\n",
-		of(fmt.Sprint(1+r.IntN(min(3, d-1))), "select"), of("feature", "view"), of("standard", "view", "none"), of("exclude", "keep"), of("auto", "pooled"), r.IntN(3))
+	fmt.Fprintf(&b, "method: {name: mvppca, latent: %s, noise: %s, scaling: %s, outliers: %s, site_means: %s, rounds: "+
+		"%d}\nprivacy: {protection: none}\n",
+		of(fmt.Sprint(1+r.IntN(min(3, d-1))), "select"), of("feature", "view"), of("standard", "view", "none"),
+		of("exclude", "keep"), of("auto", "pooled"), r.IntN(3))
 	plan, err := study.Parse("plan", []byte(b.String()), method.Registry{Method{}})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &b)
 	}
 
 	pick := func(xs ...float64) float64 { return xs[r.IntN(len(xs))] }
-	factors, noise, orders, gaps, lacks := r.IntN(5), pick(0, 1e-9, 1e-3, 1, 1), pick(0, 1, 6, 20), pick(0, 0.02, 0.3), pick(0, 0.2, 0.6)
+	factors, noise, orders, gaps, lacks := r.IntN(5), pick(0, 1e-9, 1e-3, 1, 1), pick(0, 1, 6, 20), pick(0, 0.02, 0.3),
+		pick(0, 0.2, 0.6)
 	loadings, scale := make([]float64, d*factors), make([]float64, d)
 	for i := range loadings {
 		loadings[i] = r.NormFloat64()

@@ -77,7 +77,8 @@ func (x *world) schema() dataset.Schema {
 	for k, d := range x.dims {
 		v := dataset.View{Name: fmt.Sprintf("v%d", k+1)}
 		for j := range d {
-			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("v%d_f%02d", k+1, j+1), Kind: dataset.Number})
+			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("v%d_f%02d", k+1, j+1),
+				Kind: dataset.Number})
 		}
 		s.Views = append(s.Views, v)
 	}
@@ -116,7 +117,8 @@ func (x *world) draw(r *rand.Rand, prefix string, n int, mean []float64) []datas
 func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, options string) *fitted.Model {
 	t.Helper()
 	var plan strings.Builder
-	fmt.Fprintf(&plan, "parley: 1\nname: coverage\nsites: [%s]\nviews:\n", strings.Join(evaluate.SiteNames(len(sites)), ", "))
+	fmt.Fprintf(&plan, "parley: 1\nname: coverage\nsites: [%s]\nviews:\n",
+		strings.Join(evaluate.SiteNames(len(sites)), ", "))
 	for _, v := range schema.Views {
 		names := make([]string, len(v.Columns))
 		for j, c := range v.Columns {
@@ -140,7 +142,8 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 // coverage hides each view in turn and returns the share of its values that
 // the model's 90 % intervals hold: the mean over the views. The model has nothing to say of the
 // subjects but what is excused.
-func coverage(t testing.TB, m *fitted.Model, schema dataset.Schema, rows []dataset.Row, newSite bool, excused ...string) float64 {
+func coverage(t testing.TB, m *fitted.Model, schema dataset.Schema, rows []dataset.Row, newSite bool,
+	excused ...string) float64 {
 	t.Helper()
 	full := testkit.Get(dataset.NewTable(schema, rows))(t)
 	truth, at := map[string]float64{}, 0
@@ -154,7 +157,8 @@ func coverage(t testing.TB, m *fitted.Model, schema dataset.Schema, rows []datas
 	share := 0.0
 	for k := range schema.Views {
 		var b bytes.Buffer
-		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, method.ImputeOptions{Level: 0.9, NewSite: newSite})
+		n, notes, err := m.Impute(context.Background(), full.Without(k), &b,
+			method.ImputeOptions{Level: 0.9, NewSite: newSite})
 		notes = slices.DeleteFunc(notes, func(p problem.Problem) bool {
 			return slices.ContainsFunc(excused, func(said string) bool { return strings.Contains(p.What, said) })
 		})
@@ -197,7 +201,8 @@ func meanAndError(x []float64) (mean, se float64) {
 // fewer than one of a thousand runs, by the standard errors (logged).
 func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
 	const draws = 40
-	for name, options := range map[string]string{"noise of a view": ", noise: view", "noise of a feature": ", noise: feature"} {
+	for name, options := range map[string]string{"noise of a view": ", noise: view",
+		"noise of a feature": ", noise: feature"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, known, newSite := make([]float64, draws), make([]float64, draws), []float64(nil)
@@ -229,10 +234,12 @@ func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
 				t.Errorf("90 %% intervals hold %.1f %%", 100*mean)
 			}
 			if more, _ := meanAndError(newSite); len(newSite) < draws/2 || slices.Min(newSite) < -0.01 || more < 0 {
-				t.Errorf("at a new site they hold %.4f more, in %d studies, and %.4f at least", more, len(newSite), slices.Min(newSite))
+				t.Errorf("at a new site they hold %.4f more, in %d studies, and %.4f at least", more, len(newSite),
+					slices.Min(newSite))
 			}
 			if without > 0.86 {
-				t.Errorf("with the parameters taken for known 90 %% intervals hold %.1f %%: sampling costs nothing", 100*without)
+				t.Errorf("with the parameters taken for known 90 %% intervals hold %.1f %%: sampling costs nothing",
+					100*without)
 			}
 		})
 	}
@@ -269,7 +276,8 @@ func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 			}
 			without, _ := meanAndError(plain)
 			with, se := meanAndError(spread)
-			t.Logf("coverage %.4f without the spread between sites, %.4f with it, standard error %.4f", without, with, se)
+			t.Logf("coverage %.4f without the spread between sites, %.4f with it, standard error %.4f",
+				without, with, se)
 			if with < 0.86 || with > 0.93 {
 				t.Errorf("90 %% intervals hold %.1f %%", 100*with)
 			}

@@ -69,7 +69,8 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 	for i, site := range s.plan.Sites {
 		half := factorstest.Must(Method{}.Site(s.plan, site))(t)
 		own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
-		if named := own.Sections[0].ID == "outliers" && own.Sections[0].Items[1].Table.Columns[0].Text[0] == id; named != (i == 1) {
+		if named := own.Sections[0].ID == "outliers" && own.Sections[0].Items[1].Table.Columns[0].Text[0] ==
+			id; named != (i == 1) {
 			t.Errorf("the report of %s begins with %+v", site, own.Sections[0])
 		}
 	}
@@ -84,7 +85,8 @@ func TestOutliersAreLeftOutUnlessThePlanKeepsThem(t *testing.T) {
 		r := factorstest.Must(newPlay(t, s).run())(t)
 		m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
 		factor[options] = 1 / m.Views[1].Features[0].Factor // standard deviation over all sites
-		if said := len(r.Verdicts()) > 0 && strings.Contains(r.Verdicts()[0], "left these values out"); said != (options == "") {
+		if said := len(r.Verdicts()) > 0 && strings.Contains(r.Verdicts()[0], "left these values out"); said !=
+			(options == "") {
 			t.Errorf("%q: the result says %q", options, r.Verdicts())
 		}
 	}
@@ -97,7 +99,8 @@ func TestOutliersAreLeftOutUnlessThePlanKeepsThem(t *testing.T) {
 func TestImputingSaysWhatConcernsIt(t *testing.T) {
 	s := shape{dims: []int{3, 2}, sites: 2, rows: 30, seed: 4, options: "  latent: 1\n"}.study(t)
 	m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
-	m.Verdicts = []fitted.Verdict{{Says: "its intervals are too wide", Advice: "beware", Views: []string{"v1"}}, {Says: "1 subject is far from all others"}}
+	m.Verdicts = []fitted.Verdict{{Says: "its intervals are too wide", Advice: "beware", Views: []string{"v1"}},
+		{Says: "1 subject is far from all others"}}
 	for views, want := range map[string]bool{"": true, "v0": false, "v1": true} {
 		o := method.ImputeOptions{Level: 0.9}
 		if views != "" {
@@ -144,7 +147,8 @@ func TestChanceIsNoGain(t *testing.T) {
 	missed := 0
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		s := shape{dims: []int{6, 5, 8}, sites: 3, rows: 100, seed: seed, options: "  latent: 3\n  rounds: 0\n"}.study(t)
+		s := shape{dims: []int{6, 5, 8}, sites: 3, rows: 100, seed: seed,
+			options: "  latent: 3\n  rounds: 0\n"}.study(t)
 		for _, site := range s.plan.Sites {
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
 				views := make([][]float64, 3)
@@ -181,7 +185,8 @@ func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
 		said := 0
 		for seed := range uint64(20) {
 			rng := rand.New(rand.NewPCG(seed, 2))
-			s := shape{dims: c.dims, sites: c.sites, rows: c.rows, seed: seed, options: "  latent: 2\n  rounds: 0\n"}.study(t)
+			s := shape{dims: c.dims, sites: c.sites, rows: c.rows, seed: seed,
+				options: "  latent: 2\n  rounds: 0\n"}.study(t)
 			for _, site := range s.plan.Sites {
 				dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
 					x, y := 0.7*rng.NormFloat64(), 0.7*rng.NormFloat64()
@@ -233,9 +238,12 @@ func TestFeaturesThatHardlyVaryAtASiteAreNamed(t *testing.T) {
 // More factors than the covariances of so many features can tell are said to be.
 func TestTooManyFactorsAreNamed(t *testing.T) {
 	for q, want := range map[int]bool{2: false, 9: true} {
-		s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9, options: fmt.Sprintf("  latent: %d\n  rounds: 0\n", q)}.study(t)
+		s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9,
+			options: fmt.Sprintf("  latent: %d\n  rounds: 0\n", q)}.study(t)
 		r := factorstest.Must(newPlay(t, s).run())(t)
-		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "more than the covariances of 11 features can tell") }); said != want {
+		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
+			return strings.Contains(v, "more than the covariances of 11 features can tell")
+		}); said != want {
 			t.Errorf("%d factors: %q", q, r.Verdicts())
 		}
 	}
@@ -244,7 +252,8 @@ func TestTooManyFactorsAreNamed(t *testing.T) {
 // Who uses a model on a subject that it knows nothing like is told, and at a site with a mean
 // of its own the site's subjects are nothing strange.
 func TestStrangeSubjectsAreCounted(t *testing.T) {
-	s := shape{dims: []int{5, 4}, sites: 3, rows: 40, seed: 5, options: "  latent: 2\n  rounds: 0\n  site_means: separate\n"}.study(t)
+	s := shape{dims: []int{5, 4}, sites: 3, rows: 40, seed: 5,
+		options: "  latent: 2\n  rounds: 0\n  site_means: separate\n"}.study(t)
 	last := s.plan.Sites[2]
 	move := func(table *dataset.Table, by float64, some func(i int) bool) *dataset.Table {
 		var rows []dataset.Row
@@ -308,14 +317,16 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 		}
 		s.data[site] = factorstest.Must(dataset.NewTable(s.data[site].Schema(), rows))(t)
 		r := factorstest.Must(newPlay(t, s).run())(t)
-		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0], "Values have nothing in common with those of other sites: v1 at "+site+" (")
+		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0],
+			"Values have nothing in common with those of other sites: v1 at "+site+" (")
 		if said != want || !want && strings.Contains(strings.Join(r.Verdicts(), "\n"), "nothing in common") {
 			t.Errorf("offset by %v: %q", by, r.Verdicts())
 		}
 		headline := fmt.Sprint(r.Headline)
 		_, shown := r.Metrics["r2/v0"]
 		_, error := r.Metrics["mean_absolute_error"]
-		if void := strings.Count(headline, "not meaningful: see below") == 2; void != want || shown == want || error == want {
+		if void := strings.Count(headline, "not meaningful: see below") == 2; void != want || shown == want ||
+			error == want {
 			t.Errorf("offset by %v: the headline is %s, and the metrics are %v", by, headline, r.Metrics)
 		}
 	}
@@ -328,8 +339,10 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 		if swapped {
 			a, b = b, a
 		}
-		s := shape{dims: []int{3, 3}, sites: 3, rows: 400, lacks: map[[2]int]bool{{0, 1}: true, {1, 0}: true}, seed: 5, privacy: totalBudget,
-			options: "  latent: 1\n  patterns: [{site: site-0, views: [" + a + "]}, {site: site-1, views: [" + b + "]}, {views: [v0, v1]}]\n"}.study(t)
+		s := shape{dims: []int{3, 3}, sites: 3, rows: 400, lacks: map[[2]int]bool{{0, 1}: true, {1, 0}: true}, seed: 5,
+			privacy: totalBudget,
+			options: "  latent: 1\n  patterns: [{site: site-0, views: [" + a + "]}, {site: site-1, views: [" + b +
+				"]}, {views: [v0, v1]}]\n"}.study(t)
 		p := newPlay(t, s)
 		p.seeded(3)
 		factorstest.Must(p.run())(t)
@@ -337,7 +350,8 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
 			own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
 			want := swapped && i < 2
-			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] == "400 of 400 subjects here count for nothing"; said != want {
+			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] ==
+				"400 of 400 subjects here count for nothing"; said != want {
 				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts())
 			}
 		}
@@ -361,7 +375,8 @@ func dealt(t *testing.T, s *small, site string, change func(table *dataset.Table
 // Where nothing was changed, nothing is said: with probability 0.01 for each of the two verdicts
 // there are more than five in 100 studies in one of 50 suites, and the seeds are fixed.
 func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
-	const views, features = "Views do not go together as they do elsewhere at site-1: ", "Features go with the others in other ways at some sites than at others: "
+	const views, features = "Views do not go together as they do elsewhere at site-1: ",
+		"Features go with the others in other ways at some sites than at others: "
 	study := func(seed uint64, rows int) *small {
 		return shape{dims: []int{6, 5}, sites: 4, rows: rows, seed: seed, options: "  latent: 1\n"}.study(t)
 	}
@@ -380,11 +395,12 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 			}
 			return [][]float64{table.Row(i).Views[0], v}
 		}},
-		{"swapped columns", features + "f0_0 (reversed at site-1), f0_3 (reversed at site-1)", func(table *dataset.Table, i int) [][]float64 {
-			v := slices.Clone(table.Row(i).Views[0])
-			v[0], v[3] = v[3], v[0]
-			return [][]float64{v, table.Row(i).Views[1]}
-		}},
+		{"swapped columns", features + "f0_0 (reversed at site-1), f0_3 (reversed at site-1)",
+			func(table *dataset.Table, i int) [][]float64 {
+				v := slices.Clone(table.Row(i).Views[0])
+				v[0], v[3] = v[3], v[0]
+				return [][]float64{v, table.Row(i).Views[1]}
+			}},
 	} {
 		s := study(9, 120)
 		dealt(t, s, s.plan.Sites[1], c.change)
@@ -422,7 +438,8 @@ func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
 		{2, []int{1}, "", way + "f1_2 (reversed at site-1)"},
 		{6, nil, "", ""},
 	} {
-		s := shape{dims: []int{6, 5}, sites: c.sites, rows: 80, missing: 0.02, seed: 9, options: "  latent: 1\n" + c.options}.study(t)
+		s := shape{dims: []int{6, 5}, sites: c.sites, rows: 80, missing: 0.02, seed: 9, options: "  latent: 1\n" +
+			c.options}.study(t)
 		for _, i := range c.turned {
 			dealt(t, s, s.plan.Sites[i], func(table *dataset.Table, i int) [][]float64 {
 				v := slices.Clone(table.Row(i).Views)
@@ -453,7 +470,8 @@ func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
 func TestSitesThatTurnedAViewTogetherAreNamed(t *testing.T) {
 	named, all := 0, 0
 	for seed := range uint64(20) {
-		s := shape{dims: []int{6, 6, 5}, sites: 8, rows: 40, seed: 40 + seed, options: "  latent: 2\n  rounds: 0\n"}.study(t)
+		s := shape{dims: []int{6, 6, 5}, sites: 8, rows: 40, seed: 40 + seed,
+			options: "  latent: 2\n  rounds: 0\n"}.study(t)
 		for _, site := range s.plan.Sites[:3] {
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
 				v := slices.Clone(table.Row(i).Views)
@@ -466,7 +484,8 @@ func TestSitesThatTurnedAViewTogetherAreNamed(t *testing.T) {
 		}
 		said := strings.Join(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), "\n")
 		for _, site := range s.plan.Sites[:3] {
-			if all++; says(said, "Views do not go together as they do elsewhere") && strings.Contains(said, site+": v1 (R² −") {
+			if all++; says(said, "Views do not go together as they do elsewhere") &&
+				strings.Contains(said, site+": v1 (R² −") {
 				named++
 			}
 		}

@@ -47,7 +47,8 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 		s.Sites = map[string]*sums{}
 	}
 	check := func(a *sums) error { return a.check(c.Of.Len()) }
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, task), method.Kept(s.Sites, c.Plan.Sites, "sums", check)); err != nil {
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, task),
+		method.Kept(s.Sites, c.Plan.Sites, "sums", check)); err != nil {
 		return nil, err
 	}
 	if s.Phase == method.Done {
@@ -234,23 +235,29 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 		}
 	}
 	if err != nil {
-		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " + releasedName + " of a study's results"}
+		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " +
+			releasedName + " of a study's results"}
 	}
 	switch {
 	case all.Format != releasedFormat:
-		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", all.Format, releasedFormat)}
+		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", all.Format,
+			releasedFormat)}
 	case all.Plan != digest.String():
-		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", all.Plan), Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
+		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", all.Plan),
+			Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
 	case len(all.Sums) != s.Of.Len():
-		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the frequencies where the plan has %d", len(all.Sums), s.Of.Len())}
+		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the frequencies where the plan has %d",
+			len(all.Sums), s.Of.Len())}
 	case len(all.Sites) < max(1, s.Plan.Quorum):
-		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d", len(all.Sites), s.Plan.Quorum), Hint: "the file of a study that has ended"}
+		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
+			len(all.Sites), s.Plan.Quorum), Hint: "the file of a study that has ended"}
 	}
 	last, most := -1, 0.0
 	for _, a := range all.Sites {
 		at := slices.Index(s.Plan.Sites, a.Site)
 		if at <= last {
-			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", a.Site)}
+			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there "+
+				"twice", a.Site)}
 		}
 		last = at
 		one := sums{Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
@@ -258,7 +265,8 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 			return nil, fmt.Errorf("site %s: %w", a.Site, err)
 		}
 		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private {
-			return nil, fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site, a.Rows, a.SD, a.RowsSD)
+			return nil, fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site,
+				a.Rows, a.SD, a.RowsSD)
 		}
 		most += one.most()
 	}

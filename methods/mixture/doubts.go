@@ -29,14 +29,17 @@ func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string)
 		return nil // it has all the weight, and no neighbour
 	}
 	if x := elsewhere(p, m); x > Level {
-		all = append(all, fmt.Sprintf("a component may lie elsewhere: with a probability of %s one is off by more than half of the distance to its neighbour", percent(x)))
+		all = append(all, fmt.Sprintf("a component may lie elsewhere: with a probability of %s one is off by more "+
+			"than half of the distance to its neighbour", percent(x)))
 	}
 	if x := rivalled(p); x > Level {
-		all = append(all, fmt.Sprintf("another mixture, with components elsewhere, explains what the sites released nearly as well: the probability that one like it is right is %s", percent(x)))
+		all = append(all, fmt.Sprintf("another mixture, with components elsewhere, explains what the sites released "+
+			"nearly as well: the probability that one like it is right is %s", percent(x)))
 	}
 	for k := range m.Weights {
 		if x := nothing(p, m, k, prior, rows); x > Level {
-			all = append(all, fmt.Sprintf("component %d was not found: its weight may be nothing, with a probability of %s if that was as likely as not", k+1, percent(x)))
+			all = append(all, fmt.Sprintf("component %d was not found: its weight may be nothing, with a probability "+
+				"of %s if that was as likely as not", k+1, percent(x)))
 		}
 	}
 	return all
@@ -131,8 +134,8 @@ func nothing(p *gmm.Posterior, m gmm.Mixture, k int, prior gmm.Prior, rows float
 	return factor / (1 + factor)
 }
 
-// apartOwn is with what probability, on average, a row of a component that stands apart is the component's own. Measured on
-// single groups that are skewed, heavy-tailed or even, which two components share.
+// apartOwn is with what probability, on average, a row of a component that stands apart is the component's own.
+// Measured on single groups that are skewed, heavy-tailed or even, which two components share.
 const apartOwn = 0.9
 
 // together names components that may be parts of one group whose shape is not normal; nothing if all stand apart.
@@ -166,7 +169,8 @@ func together(m gmm.Mixture, seed uint64) (all []string) {
 			}
 		}
 		if shares[k] < apartOwn {
-			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand apart, and groups are not normal distributions", k+1, next+1))
+			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand "+
+				"apart, and groups are not normal distributions", k+1, next+1))
 		}
 	}
 	return all

@@ -22,7 +22,8 @@ var shapes = map[string]func(r *rand.Rand) float64{
 	},
 	"lognormal": func(r *rand.Rand) float64 { return (math.Exp(0.6*r.NormFloat64()) - 1.197) / 0.79 },
 	"even":      func(r *rand.Rand) float64 { return math.Sqrt(12) * (r.Float64() - 0.5) },
-	"heavy":     (*rand.Rand).NormFloat64, // over the root of a mean of four squares: Student's law, 4 degrees of freedom
+	// over the root of a mean of four squares: Student's law, 4 degrees of freedom
+	"heavy": (*rand.Rand).NormFloat64,
 }
 
 // Of rows drawn from groups that are at least 4 standard deviations apart, and from one group that two components
@@ -37,7 +38,8 @@ func TestHowOftenGroupsAndShapeAreSaid(t *testing.T) {
 	}{
 		{"normal", 3, 3, 3, 30, 0, 2, 28, 30}, {"normal", 2, 2, 2, 30, 0, 2, 28, 30},
 		{"skewed", 3, 3, 3, 8, 6, 8, 6, 8}, {"heavy", 4, 3, 3, 8, 6, 8, 6, 8}, {"lognormal", 3, 2, 2, 8, 6, 8, 6, 8},
-		{"lognormal", 3, 1, 2, 10, 8, 10, 0, 1}, {"skewed", 4, 1, 2, 10, 6, 10, 0, 3}, {"heavy", 3, 1, 2, 10, 0, 10, 0, 1},
+		{"lognormal", 3, 1, 2, 10, 8, 10, 0, 1}, {"skewed", 4, 1, 2, 10, 6, 10, 0, 3},
+		{"heavy", 3, 1, 2, 10, 0, 10, 0, 1},
 		{"even", 2, 1, 2, 10, 8, 10, 0, 10}, // which two components halve, and seem to stand apart in
 	} {
 		misfits, found := 0, 0
@@ -50,7 +52,8 @@ func TestHowOftenGroupsAndShapeAreSaid(t *testing.T) {
 				found++
 			}
 		}
-		t.Logf("%s, %d features, %d groups, K %d: of %d studies shape not normal %d, groups found %d", c.shape, c.features, c.groups, c.k, c.studies, misfits, found)
+		t.Logf("%s, %d features, %d groups, K %d: of %d studies shape not normal %d, groups found %d", c.shape,
+			c.features, c.groups, c.k, c.studies, misfits, found)
 		if misfits < c.leastMisfit || misfits > c.mostMisfit || found < c.leastFound || found > c.mostFound {
 			t.Errorf("that is not %d to %d, and %d to %d", c.leastMisfit, c.mostMisfit, c.leastFound, c.mostFound)
 		}
@@ -96,7 +99,8 @@ func drawnStudy(t *testing.T, shape string, d, groups, k, rows int, seed uint64)
 		}
 		features += fmt.Sprintf("{name: f%d, range: [%v, %v]}, ", j+1, lo-(hi-lo)/7, hi+(hi-lo)/7)
 	}
-	s := known(fmt.Sprintf("parley: 1\nname: drawn\nseed: %d\nsites: [a]\nviews: [{name: v, features: [%s]}]\nmethod: {name: graffl, components: %d}\nprivacy: {protection: none}\n", seed, features, k))
+	s := known(fmt.Sprintf("parley: 1\nname: drawn\nseed: %d\nsites: [a]\nviews: [{name: v, features: [%s]}]\nmethod: "+
+		"{name: graffl, components: %d}\nprivacy: {protection: none}\n", seed, features, k))
 	all := &released{Sums: sumsAt(s.Of, x), Sites: []releasedSite{{Site: "a", Rows: float64(rows)}}}
 	o := testkit.Get(s.observation(all))(t)
 	p := testkit.Get(s.posterior(o))(t)

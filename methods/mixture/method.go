@@ -80,10 +80,14 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 		features += len(v.Features)
 	}
 	return method.Paper{
-		Text: fmt.Sprintf("A mixture of normal distributions of %d features described the subjects. Each site sent sums over them of cosines and sines at frequencies that all sites share, to which the mixture was fitted.", features),
+		Text: fmt.Sprintf("A mixture of normal distributions of %d features described the subjects. Each site sent "+
+			"sums over them of cosines and sines at frequencies that all sites share, to which the mixture was fitted.",
+			features),
 		References: []string{
-			"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative model. 2020. doi:10.48550/arXiv.2008.12925",
-			"Keriven N, Bourrier A, Gribonval R, Perez P. Sketching for large-scale learning of mixture models. Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015",
+			"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative model. 2020. " +
+				"doi:10.48550/arXiv.2008.12925",
+			"Keriven N, Bourrier A, Gribonval R, Perez P. Sketching for large-scale learning of mixture models. " +
+				"Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015",
 		},
 	}
 }
@@ -173,14 +177,19 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	instead := "if there may be fewer, take fewer features or components, or a larger ε"
 	if !p.Privacy.Differential() {
 		instead = "if there may be fewer, take fewer features or components"
-		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
+		notes.Add(problem.Problem{Where: "privacy",
+			What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of "+
+				"them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
 	if o.Components == 1 {
 		return notes // it is mistaken for no other
 	}
 	if need, err := o.RowsNeeded(p); err == nil { // otherwise the plan says so already
-		notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about %s complete rows of all sites together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
+		notes.Add(problem.Problem{Where: "method.components",
+			What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half "+
+				"as large as the largest, can be told from each other with about %s complete rows of all sites "+
+				"together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
 			Hint: instead})
 	}
 	return notes
@@ -189,7 +198,8 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 var _ method.Additive = Method{}
 
 // sumOfAll is the one total of a study with a secure sum.
-const sumOfAll = "sums of cosines and sines at the plan's frequencies, number of subjects, and of those who lack a feature"
+const sumOfAll = "sums of cosines and sines at the plan's frequencies, number of subjects, and of those who lack a " +
+	"feature"
 
 // Summable implements [study.Summable]: all that sites release are sums.
 func (o *Options) Summable(*study.Plan, study.Report) {}

@@ -28,18 +28,19 @@ const ModelFormat = "parley/graffl-model/1"
 type Model struct {
 	Format string `json:"format"` // ModelFormat
 	// Published is the method that made it as a paper has it; nil for graffl.
-	Published *Published         `json:"published,omitempty"`
-	Program   string             `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
-	Plan      string             `json:"plan_sha256"`
-	Study     string             `json:"study"`
-	Seed      uint64             `json:"seed"`
-	Private   bool               `json:"private"`           // made from noised releases alone
-	Options   any                `json:"options,omitempty"` // what its plan said under method
-	Views     []method.ModelView `json:"views"`
-	Prior     gmm.Prior          `json:"prior"`
-	Mean      gmm.Mixture        `json:"mean"` // of the posterior, or of what was accepted; components matched
-	Summed    []ModelParameter   `json:"parameters"`
-	Doubts    []string           `json:"doubts,omitempty"` // reasons against the mixture
+	Published *Published `json:"published,omitempty"`
+	// what wrote it, if it was older: a model does not depend on that
+	Program string             `json:"program,omitempty"`
+	Plan    string             `json:"plan_sha256"`
+	Study   string             `json:"study"`
+	Seed    uint64             `json:"seed"`
+	Private bool               `json:"private"`           // made from noised releases alone
+	Options any                `json:"options,omitempty"` // what its plan said under method
+	Views   []method.ModelView `json:"views"`
+	Prior   gmm.Prior          `json:"prior"`
+	Mean    gmm.Mixture        `json:"mean"` // of the posterior, or of what was accepted; components matched
+	Summed  []ModelParameter   `json:"parameters"`
+	Doubts  []string           `json:"doubts,omitempty"` // reasons against the mixture
 	// Sample has some of the posterior's draws, which stand for all, for what is said of single
 	// rows. Nil of Algorithm 2 as published, which has no posterior.
 	Sample *gmm.Posterior `json:"sample,omitempty"`
@@ -51,8 +52,10 @@ func (v *View) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Format: ModelFormat, Published: v.Published, Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
-		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: method.ModelViews(v.Plan), Prior: v.Prior, Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
+	m := &Model{Format: ModelFormat, Published: v.Published, Plan: digest.String(), Study: v.Plan.Name,
+		Seed:    v.Plan.Seed,
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: method.ModelViews(v.Plan), Prior: v.Prior,
+		Mean: v.Mean, Summed: v.parameters(), Doubts: v.Doubted}
 	if !v.Accepted {
 		m.Sample = kept(v.Posterior)
 	}
@@ -64,7 +67,8 @@ func (v *View) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []method.File{{Name: "model/model.json", Data: append(data, '\n')}, {Name: "model/posterior.csv", Data: posterior}}, nil
+	return []method.File{{Name: "model/model.json", Data: append(data, '\n')},
+		{Name: "model/posterior.csv", Data: posterior}}, nil
 }
 
 // LoadModel reads model.json. A model of another format or version is refused by
@@ -90,7 +94,8 @@ func (m *Model) check() error {
 		d += len(v.Columns)
 	}
 	if m.Mean.Dim != d || m.Prior.Dim() != d || m.Mean.Components() != m.Prior.Components() {
-		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, of %d features", m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
+		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, of %d features",
+			m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
 	}
 	if err := m.Mean.Check(); err != nil {
 		return err
@@ -137,9 +142,11 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		by += ", " + m.Published.Algorithm
 	}
 	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: by},
-		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
+		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection},
+		{Name: "plan", Value: m.Plan}}
 	if m.accepted() {
-		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
+		facts = append(facts, figure.Fact{Name: "not a posterior",
+			Value: "what the published algorithm accepts does not contract to it"})
 	}
 	return &method.Account{
 		Facts:  facts,
@@ -162,8 +169,10 @@ func parameterTable(all []ModelParameter) *figure.Table {
 		component, name = append(component, strconv.Itoa(p.Component)), append(name, p.Name)
 		mean, low, high = append(mean, p.Mean), append(low, p.Low), append(high, p.High)
 	}
-	return &figure.Table{ID: "components", Title: "Parameters", Caption: "Mean, and the ends of the interval that holds 90 %.",
-		Columns: []figure.Column{{Name: "component", Text: component}, {Name: "parameter", Text: name}, {Name: "mean", Numbers: mean}, {Name: "5 %", Numbers: low}, {Name: "95 %", Numbers: high}}}
+	return &figure.Table{ID: "components", Title: "Parameters",
+		Caption: "Mean, and the ends of the interval that holds 90 %.",
+		Columns: []figure.Column{{Name: "component", Text: component}, {Name: "parameter", Text: name},
+			{Name: "mean", Numbers: mean}, {Name: "5 %", Numbers: low}, {Name: "95 %", Numbers: high}}}
 }
 
 // Cautions implements [method.Cautious].
@@ -178,9 +187,11 @@ func (m *Model) Cautions() (notes method.Notes) {
 func (m *Model) Predictive() (*gmm.Predictive, error) {
 	switch {
 	case m.accepted():
-		return nil, problem.Problem{Where: "method", What: "what the published algorithm accepts is no posterior, and says nothing of single rows", Hint: "a study of method graffl"}
+		return nil, problem.Problem{Where: "method", What: "what the published algorithm accepts is no posterior, " +
+			"and says nothing of single rows", Hint: "a study of method graffl"}
 	case m.Sample == nil:
-		return nil, problem.Problem{Where: "sample", What: "the model keeps no part of the posterior", Hint: "parley model refit, which asks no site, or another run"}
+		return nil, problem.Problem{Where: "sample", What: "the model keeps no part of the posterior",
+			Hint: "parley model refit, which asks no site, or another run"}
 	}
 	return gmm.NewPredictive(m.Sample)
 }
@@ -189,12 +200,16 @@ func (m *Model) Predictive() (*gmm.Predictive, error) {
 // The columns are id, values (how many features were measured), component_1 to component_K
 // (probabilities), sd_1 to sd_K (their standard deviations over the posterior), log_density and
 // tail; see [gmm.Row].
-func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
+func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
+	opts method.TransformOptions) (int, method.Notes, error) {
 	switch {
 	case opts.Covariance:
-		return 0, nil, problem.Problem{Where: "--covariance", What: "a mixture has no factors, and probabilities of components add up to 1", Hint: "leave it out: standard deviations are written"}
+		return 0, nil, problem.Problem{Where: "--covariance",
+			What: "a mixture has no factors, and probabilities of components add up to 1",
+			Hint: "leave it out: standard deviations are written"}
 	case opts.Site != "" || opts.NewSite:
-		return 0, nil, problem.Problem{Where: "--site", What: "a mixture is of all sites together, and takes no site for another", Hint: "leave it out"}
+		return 0, nil, problem.Problem{Where: "--site", What: "a mixture is of all sites together, and takes no site " +
+			"for another", Hint: "leave it out"}
 	}
 	of, err := m.Predictive()
 	if err != nil {
@@ -312,17 +327,26 @@ func (b *beside) notes() (all []figure.Note) {
 	}
 	var moved []string
 	for j, v := range b.moved {
-		if se := math.Sqrt(v.Squares / max(1, v.N-1) / v.N); v.N >= enoughBeside && math.Abs(v.Mean) > max(movedFrom, surely*se) {
+		if se := math.Sqrt(v.Squares / max(1, v.N-1) / v.N); v.N >= enoughBeside && math.Abs(v.Mean) >
+			max(movedFrom, surely*se) {
 			moved = append(moved, fmt.Sprintf("%s by %+.2f", b.names[j], v.Mean))
 		}
 	}
 	if moved != nil {
-		all = append(all, figure.Note{Warning: true, Title: "These subjects lie beside the mixture's components: " + strings.Join(moved, ", ") + " standard deviations on average",
-			Text: "The mixture is of all sites together and has the same components everywhere. Where a site measures otherwise, or its subjects differ, probabilities of components are wrong there, and components that all sites share are wider than at any of them. Look for other units, devices or rules of admission."})
+		all = append(all, figure.Note{Warning: true, Title: "These subjects lie beside the mixture's components: " +
+			strings.Join(moved, ", ") + " standard deviations on average",
+			Text: "The mixture is of all sites together and has the same components everywhere. Where a site " +
+				"measures otherwise, or its subjects differ, probabilities of components are wrong there, and " +
+				"components that all sites share are wider than at any of them. Look for other units, devices or " +
+				"rules of admission."})
 	}
 	if b.far > 3*farTail*b.n && (distuv.Binomial{N: b.n, P: farTail}).Survival(b.far-1) < Level {
-		all = append(all, figure.Note{Warning: true, Title: fmt.Sprintf("%.0f of %.0f subjects lie farther from every component than one in %.0f would", b.far, b.n, 1/farTail),
-			Text: "For them the probabilities of components say only which is the least far. Look for errors and codes for missing values. If there are none, the components' tails are heavier than those of normal distributions, or there are more components."})
+		all = append(all, figure.Note{Warning: true,
+			Title: fmt.Sprintf("%.0f of %.0f subjects lie farther from every component than one in %.0f would", b.far,
+				b.n, 1/farTail),
+			Text: "For them the probabilities of components say only which is the least far. Look for errors and " +
+				"codes for missing values. If there are none, the components' tails are heavier than those of normal " +
+				"distributions, or there are more components."})
 	}
 	return all
 }

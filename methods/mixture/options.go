@@ -46,17 +46,21 @@ const (
 func (*Options) Former(key string) string {
 	switch key {
 	case "variant":
-		return "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: graffl-abc with algorithm: sets"
+		return "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: " +
+			"graffl-abc with algorithm: sets"
 	case "landmarks":
-		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what landmarks.bandwidth was"
+		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what " +
+			"landmarks.bandwidth was"
 	case "encoder", "scarce":
-		return "leave it out: rows drawn from a mixture helped no classifier; name: pvi learns the outcome from all sites (docs/how-to/predict-an-outcome.md)"
+		return "leave it out: rows drawn from a mixture helped no classifier; name: pvi learns the outcome from all " +
+			"sites (docs/how-to/predict-an-outcome.md)"
 	case "published":
 		return "name: graffl-abc has its keys rounds and accepted"
 	case "set":
 		return "name: graffl-abc with algorithm: sets has it"
 	case "prior":
-		return "leave it out: means are about even over the ranges, and how wide components are is learned; name: graffl-abc has it"
+		return "leave it out: means are about even over the ranges, and how wide components are is learned; name: " +
+			"graffl-abc has it"
 	case "calibration":
 		return "leave it out: what intervals hold was measured for all plans (docs/explanation/graffl.md)"
 	}
@@ -66,7 +70,8 @@ func (*Options) Former(key string) string {
 // Former implements [study.Former].
 func (*sketchOptions) Former(key string) string {
 	if key == "rows" {
-		return "leave it out: parley plan check says how many rows it takes to find the components, and the report whether they were found"
+		return "leave it out: parley plan check says how many rows it takes to find the components, and the report " +
+			"whether they were found"
 	}
 	return ""
 }
@@ -106,10 +111,12 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	}
 	if pr := p.Privacy; pr.Differential() {
 		if pr.Total == nil && pr.PerRelease != nil {
-			report("", "graffl calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
+			report("", "graffl calibrates its noise to a total, and the plan has none",
+				"privacy.total instead of per_release")
 		}
 		if pr.Unit == study.UnitSite {
-			report("", "sums over rows protect subjects: hardly anything is left of a whole site under noise that hides it", "privacy.unit: subject")
+			report("", "sums over rows protect subjects: hardly anything is left of a whole site under noise that "+
+				"hides it", "privacy.unit: subject")
 		}
 		if pr.Diagnostics > 0 {
 			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
@@ -122,7 +129,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 // the plan says under a key. It returns whether there is a box that a prior can be made of.
 func Check(p *study.Plan, components, draws int, key string, report study.Report) (ready bool) {
 	if components < 1 || components > gmm.MaxComponents {
-		report("components", fmt.Sprintf("a mixture of %d components", components), fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
+		report("components", fmt.Sprintf("a mixture of %d components", components),
+			fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
 		checkFeatures(p, report)
 		return false
 	}
@@ -131,7 +139,8 @@ func Check(p *study.Plan, components, draws int, key string, report study.Report
 	}
 	d := Features(p)
 	if each := components * (1 + d + d*d); draws > maxNumbers/each {
-		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d together", draws, components, d, each, maxNumbers),
+		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d "+
+			"together", draws, components, d, each, maxNumbers),
 			"fewer of them, fewer components, or fewer features")
 	}
 	_, lo, hi := Box(p)
@@ -146,7 +155,8 @@ func Check(p *study.Plan, components, draws int, key string, report study.Report
 func checkFeatures(p *study.Plan, report study.Report) bool {
 	ok := true
 	if d := Features(p); d > gmm.MaxDim {
-		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better", gmm.MaxDim))
+		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d),
+			fmt.Sprintf("at most %d, and few are better", gmm.MaxDim))
 		ok = false
 	}
 	const listed = 3 // one by one
@@ -187,9 +197,11 @@ func (o *Options) checkSketch(p *study.Plan, report study.Report) {
 	case !(s.Scale > 0 && s.Scale <= 1):
 		report("sketch.scale", fmt.Sprintf("%v of a feature's range", s.Scale), "above 0, to 1")
 	case s.Frequencies < 1 || s.Frequencies > sketch.MaxFrequencies:
-		report("sketch.frequencies", fmt.Sprintf("%d frequencies", s.Frequencies), fmt.Sprintf("from 1 to %d", sketch.MaxFrequencies))
+		report("sketch.frequencies", fmt.Sprintf("%d frequencies", s.Frequencies),
+			fmt.Sprintf("from 1 to %d", sketch.MaxFrequencies))
 	case o.Components > 0 && o.Components <= gmm.MaxComponents && o.parameters(d) > s.Frequencies:
-		report("sketch.frequencies", fmt.Sprintf("%d components in %d dimensions have %d parameters, too many for %d frequencies", o.Components, d, o.parameters(d), s.Frequencies),
+		report("sketch.frequencies", fmt.Sprintf("%d components in %d dimensions have %d parameters, too many for %d "+
+			"frequencies", o.Components, d, o.parameters(d), s.Frequencies),
 			fmt.Sprintf("fewer components or features; frequencies go up to %d", sketch.MaxFrequencies))
 	}
 }
@@ -207,8 +219,9 @@ func Box(p *study.Plan) (names []string, lo, hi []float64) {
 // parameters of a mixture with full covariances.
 func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 1 }
 
-// mostComponents is how many components can be fitted to what the sites of a plan release. How many frequencies there are follows from the plan's own number
-// of components, unless the plan says it; nothing else that a site releases depends on that number.
+// mostComponents is how many components can be fitted to what the sites of a plan release. How many frequencies there
+// are follows from the plan's own number of components, unless the plan says it; nothing else that a site releases
+// depends on that number.
 func (o *Options) mostComponents(p *study.Plan) int {
 	d := Features(p)
 	return min(gmm.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
@@ -220,7 +233,8 @@ func (o *Options) withComponents(p *study.Plan, components int) (*Options, error
 	if most := o.mostComponents(p); components < 1 || components > most {
 		what, hint := fmt.Sprintf("%d components", components), fmt.Sprintf("from 1 to %d", most)
 		if components > most {
-			what = fmt.Sprintf("%d components have more parameters than the %d frequencies that the study released sums at", components, o.Sketch.Frequencies)
+			what = fmt.Sprintf("%d components have more parameters than the %d frequencies that the study released "+
+				"sums at", components, o.Sketch.Frequencies)
 			hint += ", or another study, whose plan has more components or states method.sketch.frequencies"
 		}
 		return nil, problem.Problem{Where: "components", What: what, Hint: hint}

@@ -18,7 +18,8 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		"components: 0": "method.components: a mixture of 0 components",
 		"draws: 10":     "method.draws: a sample of 10 parameters",
 	} {
-		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1), want)
+		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1),
+			want)
 	}
 	for change, want := range map[string]string{
 		"{name: x, range: [-1e200, 1e200]}":         "Ψ has an entry that is not finite",
@@ -46,9 +47,11 @@ func TestSamplesWithoutRoomAreRefused(t *testing.T) {
 
 // Plans are refused beside promises that they do not keep.
 func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
-	refused(t, planText("draws: 64", strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
+	refused(t, planText("draws: 64", strings.Replace(protected, "unit: subject", "unit: site", 1)),
+		"privacy.unit: subject")
 	refused(t, planText("draws: 64", strings.Replace(protected, "total", "per_release", 1)), "the plan has none")
-	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)), "leave privacy.diagnostics out")
+	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)),
+		"leave privacy.diagnostics out")
 }
 
 // Of dozens of features without a range some are named, and the rest counted; of a range
@@ -59,16 +62,19 @@ func TestRangesAreAskedForOnce(t *testing.T) {
 		features = append(features, fmt.Sprintf("f%d", i+1))
 	}
 	check := func(with string) string {
-		_, err := study.Parse("plan.yaml", []byte(strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", with, 1)), methods)
+		_, err := study.Parse("plan.yaml", []byte(strings.Replace(planText("draws: 64", unprotected),
+			"{name: x, range: [-8, 8]}", with, 1)), methods)
 		if err == nil {
 			t.Fatalf("%s was accepted", with)
 		}
 		return err.Error()
 	}
-	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 || !strings.Contains(got, "4 more features without a range") {
+	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 ||
+		!strings.Contains(got, "4 more features without a range") {
 		t.Error(got)
 	}
-	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method: ") || strings.Contains(got, "method.sketch") {
+	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method: ") ||
+		strings.Contains(got, "method.sketch") {
 		t.Error(got)
 	}
 }
@@ -110,7 +116,12 @@ func digest(t *testing.T, p *study.Plan) string {
 
 // What was a key is refused with what stands in its place.
 func TestFormerKeysSayWhatToUse(t *testing.T) {
-	for key, want := range map[string]string{"variant: landmark": "leave it out", "landmarks: {scattered: 9}": "sketch.scale is what landmarks.bandwidth was", "variant: set": "algorithm: sets", "published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc", "calibration: 200": "leave it out", "prior: {kappa: 1}": "how wide components are is learned", "sketch: {rows: 9}": "parley plan check says how many rows", "encoder: {dimension: 3}": "leave it out", "scarce: {held: 0.2}": "name: pvi learns the outcome"} {
+	for key, want := range map[string]string{"variant: landmark": "leave it out",
+		"landmarks: {scattered: 9}": "sketch.scale is what landmarks.bandwidth was", "variant: set": "algorithm: sets",
+		"published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc",
+		"calibration: 200": "leave it out", "prior: {kappa: 1}": "how wide components are is learned",
+		"sketch: {rows: 9}": "parley plan check says how many rows", "encoder: {dimension: 3}": "leave it out",
+		"scarce: {held: 0.2}": "name: pvi learns the outcome"} {
 		refused(t, planText(key, unprotected), want)
 	}
 }
@@ -128,13 +139,16 @@ func TestSketchesHaveLimits(t *testing.T) {
 
 // What people are told follows the options.
 func TestDescribeFollowsTheOptions(t *testing.T) {
-	const private, exact = "privacy:\n  protection: differential\n  unit: subject\n  adjacency: add-remove\n  total: {epsilon: 5, delta: 1e-5}\n", "privacy: {protection: none}\n"
+	const private, exact = "privacy:\n  protection: differential\n  unit: subject\n  adjacency: add-remove\n  total: " +
+		"{epsilon: 5, delta: 1e-5}\n", "privacy: {protection: none}\n"
 	for _, c := range []struct {
 		path, options, privacy string
 		want                   []string
 	}{
-		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
-		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their features."}},
+		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 " +
+			"features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
+		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their " +
+			"features."}},
 	} {
 		data := testkit.Get(os.ReadFile("../../examples/" + c.path))(t)
 		text := strings.Replace(string(data), "  components: 3\n", "  components: 3\n"+c.options, 1)
@@ -155,7 +169,8 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 func TestPlansSayWhatTheyGiveAway(t *testing.T) {
 	for _, x := range []struct{ options, privacy, want string }{
 		{"sketch: {}", unprotected, "every row of a site with up to 128 of them"},
-		{"sketch: {}", protected, "2 components in 1 dimensions, four standard deviations apart and the smallest half as large as the largest, can be told from each other with about"},
+		{"sketch: {}", protected, "2 components in 1 dimensions, four standard deviations apart and the smallest " +
+			"half as large as the largest, can be told from each other with about"},
 	} {
 		notes := mixture.Method{}.Notes(parse(t, planText(x.options, x.privacy)))
 		if !strings.Contains(notes.Error(), x.want) {

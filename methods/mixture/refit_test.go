@@ -92,7 +92,8 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 func TestOtherMixturesAreRefusedWithTheReason(t *testing.T) {
 	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
-	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies", 65: "from 1 to 21, or another study"} {
+	for k, want := range map[int]string{0: "0 components", 22: "more parameters than the 64 frequencies",
+		65: "from 1 to 21, or another study"} {
 		if _, err := (Method{}).Refit(p, released, k); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d components: %v, want %q", k, err, want)
 		}
@@ -125,7 +126,9 @@ func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
 		"are not what the plan has":       changed(func(_, first map[string]any) { first["sd"] = 0 }),
 		"is negative":                     changed(func(_, first map[string]any) { first["rows_sd"] = -1 }),
 		"site a: 1e+300 rows":             changed(func(_, first map[string]any) { first["rows"] = 1e300 }),
-		"sum 1 of":                        changed(func(f, _ map[string]any) { f["sums"].([]any)[0] = math.MaxFloat64 }),
+		"sum 1 of": changed(func(f, _ map[string]any) {
+			f["sums"].([]any)[0] = math.MaxFloat64
+		}),
 	} {
 		if _, err := (Method{}).Refit(p, []byte(text), 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -138,7 +141,8 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 	p, r := ended(t, "private")
 	released := fileOf(r, releasedName)
 	last := 0.0
-	out := testkit.Get(Method{}.SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }}))(t)
+	out := testkit.Get(Method{}.SelectReleased(t.Context(), p, released,
+		method.SelectConfig{Values: []int{1, 3}, Progress: func(done, of float64) { last = done / of }}))(t)
 	if last != 1 || len(out.Candidates) != 2 || out.Table.Len() != 2 || out.Option != "components" {
 		t.Errorf("%v done, %+v", last, out)
 	}
@@ -153,7 +157,8 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 			t.Errorf("%d components: %v doubts, %q", c.Value, c.Scores["doubts"], c.Doubts)
 		}
 	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err == nil {
+	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err ==
+		nil {
 		t.Error("descending candidates were taken")
 	}
 }
@@ -161,7 +166,8 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 // Whatever a file says, there is an error or an observation of finite numbers.
 func FuzzReleased(f *testing.F) {
 	var setups []*setup
-	for _, privacy := range []string{"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"} {
+	for _, privacy := range []string{"{protection: none}",
+		"{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"} {
 		for _, features := range []int{1, 3} {
 			s := known(text(features, "components: 2", privacy))
 			all := &released{Sums: make([]float64, s.Of.Len())}
@@ -178,7 +184,8 @@ func FuzzReleased(f *testing.F) {
 			}
 			setups = append(setups, s)
 			f.Add(file.Data)
-			for _, cut := range [][2]string{{"[0,", "[1e300,"}, {`"rows":100`, `"rows":-1e300`}, {`"rows":100`, `"rows":0`}, {`"sd":`, `"sd":1e308,"_":`}, {`"site":"`, `"site":"x`}} {
+			for _, cut := range [][2]string{{"[0,", "[1e300,"}, {`"rows":100`, `"rows":-1e300`},
+				{`"rows":100`, `"rows":0`}, {`"sd":`, `"sd":1e308,"_":`}, {`"site":"`, `"site":"x`}} {
 				f.Add([]byte(strings.Replace(string(file.Data), cut[0], cut[1], 1)))
 			}
 		}

@@ -21,7 +21,8 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 		const draws = 400
 		for range draws {
 			w := max(weight+sd*r.NormFloat64(), 0)
-			m := gmm.Mixture{Dim: 2, Weights: []float64{1 - w, w}, Means: []float64{0, 0, 3, 4 + moves*r.NormFloat64()}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+			m := gmm.Mixture{Dim: 2, Weights: []float64{1 - w, w}, Means: []float64{0, 0, 3, 4 + moves*r.NormFloat64()},
+				Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
 			p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1./draws)
 		}
 		return p
@@ -37,7 +38,8 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 		{0.021, 0.012, 0.1, "component 2 was not found"}, // the same, hidden by noise
 		{0.001, 0.001, 0.1, "component 2 was not found"}, // what the prior gives to a component of no row
 	} {
-		if got := strings.Join(groupDoubts(sample(c.weight, c.sd, c.moves), prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+		if got := strings.Join(groupDoubts(sample(c.weight, c.sd, c.moves), prior, 1000), "; "); c.want == "" &&
+			got != "" || !strings.HasPrefix(got, c.want) {
 			t.Errorf("weight %v ± %v, mean ± %v: %q, want %q", c.weight, c.sd, c.moves, got, c.want)
 		}
 	}
@@ -48,11 +50,13 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 		want   string
 	}{{[]float64{5, 5}, "another mixture, with components elsewhere"}, {[]float64{5, 20}, ""}} {
 		rivalled.Rivals = c.rivals
-		if got := strings.Join(groupDoubts(rivalled, prior, 1000), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+		if got := strings.Join(groupDoubts(rivalled, prior, 1000), "; "); c.want == "" && got != "" ||
+			!strings.HasPrefix(got, c.want) {
 			t.Errorf("rivals whose log evidence is %v lower: %q, want %q", c.rivals, got, c.want)
 		}
 	}
-	one := &gmm.Posterior{Draws: []gmm.Mixture{{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}}, Weights: []float64{1}}
+	one := &gmm.Posterior{Draws: []gmm.Mixture{{Dim: 1, Weights: []float64{1}, Means: []float64{0},
+		Covs: []float64{1}}}, Weights: []float64{1}}
 	if got := groupDoubts(one, prior, 1000); len(got) > 0 {
 		t.Errorf("the only component: %v", got)
 	}
@@ -73,7 +77,8 @@ func TestSubjectsWhoLackAFeatureAreCounted(t *testing.T) {
 // terminal shows, has the reasons.
 func TestGroupsAndShapeAreSaidApart(t *testing.T) {
 	const notFound = "component 2 was not found: its weight may be nothing, with a probability of 3 %"
-	const found, lost, shape = "The groups are found", "Do not rely on these groups: component 2 was not found", "The groups' shape is not normal, or there are more of them"
+	const found, lost, shape = "The groups are found", "Do not rely on these groups: component 2 was not found",
+		"The groups' shape is not normal, or there are more of them"
 	for _, c := range []struct {
 		lost   []string
 		tail   float64
@@ -105,7 +110,8 @@ func TestGroupsAndShapeAreSaidApart(t *testing.T) {
 // Two components that share one group do not stand apart, and two groups do, whatever their covariances.
 func TestComponentsThatShareAGroupAreNamed(t *testing.T) {
 	two := func(apart, wide float64) gmm.Mixture {
-		return gmm.Mixture{Dim: 2, Weights: []float64{0.6, 0.4}, Means: []float64{0, 0, apart, 0}, Covs: []float64{1, 0.3, 0.3, 1, wide, 0, 0, wide}}
+		return gmm.Mixture{Dim: 2, Weights: []float64{0.6, 0.4}, Means: []float64{0, 0, apart, 0},
+			Covs: []float64{1, 0.3, 0.3, 1, wide, 0, 0, wide}}
 	}
 	for _, c := range []struct {
 		apart, wide float64

@@ -59,7 +59,8 @@ func TestRowsBesideAMixture(t *testing.T) {
 	alarms := 0
 	for seed := range uint64(60) {
 		s, truth := drawnMixture(1+int(seed%3), 1+int(seed%5))
-		n, notes, err := modelOf(truth).Transform(context.Background(), simulated(t, truth, seed, 300, 0, 0), &bytes.Buffer{}, method.TransformOptions{})
+		n, notes, err := modelOf(truth).Transform(context.Background(), simulated(t, truth, seed, 300, 0, 0),
+			&bytes.Buffer{}, method.TransformOptions{})
 		if err != nil || n != 300 {
 			t.Fatal(n, err)
 		}
@@ -73,9 +74,11 @@ func TestRowsBesideAMixture(t *testing.T) {
 			moved float64
 			far   int
 			want  string
-		}{{0.6 * math.Sqrt(truth.Cov(0)[0]), 0, "beside the mixture's components: f1 by +"}, {0, 5, "of 300 subjects lie farther from every component"}} {
+		}{{0.6 * math.Sqrt(truth.Cov(0)[0]), 0, "beside the mixture's components: f1 by +"},
+			{0, 5, "of 300 subjects lie farther from every component"}} {
 			data := simulated(t, truth, seed, 300, c.moved, c.far)
-			_, notes, err := modelOf(truth).Transform(context.Background(), data, &bytes.Buffer{}, method.TransformOptions{})
+			_, notes, err := modelOf(truth).Transform(context.Background(), data, &bytes.Buffer{},
+				method.TransformOptions{})
 			if err != nil || !strings.Contains(fmt.Sprint(notes), c.want) {
 				t.Errorf("seed %d: %v, %v, want %q", seed, notes, err, c.want)
 			}
@@ -111,13 +114,15 @@ func TestTransform(t *testing.T) {
 	for i := range mid {
 		mid[i] = (truth.Mean(0)[i] + truth.Mean(1)[i]) / 2
 	}
-	table := testkit.Get(dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}}, {ID: "none", Views: [][]float64{{nan, nan, nan}}}}))(t)
+	table := testkit.Get(dataset.NewTable(m.Schema(), []dataset.Row{{ID: "mid", Views: [][]float64{mid}},
+		{ID: "none", Views: [][]float64{{nan, nan, nan}}}}))(t)
 	var out bytes.Buffer
 	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(lines) != 3 || strings.Join(lines[0], ",") != "id,values,component_1,component_2,sd_1,sd_2,log_density,tail" {
+	if err != nil || len(lines) != 3 || strings.Join(lines[0], ",") != "id,values,component_1,component_2,sd_1,sd_2,"+
+		"log_density,tail" {
 		t.Fatal(lines, err)
 	}
 	number := func(s string) (x float64) {
@@ -136,7 +141,8 @@ func TestTransform(t *testing.T) {
 		t.Error("a site of the fit was taken")
 	}
 	m.Sample = nil
-	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err == nil || !strings.Contains(err.Error(), "no part of the posterior") {
+	if _, _, err := m.Transform(context.Background(), table, &out, method.TransformOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "no part of the posterior") {
 		t.Errorf("a model without a sample: %v", err)
 	}
 }
@@ -260,7 +266,8 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 	}
 	v.fit.Tail = 0.005
 	v.Doubted = v.doubt()
-	if got := first(); !slices.Contains(v.Doubted, misfit+": a misfit of the sums as large would come by chance in 1 % of studies or fewer") {
+	if got := first(); !slices.Contains(v.Doubted, misfit+": a misfit of the sums as large would come by chance in 1 "+
+		"% of studies or fewer") {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}
 }
@@ -270,7 +277,8 @@ func TestPrivateReportsSayThatOnlySitesKnowTheRowsLeftOut(t *testing.T) {
 	for _, privacy := range []string{noProtection, private} {
 		v := &view{}
 		v.Setup = known(text(3, "components: 2", privacy)).Setup
-		says := strings.Contains(v.Overview(nil).Items[0].Figure.Caption, "Rows that lack a feature take no part, and only their sites know how many these are.")
+		says := strings.Contains(v.Overview(nil).Items[0].Figure.Caption,
+			"Rows that lack a feature take no part, and only their sites know how many these are.")
 		if says != (privacy == private) {
 			t.Errorf("%s: it is said: %t", privacy, says)
 		}

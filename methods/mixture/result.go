@@ -88,8 +88,10 @@ func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) 
 
 func (v *view) metrics() map[string]float64 {
 	p := v.Posterior
-	out := map[string]float64{"rows": v.observed.Rows, "frequencies": float64(v.own.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
-		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
+	out := map[string]float64{"rows": v.observed.Rows, "frequencies": float64(v.own.Of.Len()),
+		"draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest,
+		"misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
 		"noise_sd_of_frequency_means": math.Sqrt(v.observed.NoiseVar)}
 	out["doubts"] = float64(len(v.Doubted))
 	if v.own.Sum == nil {
@@ -105,7 +107,8 @@ func (v *view) headline() []figure.Fact {
 		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
 	return []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Prior.Components())}, rows,
-		{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)}}
+		{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)),
+			Value: fmt.Sprintf("%.0f", v.Posterior.Size)}}
 }
 
 // sure says in words whether groups were found, how well the mixture fits, and how precisely it was computed.
@@ -119,7 +122,8 @@ func (v *view) sure() string {
 	case v.misfits():
 		says = "The groups are found, and their shape is not normal, or there are more of them: see below."
 	}
-	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
+	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by "+
+		"chance with probability %s. The effective sample size is %.0f of %d draws.",
 		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
 }
 
@@ -149,17 +153,23 @@ func (v *view) statements() (notes []figure.Note) {
 	switch {
 	case len(groups) > 0:
 		notes = append(notes, figure.Note{Warning: true, Title: "Do not rely on these groups: " + titles(groups),
-			Text: fmt.Sprintf("Against them speaks that %s. More rows, a larger ε, fewer features or another number of components (parley select) may help.", strings.Join(groups, "; that "))})
+			Text: fmt.Sprintf("Against them speaks that %s. More rows, a larger ε, fewer features or another number "+
+				"of components (parley select) may help.", strings.Join(groups, "; that "))})
 	case v.Prior.Components() > 1:
-		text := "No component is off by half of the distance to its neighbour with a probability above 1 %, other starts of the search led to no rival, and each has weight."
+		text := "No component is off by half of the distance to its neighbour with a probability above 1 %, other " +
+			"starts of the search led to no rival, and each has weight."
 		if v.misfits() {
 			text += " Of rows of any component nine in ten are its own."
 		}
 		notes = append(notes, figure.Note{Title: "The groups are found", Text: text})
 	}
 	if v.misfits() {
-		notes = append(notes, figure.Note{Warning: true, Title: "The groups' shape is not normal, or there are more of them",
-			Text: "The sums are further from what the mixture expects than chance and noise explain. Who belongs together may stand all the same, and the statement on the groups says so. Standard deviations, tails and densities of single rows are not to be relied on, and intervals are too narrow. parley select tells whether another number of components fits."})
+		notes = append(notes, figure.Note{Warning: true, Title: "The groups' shape is not normal, or there are more " +
+			"of them",
+			Text: "The sums are further from what the mixture expects than chance and noise explain. Who belongs " +
+				"together may stand all the same, and the statement on the groups says so. Standard deviations, " +
+				"tails and densities of single rows are not to be relied on, and intervals are too narrow. parley " +
+				"select tells whether another number of components fits."})
 	}
 	return notes
 }
@@ -176,7 +186,9 @@ func (v *view) componentsSection() figure.Section {
 	}
 	if sd := math.Sqrt(v.observed.RowsVar); v.observed.Rows < 5*sd {
 		says = append(says, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
-			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
+			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard "+
+				"deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.",
+				v.observed.Rows, sd)}})
 	}
 	says = append(says, figure.Item{Note: v.fits()})
 	section.Items = slices.Concat(says, section.Items)
@@ -194,8 +206,12 @@ func (v *view) fits() *figure.Note {
 	if v.misfits() {
 		tail = "1\u00a0% or fewer"
 	}
-	return &figure.Note{Title: fmt.Sprintf("A mixture that is right is off from the sums by as much in %s of studies", tail),
-		Text: fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public frequencies. The largest distance from what the posterior expects is %.1f standard deviations of chance and noise; of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees of freedom. Data sets were drawn from this mixture, with the same noise, to tell how often that is.",
+	return &figure.Note{Title: fmt.Sprintf("A mixture that is right is off from the sums by as much in %s of studies",
+		tail),
+		Text: fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public "+
+			"frequencies. The largest distance from what the posterior expects is %.1f standard deviations of chance "+
+			"and noise; of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees "+
+			"of freedom. Data sets were drawn from this mixture, with the same noise, to tell how often that is.",
 			v.own.Of.Len()/2, v.fit.Largest, sketch.LikelyLargest(v.own.Of.Len()), v.fit.ChiSq, v.fit.Freedom)}
 }
 
@@ -203,7 +219,8 @@ func (v *view) fits() *figure.Note {
 func (v *View) Found() string {
 	n := v.Prior.Components()
 	if n == 1 {
-		return fmt.Sprintf("The rows of all sites were described as one group in %s.", figure.Plural(len(v.Names), "feature"))
+		return fmt.Sprintf("The rows of all sites were described as one group in %s.",
+			figure.Plural(len(v.Names), "feature"))
 	}
 	shares := make([]string, 0, n)
 	for _, k := range gmm.BySize(v.Mean.Weights) {
@@ -212,7 +229,8 @@ func (v *View) Found() string {
 	if len(shares) > 4 {
 		shares = []string{shares[0], "down to " + shares[len(shares)-1]}
 	}
-	return fmt.Sprintf("The rows of all sites were described as a mixture of %d components, in %s. They hold %s of the rows.",
+	return fmt.Sprintf("The rows of all sites were described as a mixture of %d components, in %s. They hold %s of "+
+		"the rows.",
 		n, figure.Plural(len(v.Names), "feature"), strings.Join(shares, ", "))
 }
 
@@ -227,5 +245,7 @@ func leftOut(lacking, all int) *figure.Note {
 		return nil
 	}
 	return &figure.Note{Warning: true, Title: "Subjects who lack a feature take no part",
-		Text: fmt.Sprintf("%d of %d subjects lack a feature, and the mixture is of the others. Where that goes with the component that they belong to, weights are wrong by it, and means and standard deviations can be. Leave out of the plan what many lack.", lacking, all)}
+		Text: fmt.Sprintf("%d of %d subjects lack a feature, and the mixture is of the others. Where that goes with "+
+			"the component that they belong to, weights are wrong by it, and means and standard deviations can be. "+
+			"Leave out of the plan what many lack.", lacking, all)}
 }

@@ -30,7 +30,8 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 const ruleUndoubted = "smallest without a doubt"
 
 // reliability is what came of go run -C papers . run parley-components.
-const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations apart, and for 6 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
+const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations " +
+	"apart, and for 6 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
 
 // with is the setup of another number of components, for what the study's own released.
 func (s *setup) with(components int) (*setup, error) {
@@ -74,11 +75,12 @@ func (Method) Refit(p *study.Plan, data []byte, components int) (*method.Result,
 	return own.result(post, all)
 }
 
-// SelectReleased implements [method.Refitter]. It fits mixtures with every number of components of a config to what the sites of a study
-// released, and recommends the smallest of which nothing is doubted: it is the only one with which
-// the mixture would be relied on, had the plan said it. It is not recommended unless one less and
-// one more were tried. Numbers are fitted one after the other, each on all processors.
-func (Method) SelectReleased(ctx context.Context, p *study.Plan, data []byte, c method.SelectConfig) (*method.Selection, error) {
+// SelectReleased implements [method.Refitter]. It fits mixtures with every number of components of a config to what the
+// sites of a study released, and recommends the smallest of which nothing is doubted: it is the only one with which the
+// mixture would be relied on, had the plan said it. It is not recommended unless one less and one more were tried.
+// Numbers are fitted one after the other, each on all processors.
+func (Method) SelectReleased(ctx context.Context, p *study.Plan, data []byte,
+	c method.SelectConfig) (*method.Selection, error) {
 	own, all, o, err := opened(p, data)
 	if err != nil {
 		return nil, err
@@ -153,30 +155,40 @@ func (s *selection) choose(o sketch.Observation) {
 	switch {
 	case len(undoubted) > 0:
 		best := undoubted[0]
-		s.Choices = []method.Choice{{Rule: ruleUndoubted, Value: best, Why: "the smallest number of components whose report would have no doubt"}}
+		s.Choices = []method.Choice{{Rule: ruleUndoubted, Value: best,
+			Why: "the smallest number of components whose report would have no doubt"}}
 		switch {
 		case best > 1 && !slices.Contains(values, best-1):
-			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, and may do as well", plural(best), best-1), fmt.Sprintf("--components 1..%d", best+1))
+			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, and may do as well", plural(best),
+				best-1), fmt.Sprintf("--components 1..%d", best+1))
 		case !slices.Contains(values, best+1):
-			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, which shows whether doubts come back", plural(best), best+1), s.tryUpTo(best+1))
+			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, which shows whether doubts come back",
+				plural(best), best+1), s.tryUpTo(best+1))
 		default:
 			s.Recommended = best
 			note(reliability)
 		}
 		if len(undoubted) > 1 {
-			note(fmt.Sprintf("nothing speaks against %s either: the data do not tell such numbers apart, and the smallest is taken", plural(undoubted[1])))
+			note(fmt.Sprintf("nothing speaks against %s either: the data do not tell such numbers apart, and the "+
+				"smallest is taken", plural(undoubted[1])))
 		}
 	case misfits == len(values) && most < s.Options.mostComponents(s.Plan):
-		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance and noise explain", least, most),
-			s.tryUpTo(2*most)+"; if that does not help, groups are not normal distributions: take logarithms of skewed features, or read components as a description and not as groups")
+		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance "+
+			"and noise explain", least, most),
+			s.tryUpTo(2*most)+"; if that does not help, groups are not normal distributions: take logarithms of "+
+				"skewed features, or read components as a description and not as groups")
 	default:
-		warn("every number is doubted: take none of them", "if numbers from 1 on were tried, more rows, a larger ε or fewer features; or groups are not normal distributions, as of skewed features, whose logarithms may be")
+		warn("every number is doubted: take none of them", "if numbers from 1 on were tried, more rows, a larger ε or "+
+			"fewer features; or groups are not normal distributions, as of skewed features, whose logarithms may be")
 	}
 	note("intervals of a model hold for its number of components, and do not know that the same sums chose it")
 	s.Settings = map[string]float64{"rows": o.Rows, "frequencies": float64(s.Of.Len())}
 	s.Table = s.table()
-	s.Result = &method.Result{Metrics: s.Metrics(map[string]string{ruleUndoubted: "smallest_without_a_doubt"}), Headline: []figure.Fact{s.Headline()},
-		Sections: []figure.Section{s.Section("Mixtures with every number of components below were fitted to what the sites of the study had released. The smallest of which nothing is doubted is recommended, if one less and one more were tried.")}}
+	s.Result = &method.Result{Metrics: s.Metrics(map[string]string{ruleUndoubted: "smallest_without_a_doubt"}),
+		Headline: []figure.Fact{s.Headline()},
+		Sections: []figure.Section{s.Section("Mixtures with every number of components below were fitted to what the " +
+			"sites of the study had released. The smallest of which nothing is doubted is recommended, if one less " +
+			"and one more were tried.")}}
 }
 
 // tryUpTo says how to try more components than there were.
@@ -193,8 +205,10 @@ func plural(k int) string { return figure.Plural(k, "component") }
 // table is the candidates with what speaks against them.
 func (s *selection) table() *figure.Table {
 	t := &figure.Table{ID: "candidates", Title: "All numbers of components",
-		Caption: "The largest residual, in standard deviations of chance and noise; the probability of a misfit as large by chance; the effective sample size. What a doubt rests on is in selection.json.",
-		Columns: []figure.Column{{Name: "components", Format: figure.Count}, {Name: "largest residual"}, {Name: "misfit p"}, {Name: "sample size"}, {Name: "speaks against it"}}}
+		Caption: "The largest residual, in standard deviations of chance and noise; the probability of a misfit as " +
+			"large by chance; the effective sample size. What a doubt rests on is in selection.json.",
+		Columns: []figure.Column{{Name: "components", Format: figure.Count}, {Name: "largest residual"},
+			{Name: "misfit p"}, {Name: "sample size"}, {Name: "speaks against it"}}}
 	for _, c := range s.Candidates {
 		against := titles(c.Doubts)
 		if against == "" {

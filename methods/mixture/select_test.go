@@ -25,12 +25,14 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 		warning string
 		note    string
 	}{
-		"within":        {[]int{1, 2, 3}, []string{off, "", lost}, 2, "", "intervals"},
-		"the first":     {[]int{1, 2}, []string{"", lost}, 1, "", "intervals"},
-		"two":           {[]int{1, 2, 3}, []string{off, "", ""}, 2, "", "nothing speaks against 3 components either"},
-		"the last":      {[]int{1, 2}, []string{off, ""}, 0, "but 3 was not tried, which shows whether doubts come back\n  hint: --components 1..3", ""},
-		"the only":      {[]int{1}, []string{""}, 0, "nothing speaks against 1 component, but 2 was not tried", ""},
-		"none below":    {[]int{2, 3}, []string{"", lost}, 0, "but 1 was not tried, and may do as well\n  hint: --components 1..3", ""},
+		"within":    {[]int{1, 2, 3}, []string{off, "", lost}, 2, "", "intervals"},
+		"the first": {[]int{1, 2}, []string{"", lost}, 1, "", "intervals"},
+		"two":       {[]int{1, 2, 3}, []string{off, "", ""}, 2, "", "nothing speaks against 3 components either"},
+		"the last": {[]int{1, 2}, []string{off, ""}, 0,
+			"but 3 was not tried, which shows whether doubts come back\n  hint: --components 1..3", ""},
+		"the only": {[]int{1}, []string{""}, 0, "nothing speaks against 1 component, but 2 was not tried", ""},
+		"none below": {[]int{2, 3}, []string{"", lost}, 0,
+			"but 1 was not tried, and may do as well\n  hint: --components 1..3", ""},
 		"a gap below":   {[]int{1, 3, 4}, []string{off, "", lost}, 0, "but 2 was not tried", ""},
 		"a gap above":   {[]int{1, 2, 4}, []string{off, "", lost}, 0, "but 3 was not tried", ""},
 		"all misfit":    {[]int{1, 2}, []string{off, off}, 0, "further from every mixture of 1 to 2 components", ""},
@@ -58,10 +60,12 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 		}
 		s.choose(sketch.Observation{Rows: 100})
 		warnings := strings.Join(s.Warnings.Lines(), "\n")
-		if s.Recommended != c.want || (warnings == "") != (c.want > 0) || !strings.Contains(warnings, c.warning) || !strings.Contains(strings.Join(s.Notes.Lines(), "\n"), c.note) {
+		if s.Recommended != c.want || (warnings == "") != (c.want > 0) || !strings.Contains(warnings, c.warning) ||
+			!strings.Contains(strings.Join(s.Notes.Lines(), "\n"), c.note) {
 			t.Errorf("%s: %d recommended, warnings %q, notes %q", name, s.Recommended, warnings, s.Notes.Lines())
 		}
-		if !slices.Contains(s.Table.Columns[4].Text, "nothing") != !slices.ContainsFunc(c.doubts, func(d string) bool { return d == "" }) {
+		if !slices.Contains(s.Table.Columns[4].Text, "nothing") !=
+			!slices.ContainsFunc(c.doubts, func(d string) bool { return d == "" }) {
 			t.Errorf("%s: the table says %q", name, s.Table.Columns[4].Text)
 		}
 	}
@@ -86,7 +90,8 @@ func TestReliabilityIsThatOfItsRecord(t *testing.T) {
 	came := map[string]*[3]int{"normal": {}, "close": {}, "skewed": {}} // right, wrong and none
 	for i, groups := range columns["groups"] {
 		var one [3]int
-		if _, err := fmt.Sscanf(columns["recommended"][i], "%d right, %d wrong, %d none", &one[0], &one[1], &one[2]); err != nil {
+		if _, err := fmt.Sscanf(columns["recommended"][i], "%d right, %d wrong, %d none", &one[0], &one[1],
+			&one[2]); err != nil {
 			t.Fatal(err)
 		}
 		for k, n := range one {
@@ -94,9 +99,11 @@ func TestReliabilityIsThatOfItsRecord(t *testing.T) {
 		}
 	}
 	normal, near, skewed := came["normal"], came["close"], came["skewed"]
-	want := fmt.Sprintf("right for all %d of normal groups 4 standard deviations apart, and for %d of %d of groups 2.5 apart; for %d of skewed groups it recommended nothing",
+	want := fmt.Sprintf("right for all %d of normal groups 4 standard deviations apart, and for %d of %d of groups "+
+		"2.5 apart; for %d of skewed groups it recommended nothing",
 		normal[0], near[0], near[0]+near[1]+near[2], skewed[2])
 	if normal[1]+normal[2]+skewed[0]+skewed[1] > 0 || !strings.Contains(reliability, want) {
-		t.Errorf("the record says %q (right, wrong and none: %v, %v, %v), and what is said is %q", want, *normal, *near, *skewed, reliability)
+		t.Errorf("the record says %q (right, wrong and none: %v, %v, %v), and what is said is %q", want, *normal, *near,
+			*skewed, reliability)
 	}
 }

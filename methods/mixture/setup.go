@@ -57,8 +57,10 @@ func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes probl
 		}
 	}
 	if lacking > 0 {
-		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d lack a feature and take no part", lacking, all),
-			Hint: "where that goes with the component that they belong to, the mixture is wrong by it; leave out of the plan what many lack"})
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d lack a feature and take no part",
+			lacking, all),
+			Hint: "where that goes with the component that they belong to, the mixture is wrong by it; leave out of " +
+				"the plan what many lack"})
 	}
 	return notes, ctx.Err()
 }
@@ -69,7 +71,8 @@ func (s *Setup) Describe() string {
 	if s.Prior.Components() == 1 {
 		groups = "one group (normal component)"
 	}
-	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each is.", groups, len(s.Names))
+	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each "+
+		"is.", groups, len(s.Names))
 }
 
 // Widths are how many features each view has.
@@ -153,12 +156,14 @@ func (s *setup) request() privacy.Request {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
 	}
 	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
-		{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()}, {What: RowsReleased, Values: 1}}}
+		{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
+		{What: RowsReleased, Values: 1}}}
 }
 
 // tells says what a site tells.
 func (s *setup) tells() string {
-	text := fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features", s.Of.Len())
+	text := fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features",
+		s.Of.Len())
 	if s.Sum != nil {
 		text += ", with noise"
 	}
@@ -208,7 +213,8 @@ func (a *sums) checkRows() error {
 	if a.SD < 0 || a.RowsSD < 0 {
 		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
 	}
-	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) || a.Rows < 0 && a.RowsSD == 0 {
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) || a.Rows < 0 &&
+		a.RowsSD == 0 {
 		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
 	}
 	if a.Lacking < 0 || a.Lacking > MaxRows {

@@ -133,7 +133,8 @@ func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source
 	}
 	r.Sections = figure.Verdicts(verdicts)
 	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: figure.Count.Text(float64(left))})
+		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing",
+			Value: figure.Count.Text(float64(left))})
 	}
 	if rows == 0 {
 		return r, nil
@@ -141,20 +142,27 @@ func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source
 	if !math.IsInf(logLik, 0) && !math.IsNaN(logLik) { // as it is of gross errors
 		r.Metrics["log_density_per_subject"] = logLik / float64(rows)
 	}
-	section := figure.Section{ID: "own", Title: "Your subjects in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
+	section := figure.Section{ID: "own", Title: "Your subjects in the shared mixture",
+		Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a " +
+			"component that no row here belongs to is one that other sites know of."}
 	chart := inPairs(s, m)
 	chart.Values = columns
 	labels := make([]string, m.Components())
 	for k := range labels {
 		labels[k] = componentName(k)
 	}
-	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: chart,
-		Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their rows. Where the grey is elsewhere, your subjects are not those of the others.",
-		Alt:     "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}},
-		figure.Item{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
+	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-pairs",
+		Title: "Your rows, and the shared components", Chart: chart,
+		Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, " +
+			"ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their " +
+			"rows. Where the grey is elsewhere, your subjects are not those of the others.",
+		Alt: "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}},
+		figure.Item{Figure: &figure.Figure{ID: "own-components",
+			Title:   "How many of your subjects belong to each component",
 			Caption: "Each subject counts in parts, by the probability that each component made it.",
 			Alt:     "Bars of the expected number of this site's subjects in each component.",
-			Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: labels, Values: own.expected}}})
+			Chart: figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: labels,
+				Values: own.expected}}})
 	r.Sections = append(r.Sections, section)
 	return r, nil
 }

@@ -34,7 +34,8 @@ const (
 // planText is a plan of one feature, two components and two sites, small enough to
 // be run often.
 func planText(options, privacy string) string {
-	return fmt.Sprintf("parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}]}\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
+	return fmt.Sprintf("parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, "+
+		"8]}]}\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
 		strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }
 
@@ -51,7 +52,8 @@ func twoModes(t testing.TB, p *study.Plan, rows int) map[string]dataset.Source {
 	for j, site := range p.Sites {
 		var table []dataset.Row
 		for i := range rows {
-			table = append(table, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{float64(8*j-4) + r.NormFloat64()}}})
+			table = append(table, dataset.Row{ID: fmt.Sprintf("%04d", i),
+				Views: [][]float64{{float64(8*j-4) + r.NormFloat64()}}})
 		}
 		// A row without its feature takes no part.
 		table = append(table, dataset.Row{ID: "none", Views: [][]float64{nil}})

@@ -46,12 +46,13 @@ method: {name: graffl, components: 1, draws: 64}
 
 // plans are of every form and stage.
 var plans = map[string]string{
-	"frequencies":          fmt.Sprintf(plainPlan, "draws: 64", exact),
-	"quorum":               fmt.Sprintf(quorumPlan, exact),
-	"private":              fmt.Sprintf(plainPlan, "draws: 64", private),
-	"private, replace-one": fmt.Sprintf(plainPlan, "draws: 64", strings.Replace(private, "add-remove", "replace-one", 1)),
-	"private, few":         fmt.Sprintf(plainPlan, "sketch: {frequencies: 20}, draws: 64", private),
-	"private, quorum":      fmt.Sprintf(quorumPlan, private),
+	"frequencies": fmt.Sprintf(plainPlan, "draws: 64", exact),
+	"quorum":      fmt.Sprintf(quorumPlan, exact),
+	"private":     fmt.Sprintf(plainPlan, "draws: 64", private),
+	"private, replace-one": fmt.Sprintf(plainPlan, "draws: 64",
+		strings.Replace(private, "add-remove", "replace-one", 1)),
+	"private, few":    fmt.Sprintf(plainPlan, "sketch: {frequencies: 20}, draws: 64", private),
+	"private, quorum": fmt.Sprintf(quorumPlan, private),
 }
 
 // digests of studies, on amd64; of private ones under seeded noise.
@@ -103,7 +104,9 @@ func cases(t testing.TB) map[string]methodtest.Case {
 func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	names := slices.Sorted(maps.Keys(plans))
 	worst := []float64{0, 3, 1e300, math.MaxFloat64, -math.MaxFloat64, 5e-324, math.NaN()}[r.IntN(7):]
-	x := caseOf(t, names[r.IntN(len(names))], 3+r.IntN(30), func() float64 { return worst[r.IntN(min(len(worst), 1+r.IntN(3)))] })
+	x := caseOf(t, names[r.IntN(len(names))], 3+r.IntN(30), func() float64 {
+		return worst[r.IntN(min(len(worst), 1+r.IntN(3)))]
+	})
 	x.Digest = ""
 	return x
 }
@@ -162,8 +165,10 @@ func shown(s figure.Section) (figures []*figure.Figure, err error) {
 			f := item.Figure
 			var one, two bytes.Buffer
 			all = append(all, f.SVG(&one), f.SVG(&two), f.CSV(io.Discard))
-			if !bytes.Equal(one.Bytes(), two.Bytes()) || f.Alt == "" || f.Caption == "" || f.PerSubject() || bytes.Contains(one.Bytes(), []byte("Not available")) {
-				all = append(all, fmt.Errorf("figure %s: alt %q, caption %q, per subject %v, or it is not drawn twice alike", f.ID, f.Alt, f.Caption, f.PerSubject()))
+			if !bytes.Equal(one.Bytes(), two.Bytes()) || f.Alt == "" || f.Caption == "" || f.PerSubject() ||
+				bytes.Contains(one.Bytes(), []byte("Not available")) {
+				all = append(all, fmt.Errorf("figure %s: alt %q, caption %q, per subject %v, or it is not drawn twice "+
+					"alike", f.ID, f.Alt, f.Caption, f.PerSubject()))
 			}
 			figures = append(figures, f)
 		case item.Table != nil:

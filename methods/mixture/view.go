@@ -43,7 +43,8 @@ type ModelParameter struct {
 	High      float64 `json:"high_90"`
 }
 
-// parameters lists what people read of a posterior: of each component its weight, its means, and its standard deviations.
+// parameters lists what people read of a posterior: of each component its weight, its means, and its standard
+// deviations.
 func (v *View) parameters() (all []ModelParameter) {
 	p, values := v.Posterior, make([]float64, len(v.Posterior.Draws))
 	add := func(k int, name string, value func(gmm.Mixture) float64) {
@@ -52,7 +53,8 @@ func (v *View) parameters() (all []ModelParameter) {
 			values[i] = value(m)
 			mean += p.Weights[i] * values[i]
 		}
-		all = append(all, ModelParameter{k + 1, name, mean, gmm.Quantile(values, p.Weights, 0.05), gmm.Quantile(values, p.Weights, 0.95)})
+		all = append(all, ModelParameter{k + 1, name, mean, gmm.Quantile(values, p.Weights, 0.05),
+			gmm.Quantile(values, p.Weights, 0.95)})
 	}
 	for k := range v.Prior.Components() {
 		add(k, "weight", func(m gmm.Mixture) float64 { return m.Weights[k] })
@@ -84,7 +86,8 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
 	if v.Plan.Privacy.Differential() { // nobody has paid for the number of the others
 		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are."
-		f.Caption += " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
+		f.Caption += " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took " +
+			"below 0 stands at 0."
 	} else {
 		f.Caption += " Others take no part."
 	}
@@ -143,13 +146,18 @@ func (v *View) posteriorCSV() ([]byte, error) {
 // ComponentsSection shows the mixture that was found, and how surely.
 func (v *View) ComponentsSection() figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
-		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold 90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.", v.Called)}
+		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold "+
+			"90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers "+
+			"mean nothing.", v.Called)}
 	if n := v.Posterior.Size; n > 0 && n < leastSize {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
-			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are too narrow. Try fewer components or features, or more draws (method.draws)."}})
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true,
+			Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
+			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are " +
+				"too narrow. Try fewer components or features, or more draws (method.draws)."}})
 	}
 	section.Items = append(section.Items, figure.Item{Figure: v.pairsFigure()},
-		figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.Called))})
+		figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths "+
+			"of it.", v.Called))})
 	return section
 }
 
@@ -160,9 +168,11 @@ const leastSize = 20
 // ComponentTable has a row for each component and feature, with means and standard deviations
 // beside each other.
 func (v *View) ComponentTable(caption string) *figure.Table {
-	t := &figure.Table{ID: "components", Title: "Components", Caption: caption + " model/posterior.csv has every draw, model/model.json every covariance."}
+	t := &figure.Table{ID: "components", Title: "Components", Caption: caption +
+		" model/posterior.csv has every draw, model/model.json every covariance."}
 	column := func(name string) *figure.Column { return &figure.Column{Name: name} }
-	component, weight, feature, mean, sd := column("component"), column("weight"), column("feature"), column("mean"), column("standard deviation")
+	component, weight, feature, mean, sd := column("component"), column("weight"), column("feature"), column("mean"),
+		column("standard deviation")
 	weight.Format = figure.Percent
 	put := func(c *figure.Column, x ModelParameter) {
 		c.Numbers, c.Low, c.High = append(c.Numbers, x.Mean), append(c.Low, x.Low), append(c.High, x.High)
@@ -170,7 +180,8 @@ func (v *View) ComponentTable(caption string) *figure.Table {
 	d := len(v.Names)
 	for one := range slices.Chunk(v.parameters(), 1+2*d) {
 		for i, name := range v.Names {
-			component.Text, feature.Text = append(component.Text, strconv.Itoa(one[0].Component)), append(feature.Text, name)
+			component.Text, feature.Text = append(component.Text, strconv.Itoa(one[0].Component)),
+				append(feature.Text, name)
 			put(weight, one[0])
 			put(mean, one[1+i])
 			put(sd, one[1+d+i])
@@ -206,8 +217,10 @@ func inPairs(s *Setup, m gmm.Mixture) figure.Pairs {
 // pairsFigure draws the components in all pairs of features.
 func (v *View) pairsFigure() *figure.Figure {
 	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of features", Chart: inPairs(v.Setup, v.Mean),
-		Caption: "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be. On the diagonal each component's density, as large as its share of the rows.",
-		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
+		Caption: "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as " +
+			"normal as the mixture takes them to be. On the diagonal each component's density, as large as its share " +
+			"of the rows.",
+		Alt: "Ellipses of each component's rows in all pairs, and each component's density in every one."}
 }
 
 // shared is what sites get back.

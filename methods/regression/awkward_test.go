@@ -24,7 +24,8 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	names, d := []string{"s0", "s1", "s2", "s3"}[:1+r.IntN(4)], 1+r.IntN(5)
 	categories := r.IntN(2)
 	var text strings.Builder
-	fmt.Fprintf(&text, "parley: 1\nname: awkward\nsites: [%s]\nviews:\n  - name: v\n    features:\n", strings.Join(names, ", "))
+	fmt.Fprintf(&text, "parley: 1\nname: awkward\nsites: [%s]\nviews:\n  - name: v\n    features:\n",
+		strings.Join(names, ", "))
 	for j := range d {
 		fmt.Fprintf(&text, "      - x%d\n", j)
 	}
@@ -34,7 +35,8 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	likelihood := of("logistic", "linear", "poisson", "hazard", "softmax")
 	outcome := map[string]string{
 		"logistic": `{column: y, levels: ["0", "1"]}`, "linear": "{column: y}", "poisson": "{column: y}",
-		"hazard": `{column: days, event: y, levels: ["0", "1"], cuts: [1, 2, 4]}`, "softmax": `{column: y, levels: ["0", "1", "2"]}`,
+		"hazard":  `{column: days, event: y, levels: ["0", "1"], cuts: [1, 2, 4]}`,
+		"softmax": `{column: y, levels: ["0", "1", "2"]}`,
 	}[likelihood]
 	more := ""
 	if likelihood != "softmax" && len(names) > 2 {
@@ -47,7 +49,8 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	if likelihood == "hazard" {
 		subjects = "[days, y]"
 	}
-	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: none}\n", subjects, likelihood, outcome, more)
+	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: "+
+		"none}\n", subjects, likelihood, outcome, more)
 	plan := methodtest.Plan(t, "pvi", Method{}.Options(), text.String())
 
 	weights, scale := make([]float64, d), make([]float64, d)

@@ -26,7 +26,8 @@ func TestIntervalsOfCurves(t *testing.T) {
 		}
 		return f
 	}
-	p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}\nsplines: [{feature: age, knots: [40, 52, 60, 68, 80]}]")
+	p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}\nsplines: [{feature: age, knots: [40, 52, "+
+		"60, 68, 80]}]")
 	ages := []float64{35, 45, 50, 66, 72, 85}
 	held, studies := make([]int, len(ages)), 80
 	r := rand.New(rand.NewPCG(36, 5))

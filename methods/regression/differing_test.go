@@ -22,13 +22,15 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 		data := drawn(t, p, 400, func(site string) (x [3]float64, y string) {
 			x0, x1, k := r.NormFloat64(), 1+r.NormFloat64(), float64(r.IntN(3))
 			yes := r.Float64() < 1/(1+math.Exp(-(1.2*x0-0.8*(x1-1)-1.5)))
-			return [3]float64{x0, k, x1}, []string{"p", "q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
+			return [3]float64{x0, k, x1}, []string{"p",
+				"q"}[map[bool]int{false: 0, true: 1}[yes != (turned && site == "b")]]
 		})
 		out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 		said := strings.Join(out.Result.Verdicts(), "\n")
 		model := string(out.Result.Files[0].Data)
 		named := strings.Contains(model, "the share of q at b is about ") && strings.Contains(model, "points higher")
-		if strings.Contains(said, "Outcomes differ between sites") != turned || named != turned || !turned && said != "" {
+		if strings.Contains(said, "Outcomes differ between sites") != turned || named != turned ||
+			!turned && said != "" {
 			t.Errorf("turned round: %v; said %q", turned, said)
 		}
 	}
@@ -42,7 +44,8 @@ func drawn(t *testing.T, p *study.Plan, n int, next func(site string) ([3]float6
 		var rows []dataset.Row
 		for i := range n {
 			x, y := next(site)
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{x[:2], x[2:]}, Subject: []string{y}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{x[:2], x[2:]},
+				Subject: []string{y}})
 		}
 		table := testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
 		data[site] = table
@@ -60,7 +63,8 @@ func TestPrivateStudiesNameNumbersUnlikeThePlan(t *testing.T) {
 	}{
 		{(*rand.Rand).NormFloat64, ""},
 		{func(r *rand.Rand) float64 { return 4 * r.NormFloat64() }, "They are x0 (a root mean square of"},
-		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) }, "They are x0 (few subjects have much of its spread)."},
+		{func(r *rand.Rand) float64 { return 3 * math.Floor(r.Float64()+0.1) },
+			"They are x0 (few subjects have much of its spread)."},
 	} {
 		r := rand.New(rand.NewPCG(5, 44))
 		data := drawn(t, p, 2000, func(string) (x [3]float64, y string) {
@@ -94,7 +98,8 @@ func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
 			})
 			out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 			said, model := strings.Join(out.Result.Verdicts(), "\n"), string(out.Result.Files[0].Data)
-			if named := strings.Contains(model, "say nearly the same. They are x0, x1. "); named == k.apart || (said == "") != k.apart {
+			if named := strings.Contains(model, "say nearly the same. They are x0, x1. "); named == k.apart ||
+				(said == "") != k.apart {
 				t.Errorf("correlation %v, seed %d: said %q", k.correlation, seed, said)
 			}
 		}

@@ -34,9 +34,11 @@ const (
 	threeClasses = "outcome: {column: y, levels: [p, q, r]}"
 	noProtection = "{protection: none}"
 	bySubject    = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-3}}"
-	diagnosed    = "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.2, total: {epsilon: 3, delta: 1e-3}}"
+	diagnosed    = "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.2, total: " +
+		"{epsilon: 3, delta: 1e-3}}"
 	// Scales without ranges, so that a row may hold anything.
-	boundless = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, scale: 2}]"
+	boundless = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, " +
+		"scale: 2}]"
 )
 
 // driven is a plan by what is written in its brackets, and the digest of its study, if that is held.
@@ -44,21 +46,28 @@ type driven struct{ method, privacy, digest string }
 
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
-	"noised, logistic":    {twoClasses + ", rounds: 6", bySubject, "b74907d247cdf7e55c02fad36007bb9b7687e11f2fdcb34c36508c84797226fe"},
-	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed, "686a53b5f46f6eb1a631ec1d1e750506c6f93c3bb565d381cd32466d16d89d36"},
-	"noised, boundless":   {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
-	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse", strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
+	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
+		"b74907d247cdf7e55c02fad36007bb9b7687e11f2fdcb34c36508c84797226fe"},
+	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
+		"686a53b5f46f6eb1a631ec1d1e750506c6f93c3bb565d381cd32466d16d89d36"},
+	"noised, boundless": {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
+	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse",
+		strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
 }
 
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
-	"joint, logistic": {twoClasses + "", noProtection, "6d87098637ac090a50c28a73d612a1801d8ce6079a959e2928ab25b2ff0b493d"},
-	"joint, ranges":   {twoClasses + ", scaling: range", noProtection, ""},
-	"joint, softmax":  {threeClasses + "", noProtection, "2fbe13adc98f96860bdee6c61b07ea4162bee2f018a97d6e49e89d9f9e413f0d"},
-	"joint, linear":   {"outcome: {column: y}", noProtection, "746fe32bf82f1795ca7f0ef629e23cc6b04fdf86a1ce1f0fa9e9ee7ba227b41a"},
-	"joint, random":   {twoClasses + ", site_effects: random", noProtection, ""},
-	"joint, counts":   {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
-	"joint, hazard":   {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},
+	"joint, logistic": {twoClasses + "", noProtection,
+		"6d87098637ac090a50c28a73d612a1801d8ce6079a959e2928ab25b2ff0b493d"},
+	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
+	"joint, softmax": {threeClasses + "", noProtection,
+		"2fbe13adc98f96860bdee6c61b07ea4162bee2f018a97d6e49e89d9f9e413f0d"},
+	"joint, linear": {"outcome: {column: y}", noProtection,
+		"746fe32bf82f1795ca7f0ef629e23cc6b04fdf86a1ce1f0fa9e9ee7ba227b41a"},
+	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},
+	"joint, counts": {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, " +
+		"knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},
+	"joint, hazard": {"outcome: {column: y, event: e, levels: [no, yes], cuts: [0.5, 1, 2]}", noProtection, ""},
 }
 
 func (d driven) plan(t testing.TB) *study.Plan {

@@ -37,11 +37,14 @@ func TestBadInput(t *testing.T) {
 		s       sample
 		want    string // of the error; "" for none
 	}{
-		"a third label":        {twoLevels, change(func(s *sample) { s.Y[7] = "maybe" }), `the first is "000007": outcome y: "maybe" is not one of ["no" "yes"]`},
-		"no outcome":           {twoLevels, change(func(s *sample) { s.Y[7] = "" }), `the first is "000007": outcome y: "" is not one of`},
-		"no number":            {"outcome: {column: y}\nnoise_variance: 1", good, "is not a finite number"},
-		"missing, neutral":     {twoLevels, change(func(s *sample) { s.X[3][0] = math.NaN() }), ""},
-		"missing, refused":     {twoLevels + "missing: refuse", change(func(s *sample) { s.X[3][0] = math.NaN() }), `the first is "000003": column x0: the value is missing`},
+		"a third label": {twoLevels, change(func(s *sample) { s.Y[7] = "maybe" }),
+			`the first is "000007": outcome y: "maybe" is not one of ["no" "yes"]`},
+		"no outcome": {twoLevels, change(func(s *sample) { s.Y[7] = "" }),
+			`the first is "000007": outcome y: "" is not one of`},
+		"no number":        {"outcome: {column: y}\nnoise_variance: 1", good, "is not a finite number"},
+		"missing, neutral": {twoLevels, change(func(s *sample) { s.X[3][0] = math.NaN() }), ""},
+		"missing, refused": {twoLevels + "missing: refuse", change(func(s *sample) { s.X[3][0] = math.NaN() }),
+			`the first is "000003": column x0: the value is missing`},
 		"separable":            {twoLevels + "rounds: 60", change(func(s *sample) { separate(s) }), ""},
 		"a constant column":    {twoLevels, change(func(s *sample) { each(s, func(x []float64) { x[1] = 3 }) }), ""},
 		"a column of zeros":    {twoLevels, change(func(s *sample) { each(s, func(x []float64) { x[1] = 0 }) }), ""},
@@ -69,10 +72,12 @@ func TestBadInput(t *testing.T) {
 	text := strings.Replace(planText(2, two, twoLevels, unprotected), "constants: ", "scaling: standard # ", 1)
 	p := parse(t, text)
 	_, err := local.Run(t.Context(), config(t, change(func(s *sample) { each(s, func(x []float64) { x[1] = 3 }) }), p))
-	if err == nil || !strings.Contains(err.Error(), "feature x1: of 40 values the mean is 3") || !strings.Contains(err.Error(), "constant") {
+	if err == nil || !strings.Contains(err.Error(), "feature x1: of 40 values the mean is 3") ||
+		!strings.Contains(err.Error(), "constant") {
 		t.Errorf("a constant column, standard: %v", err)
 	}
-	_, err = local.Run(t.Context(), config(t, change(func(s *sample) { each(s, func(x []float64) { x[1] = math.NaN() }) }), p))
+	_, err = local.Run(t.Context(), config(t,
+		change(func(s *sample) { each(s, func(x []float64) { x[1] = math.NaN() }) }), p))
 	if err == nil || !strings.Contains(err.Error(), "feature x1: no site has a single value of it") {
 		t.Errorf("an empty column, standard: %v", err)
 	}
@@ -100,7 +105,8 @@ func TestPrivateStudiesDoNotTellOfBadRows(t *testing.T) {
 	s := drawn(10, 60, 2, yesNo)
 	s.Y[0], s.Y[7] = "maybe", "" // all at site a
 	s.X[14][0] = math.NaN()
-	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"missing: refuse", strings.Replace(protected, "total", "diagnostics: 0.2, total", 1))
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"missing: refuse",
+		strings.Replace(protected, "total", "diagnostics: 0.2, total", 1))
 	c := config(t, s, p)
 	c.Data["b"] = s.Table(t, p, func(int) bool { return false }) // nobody is there, and nobody may know
 	m, out := run(t, c)
@@ -139,11 +145,15 @@ func TestPredict(t *testing.T) {
 		header  string
 		outcome func(f float64) string
 	}{
-		"logistic": {twoLevels, "id,predicted,p=no,p=yes", func(f float64) string { return map[bool]string{true: "yes", false: "no"}[f > 0] }},
-		"softmax": {"outcome: {column: y, levels: [low, middle, high]}", "id,predicted,p=low,p=middle,p=high", func(f float64) string {
-			return []string{"low", "middle", "high"}[int(math.Round(max(-1, min(f, 1))))+1]
+		"logistic": {twoLevels, "id,predicted,p=no,p=yes", func(f float64) string {
+			return map[bool]string{true: "yes", false: "no"}[f > 0]
 		}},
-		"linear": {"outcome: {column: y}\nnoise_variance: 0.1", "id,predicted,sd,low,high", func(f float64) string { return fmt.Sprint(f) }},
+		"softmax": {"outcome: {column: y, levels: [low, middle, high]}", "id,predicted,p=low,p=middle,p=high",
+			func(f float64) string {
+				return []string{"low", "middle", "high"}[int(math.Round(max(-1, min(f, 1))))+1]
+			}},
+		"linear": {"outcome: {column: y}\nnoise_variance: 0.1", "id,predicted,sd,low,high",
+			func(f float64) string { return fmt.Sprint(f) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sample{}
@@ -154,7 +164,8 @@ func TestPredict(t *testing.T) {
 			p := planOf(t, 2, []string{"a", "b"}, c.options, unprotected)
 			m, out := run(t, config(t, s, p))
 			var b bytes.Buffer
-			n, account, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, method.PredictOptions{Score: true, Level: 0.9})
+			n, account, err := m.Predict(t.Context(), s.Table(t, p, nil), &b,
+				method.PredictOptions{Score: true, Level: 0.9})
 			if err != nil || n != 60 {
 				t.Fatalf("%d, %v", n, err)
 			}
@@ -191,13 +202,17 @@ func TestPredict(t *testing.T) {
 			}
 			bare := p.Schema()
 			bare.Subject = nil
-			if _, account, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9}); err != nil || account != nil {
+			if _, account, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b,
+				method.PredictOptions{Level: 0.9}); err != nil || account != nil {
 				t.Errorf("without outcomes: %v, %v", account, err)
 			}
-			if _, _, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b, method.PredictOptions{Level: 0.9, Score: true}); err == nil || !strings.Contains(err.Error(), `no subject column "y"`) {
+			if _, _, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b,
+				method.PredictOptions{Level: 0.9, Score: true}); err == nil ||
+				!strings.Contains(err.Error(), `no subject column "y"`) {
 				t.Errorf("scores without outcomes: %v", err)
 			}
-			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, method.PredictOptions{Level: 1}); err == nil {
+			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, method.PredictOptions{Level: 1}); err ==
+				nil {
 				t.Error("an interval of everything")
 			}
 		})

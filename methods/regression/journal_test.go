@@ -22,16 +22,26 @@ import (
 type link struct{ mean, slope, variance, loglik func(y, f float64) float64 }
 
 var links = map[string]link{
-	"logit":   {func(_, f float64) float64 { return 1 / (1 + math.Exp(-f)) }, func(_, f float64) float64 { p := 1 / (1 + math.Exp(-f)); return p * (1 - p) }, nil, nil},
-	"cloglog": {func(_, f float64) float64 { return 1 - math.Exp(-math.Exp(f)) }, func(_, f float64) float64 { return math.Exp(f - math.Exp(f)) }, nil, nil},
+	"logit": {func(_, f float64) float64 { return 1 / (1 + math.Exp(-f)) }, func(_, f float64) float64 {
+		p := 1 / (1 + math.Exp(-f))
+		return p * (1 - p)
+	}, nil, nil},
+	"cloglog": {func(_, f float64) float64 { return 1 - math.Exp(-math.Exp(f)) }, func(_, f float64) float64 {
+		return math.Exp(f - math.Exp(f))
+	}, nil, nil},
 	"log": {func(_, f float64) float64 { return math.Exp(f) }, func(_, f float64) float64 { return math.Exp(f) },
-		func(_, m float64) float64 { return m }, func(y, m float64) float64 { l, _ := math.Lgamma(y + 1); return y*math.Log(m) - m - l }},
-	"identity": {func(_, f float64) float64 { return f }, func(_, _ float64) float64 { return 1 }, func(_, _ float64) float64 { return 1 }, nil},
+		func(_, m float64) float64 { return m }, func(y, m float64) float64 {
+			l, _ := math.Lgamma(y + 1)
+			return y*math.Log(m) - m - l
+		}},
+	"identity": {func(_, f float64) float64 { return f }, func(_, _ float64) float64 { return 1 },
+		func(_, _ float64) float64 { return 1 }, nil},
 }
 
 // irls is iteratively reweighted least squares with the precisions of a prior about 0: estimates, the inverse of the
 // expected information, rows' scores, and the log-likelihood.
-func irls(of link, x [][]float64, y, w, prior []float64) (b []float64, covariance *mat.SymDense, scores [][]float64, value float64) {
+func irls(of link, x [][]float64, y, w, prior []float64) (b []float64, covariance *mat.SymDense, scores [][]float64,
+	value float64) {
 	if of.variance == nil {
 		of.variance = func(_, p float64) float64 { return p * (1 - p) }
 		of.loglik = func(y, p float64) float64 { return y*math.Log(p) + (1-y)*math.Log(1-p) }
@@ -219,13 +229,14 @@ func TestTermsAreTestedAsByRefits(t *testing.T) {
 		less = append(less, row[1:])
 	}
 	want := (squares(less) - squares(x)) / (squares(x) / 396)
-	if f := table(t, out.Result, "terms.csv")["age"]; math.Abs(float(t, f["f"])/want-1) > 1e-3 || math.Abs(float(t, f["p_value"])-distuv.F{D1: 1, D2: 396}.Survival(want)) > 1e-4 {
+	if f := table(t, out.Result, "terms.csv")["age"]; math.Abs(float(t, f["f"])/want-1) > 1e-3 ||
+		math.Abs(float(t, f["p_value"])-distuv.F{D1: 1, D2: 396}.Survival(want)) > 1e-4 {
 		t.Errorf("%v, want F of %v", f, want)
 	}
 }
 
-// Robust standard errors by rows, by sites and by clusters are those of another implementation; so are the estimates with
-// weights of a sample, whose scale changes nothing, and counts are rows.
+// Robust standard errors by rows, by sites and by clusters are those of another implementation; so are the estimates
+// with weights of a sample, whose scale changes nothing, and counts are rows.
 func TestRobustStandardErrors(t *testing.T) {
 	rows := stays(72, 500, func(age, dose, sex float64) float64 { return 0.2 + 0.5*age - 0.5*sex })
 	yes := "outcome: {column: died, levels: [\"no\", \"yes\"]}\n" + toF
@@ -234,8 +245,10 @@ func TestRobustStandardErrors(t *testing.T) {
 		coefficients := table(t, out.Result, "coefficients.csv")
 		for j, feature := range stayNames {
 			got, se := coefficients[feature], math.Sqrt(covariance.At(j, j))
-			if math.Abs(float(t, got["estimate"])*stayUnits[feature]-b[j]) > 0.01*se || math.Abs(float(t, got[column])*stayUnits[feature]/se-1) > 0.005 {
-				t.Errorf("%s: %s is %s ± %s, want %v ± %v", name, feature, got["estimate"], got[column], b[j]/stayUnits[feature], se/stayUnits[feature])
+			if math.Abs(float(t, got["estimate"])*stayUnits[feature]-b[j]) > 0.01*se ||
+				math.Abs(float(t, got[column])*stayUnits[feature]/se-1) > 0.005 {
+				t.Errorf("%s: %s is %s ± %s, want %v ± %v", name, feature, got["estimate"], got[column],
+					b[j]/stayUnits[feature], se/stayUnits[feature])
 			}
 		}
 	}
@@ -277,15 +290,17 @@ func TestRobustStandardErrors(t *testing.T) {
 		if !strings.Contains(out.Result.Sure, "without its weights") {
 			t.Errorf("how sure: %s", out.Result.Sure)
 		}
-		check(fmt.Sprint("weights times ", scale), out, b, sandwich(covariance, scores, own, stayPrior), "standard_error")
+		check(fmt.Sprint("weights times ", scale), out, b, sandwich(covariance, scores, own, stayPrior),
+			"standard_error")
 	}
 }
 
-// Hazards with the complementary log-log link are those of reweighted least squares on person-periods; the life table, concordance and baseline
-// survival are those of the rows and of the coefficients.
+// Hazards with the complementary log-log link are those of reweighted least squares on person-periods; the life table,
+// concordance and baseline survival are those of the rows and of the coefficients.
 func TestSurvivalIsThatOfTheRows(t *testing.T) {
 	rows := stays(73, 600, func(age, dose, sex float64) float64 { return 0.6*age - 0.5*sex })
-	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\nlink: cloglog\n"+toF)
+	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\nlink: "+
+		"cloglog\n"+toF)
 	_, out := run(t, among(t, p, rows))
 	var x [][]float64
 	var y []float64
@@ -297,7 +312,8 @@ func TestSurvivalIsThatOfTheRows(t *testing.T) {
 			period := []float64{0, 0, 0}
 			period[k] = 1
 			died := rows[i].Subject[1] == "yes" && days <= 30*float64(k+1)
-			x, y, people = append(x, append(slices.Clone(row[:3]), period...)), append(y, map[bool]float64{true: 1}[died]), append(people, i)
+			x, y, people = append(x, append(slices.Clone(row[:3]), period...)),
+				append(y, map[bool]float64{true: 1}[died]), append(people, i)
 			if risk[k]++; died {
 				events[k]++
 				break
@@ -313,7 +329,8 @@ func TestSurvivalIsThatOfTheRows(t *testing.T) {
 		if off := math.Abs(float(t, got["estimate"])*stayUnits[feature]-b[j]) / se; off > 0.01 {
 			t.Errorf("%s is %v standard errors off", feature, off)
 		}
-		if ratio := float(t, got["robust_standard_error"]) * stayUnits[feature] / math.Sqrt(robust.At(j, j)); math.Abs(ratio-1) > 0.02 {
+		if ratio := float(t, got["robust_standard_error"]) * stayUnits[feature] / math.Sqrt(robust.At(j, j)); math.Abs(
+			ratio-1) > 0.02 {
 			t.Errorf("%s: the robust standard error is %v times another's", feature, ratio)
 		}
 	}
@@ -322,7 +339,8 @@ func TestSurvivalIsThatOfTheRows(t *testing.T) {
 		life *= 1 - events[k]/risk[k]
 		base -= math.Exp(b[3+k])
 		s := survival[until]
-		if math.Abs(float(t, s["survival"])-life) > 1e-9 || float(t, s["at_risk"]) != risk[k] || math.Abs(float(t, s["baseline_survival"])-math.Exp(base)) > 0.01 ||
+		if math.Abs(float(t, s["survival"])-life) > 1e-9 || float(t, s["at_risk"]) != risk[k] ||
+			math.Abs(float(t, s["baseline_survival"])-math.Exp(base)) > 0.01 ||
 			!(float(t, s["low_95"]) < math.Exp(base) && math.Exp(base) < float(t, s["high_95"])) {
 			t.Errorf("until %s: %v, want %v and %v", until, s, life, math.Exp(base))
 		}
@@ -333,7 +351,8 @@ func TestSurvivalIsThatOfTheRows(t *testing.T) {
 	if p := out.Result.Metrics["proportional_hazards_p"]; !(p > 0.01) {
 		t.Errorf("hazards are proportional, and p is %v", p)
 	}
-	if found := out.Result.Found; !strings.Contains(found, "on the hazard of died = yes") || !strings.Contains(found, "age (up)") {
+	if found := out.Result.Found; !strings.Contains(found, "on the hazard of died = yes") ||
+		!strings.Contains(found, "age (up)") {
 		t.Error(found)
 	}
 }
@@ -396,16 +415,20 @@ func TestEachSiteIsLeftOut(t *testing.T) {
 	}
 }
 
-// A site whose outcomes are the other way round is named if effects are strong, and otherwise that sites differ; and none of studies without
+// A site whose outcomes are the other way round is named if effects are strong, and otherwise that sites differ; and
+// none of studies without
 
-// A site whose outcomes are the other way round is named if effects are strong, and otherwise that sites differ; and none of studies without
-// that, nor where most of a site's subjects are of one class.
+// A site whose outcomes are the other way round is named if effects are strong, and otherwise that sites differ; and
+// none of studies without that, nor where most of a site's subjects are of one class.
 func TestOutcomesTheOtherWayRound(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 75))
 		strength := 0.5 + r.Float64()
-		for _, options := range []string{"outcome: {column: died, levels: [\"no\", \"yes\"]}\n", "outcome: {column: falls}\n"} {
-			rows := stays(seed+100, 500, func(age, dose, sex float64) float64 { return 0.3 + strength*age - strength*sex })
+		for _, options := range []string{"outcome: {column: died, levels: [\"no\", \"yes\"]}\n",
+			"outcome: {column: falls}\n"} {
+			rows := stays(seed+100, 500, func(age, dose, sex float64) float64 {
+				return 0.3 + strength*age - strength*sex
+			})
 			for i := range rows {
 				v := rows[i].Views[0]
 				rows[i].Subject[2] = fmt.Sprint(5 + strength*((v[0]-60)/10-v[2]) + r.NormFloat64())
@@ -419,14 +442,17 @@ func TestOutcomesTheOtherWayRound(t *testing.T) {
 					for i := range rows {
 						if i*i%7 == 1 {
 							rows[i].Subject[1] = map[string]string{"yes": "no", "no": "yes"}[rows[i].Subject[1]]
-							rows[i].Subject[2] = fmt.Sprint(10 - float(t, rows[i].Subject[2])) // a score from good to bad
+							// a score from good to bad
+							rows[i].Subject[2] = fmt.Sprint(10 - float(t, rows[i].Subject[2]))
 						}
 					}
 				}
 				_, out := run(t, among(t, p, rows))
 				said := strings.Join(out.Result.Verdicts(), "\n")
 				named := strings.Contains(said, "At south outcomes go with the features the other way round")
-				if named && !turned || turned && !named && (strength > 1.4 || !strings.Contains(said, "Sites differ in the effect of")) || strings.Contains(said, "At north outcomes") || strings.Contains(said, "At west outcomes") {
+				if named && !turned || turned && !named &&
+					(strength > 1.4 || !strings.Contains(said, "Sites differ in the effect of")) ||
+					strings.Contains(said, "At north outcomes") || strings.Contains(said, "At west outcomes") {
 					t.Errorf("seed %d, strength %v, %s turned %v: %q", seed, strength, options, turned, said)
 				}
 			}

@@ -29,7 +29,8 @@ func arriving(seed uint64, n int, a float64, outcome func(r *rand.Rand, f float6
 		if g == 1 {
 			f += 2
 		}
-		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%05d", i), Views: [][]float64{{x, u, g}}, Subject: outcome(r, f)})
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%05d", i), Views: [][]float64{{x, u, g}},
+			Subject: outcome(r, f)})
 	}
 	return rows
 }
@@ -38,28 +39,33 @@ var drawnOutcomes = map[string]struct {
 	subjects, options string
 	draw              func(r *rand.Rand, f float64) []string
 }{
-	"number": {"y", "outcome: {column: y}", func(r *rand.Rand, f float64) []string { return []string{fmt.Sprint(f + r.NormFloat64())} }},
+	"number": {"y", "outcome: {column: y}", func(r *rand.Rand, f float64) []string {
+		return []string{fmt.Sprint(f + r.NormFloat64())}
+	}},
 	"two classes": {"y", `outcome: {column: y, levels: ["no", "yes"]}`, func(r *rand.Rand, f float64) []string {
 		return []string{[]string{"no", "yes"}[int(r.Float64()+1/(1+math.Exp(2-2*f)))]}
 	}},
-	"softmax": {"y", `outcome: {column: y, levels: ["no", "yes"]}, likelihood: softmax`, func(r *rand.Rand, f float64) []string {
-		return []string{[]string{"no", "yes"}[int(r.Float64()+1/(1+math.Exp(2-2*f)))]}
-	}},
+	"softmax": {"y", `outcome: {column: y, levels: ["no", "yes"]}, likelihood: softmax`,
+		func(r *rand.Rand, f float64) []string {
+			return []string{[]string{"no", "yes"}[int(r.Float64()+1/(1+math.Exp(2-2*f)))]}
+		}},
 	"count": {"y", "outcome: {column: y}, likelihood: poisson", func(r *rand.Rand, f float64) []string {
 		return []string{fmt.Sprint(distuv.Poisson{Lambda: math.Exp(f/2 + 0.5), Src: r}.Rand())}
 	}},
-	"time": {"y, died", `outcome: {column: y, event: died, levels: ["no", "yes"], cuts: [1, 2]}`, func(r *rand.Rand, f float64) []string {
-		for k := range 2 {
-			if r.Float64() < 1/(1+math.Exp(1-f)) {
-				return []string{fmt.Sprint(float64(k) + 0.5), "yes"}
+	"time": {"y, died", `outcome: {column: y, event: died, levels: ["no", "yes"], cuts: [1, 2]}`,
+		func(r *rand.Rand, f float64) []string {
+			for k := range 2 {
+				if r.Float64() < 1/(1+math.Exp(1-f)) {
+					return []string{fmt.Sprint(float64(k) + 0.5), "yes"}
+				}
 			}
-		}
-		return []string{"2", "no"}
-	}},
+			return []string{"2", "no"}
+		}},
 }
 
 // table reads predictions.
-func predictions(t *testing.T, m *fitted.Model, data dataset.Source, opts method.PredictOptions) (rows [][]string, a *method.Account) {
+func predictions(t *testing.T, m *fitted.Model, data dataset.Source,
+	opts method.PredictOptions) (rows [][]string, a *method.Account) {
 	t.Helper()
 	var b strings.Builder
 	opts.Level = 0.9
@@ -115,7 +121,9 @@ func TestPredictionsOfSubjectsWhoLackFeatures(t *testing.T) {
 			if least := map[string]float64{"number": 0.88, "count": 0.88}[name]; held/n < least || held/n > 0.975 {
 				t.Errorf("%s without %v: intervals of 90 %% held %.3f", name, what, held/n)
 			}
-			if (account != nil) != (lacking > 0) || lacking > 0 && !strings.Contains(account.Notes.Error(), "of 3000 subjects some lack features: "+[]string{"x", "u", "g"}[what[0]]+" (3000)") {
+			if (account != nil) != (lacking > 0) || lacking > 0 &&
+				!strings.Contains(account.Notes.Error(), "of 3000 subjects some lack features: "+
+					[]string{"x", "u", "g"}[what[0]]+" (3000)") {
 				t.Errorf("%s without %v: %v", name, what, account)
 			}
 		}
@@ -125,8 +133,10 @@ func TestPredictionsOfSubjectsWhoLackFeatures(t *testing.T) {
 // A level that most subjects have is not what everybody has who lacks the feature; a private model
 // does not know the shares of levels, and is less sure without them.
 func TestPrivateModelsAreLessSureOfSubjectsWhoLackFeatures(t *testing.T) {
-	text := strings.Replace(fmt.Sprintf(arrivals, "y", drawnOutcomes["two classes"].options+", constants: [{feature: x, centre: 0, scale: 1}, {feature: u, centre: 0, scale: 1}]"),
-		"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 8, delta: 1e-6}}", 1)
+	text := strings.Replace(fmt.Sprintf(arrivals, "y", drawnOutcomes["two classes"].options+
+		", constants: [{feature: x, centre: 0, scale: 1}, {feature: u, centre: 0, scale: 1}]"),
+		"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 8, "+
+			"delta: 1e-6}}", 1)
 	p := parse(t, text)
 	m, _ := run(t, among(t, p, arriving(1, 6000, -1, drawnOutcomes["two classes"].draw)))
 	full := arriving(2, 1, -1, drawnOutcomes["two classes"].draw)[0]
@@ -138,7 +148,8 @@ func TestPrivateModelsAreLessSureOfSubjectsWhoLackFeatures(t *testing.T) {
 		return float(t, got[0][3])
 	}
 	all := sure(func([]float64) {})
-	if number, category := sure(func(v []float64) { v[1] = math.NaN() }), sure(func(v []float64) { v[2] = math.NaN() }); !(all > number && number > category && category > 0.5) {
+	if number, category := sure(func(v []float64) { v[1] = math.NaN() }),
+		sure(func(v []float64) { v[2] = math.NaN() }); !(all > number && number > category && category > 0.5) {
 		t.Errorf("a probability of %v, without a number %v, without a category %v", all, number, category)
 	}
 }
@@ -156,13 +167,15 @@ func TestPredictingNotesOddSubjects(t *testing.T) {
 	}{
 		{func(int, []float64) {}, nil},
 		{func(i int, v []float64) { v[0] = 0.5 }, nil}, // a scenario
-		{func(i int, v []float64) { v[0] = 1000 * (v[0] + 2) }, []string{"of 200 subjects some features are far from all subjects of the fit: x (mean 2"}},
+		{func(i int, v []float64) { v[0] = 1000 * (v[0] + 2) },
+			[]string{"of 200 subjects some features are far from all subjects of the fit: x (mean 2"}},
 		{func(i int, v []float64) { v[0] /= 1000 }, []string{"far from all subjects of the fit: x (mean "}},
 		{func(i int, v []float64) {
 			if i < 3 {
 				v[0] = 99.25
 			}
-		}, []string{"of 200 subjects some have values more than 8 standard deviations from the mean of the fit: x (3, in the fit "}},
+		}, []string{"of 200 subjects some have values more than 8 standard deviations from the mean of the fit: x " +
+			"(3, in the fit "}},
 		{func(i int, v []float64) {
 			if i == 0 {
 				v[1] = 20.25

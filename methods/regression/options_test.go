@@ -13,20 +13,25 @@ import (
 func TestOptionsThatContradictThePlan(t *testing.T) {
 	sites := []string{"a", "b"}
 	for name, c := range map[string]struct{ options, privacy, want string }{
-		"no outcome":         {"rounds: 2", unprotected, "method.outcome"},
-		"outcome elsewhere":  {"outcome: {column: x0, levels: [no, yes]}", unprotected, "not a column under subjects"},
-		"three levels":       {"outcome: {column: y, levels: [a, b, c]}\nlikelihood: logistic", unprotected, "likelihood: softmax for more"},
-		"one level":          {"outcome: {column: y, levels: [a]}\nlikelihood: softmax", unprotected, "1 levels for a softmax"},
-		"classes of sites":   {"outcome: {column: y, levels: [a, b, c]}\nsite_effects: random", unprotected, "a softmax model has no random intercepts"},
-		"level twice":        {"outcome: {column: y, levels: [a, a]}", unprotected, "there twice"},
-		"levels of a number": {"outcome: {column: y, levels: [a, b]}\nlikelihood: linear\nnoise_variance: 1", unprotected, "which has no levels"},
-		"noise of a class":   {twoLevels + "noise_variance: 1", unprotected, "belongs to likelihood: linear"},
-		"negative noise":     {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
-		"private clip":       {twoLevels + "clip: 1", protected, "is name: dp-pvi"},
-		"schedules":          {twoLevels + "schedule: random", unprotected, "is name: dp-pvi"},
-		"private classes":    {"outcome: {column: y, levels: [a, b, c]}", protected, "such as one of these or not"},
-		"a private number":   {"outcome: {column: y}", protected, "name: dp-pvi"},
-		"whole sites":        {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1), "privacy.unit: subject"},
+		"no outcome":        {"rounds: 2", unprotected, "method.outcome"},
+		"outcome elsewhere": {"outcome: {column: x0, levels: [no, yes]}", unprotected, "not a column under subjects"},
+		"three levels": {"outcome: {column: y, levels: [a, b, c]}\nlikelihood: logistic", unprotected,
+			"likelihood: softmax for more"},
+		"one level": {"outcome: {column: y, levels: [a]}\nlikelihood: softmax", unprotected,
+			"1 levels for a softmax"},
+		"classes of sites": {"outcome: {column: y, levels: [a, b, c]}\nsite_effects: random", unprotected,
+			"a softmax model has no random intercepts"},
+		"level twice": {"outcome: {column: y, levels: [a, a]}", unprotected, "there twice"},
+		"levels of a number": {"outcome: {column: y, levels: [a, b]}\nlikelihood: linear\nnoise_variance: 1",
+			unprotected, "which has no levels"},
+		"noise of a class": {twoLevels + "noise_variance: 1", unprotected, "belongs to likelihood: linear"},
+		"negative noise":   {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
+		"private clip":     {twoLevels + "clip: 1", protected, "is name: dp-pvi"},
+		"schedules":        {twoLevels + "schedule: random", unprotected, "is name: dp-pvi"},
+		"private classes":  {"outcome: {column: y, levels: [a, b, c]}", protected, "such as one of these or not"},
+		"a private number": {"outcome: {column: y}", protected, "name: dp-pvi"},
+		"whole sites": {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1),
+			"privacy.unit: subject"},
 		"no intercept":       {twoLevels + "intercept: false", unprotected, "intercept_variance: 1e-6"},
 		"coding":             {twoLevels + "coding: levels", unprotected, "which references may name"},
 		"a private offset":   {twoLevels + "offset: e", protected, "has no private form"},
@@ -52,7 +57,8 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 // What is too large for a posterior of all weights together is of another method.
 func TestTooManyWeights(t *testing.T) {
 	text := planText(667, []string{"a", "b"}, "outcome: {column: y, levels: [a, b, c]}", unprotected)
-	if _, err := study.Parse("plan.yaml", []byte(text), methods); err == nil || !strings.Contains(err.Error(), "name: dp-pvi with algorithm: exact") {
+	if _, err := study.Parse("plan.yaml", []byte(text), methods); err == nil ||
+		!strings.Contains(err.Error(), "name: dp-pvi with algorithm: exact") {
 		t.Error(err)
 	}
 }
@@ -65,7 +71,8 @@ func TestConstants(t *testing.T) {
 		"{feature: x1, centre: 0, scale: 1}": "{feature: x0, centre: 0, scale: 1}",
 	} {
 		text := strings.Replace(planText(2, []string{"a", "b"}, twoLevels, unprotected), from, to, 1)
-		if _, err := study.Parse("plan.yaml", []byte(text), methods); err == nil || !strings.Contains(err.Error(), "method.constants") {
+		if _, err := study.Parse("plan.yaml", []byte(text), methods); err == nil ||
+			!strings.Contains(err.Error(), "method.constants") {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
@@ -77,9 +84,15 @@ func TestDefaults(t *testing.T) {
 		options, privacy string
 		want             func(o *options.Options) bool
 	}{
-		"plain":       {twoLevels, unprotected, func(o *options.Options) bool { return o.Rounds == 25 && o.PriorVariance == 6.25 }},
-		"private":     {twoLevels, protected, func(o *options.Options) bool { return o.Rounds == 20 && o.PriorVariance == 1 }},
-		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool { return o.Likelihood == "softmax" }},
+		"plain": {twoLevels, unprotected, func(o *options.Options) bool {
+			return o.Rounds == 25 && o.PriorVariance == 6.25
+		}},
+		"private": {twoLevels, protected, func(o *options.Options) bool {
+			return o.Rounds == 20 && o.PriorVariance == 1
+		}},
+		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool {
+			return o.Likelihood == "softmax"
+		}},
 	} {
 		p := parse(t, planText(2, []string{"a", "b"}, c.options, c.privacy))
 		if o := p.Method.Options.(*options.Options); !c.want(o) {

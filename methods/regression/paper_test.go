@@ -17,12 +17,18 @@ func TestPapersAreToldWhatToCite(t *testing.T) {
 	known := method.Registry{regression.Method{}, factors.Method{}, mixture.Method{}}
 	const private = "protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
 	for options, want := range map[string]string{
-		`name: pvi, outcome: {column: y, levels: ["0", "1"]}`:                        "y was related to 2 features by logistic regression with",
-		`name: pvi, outcome: {column: y}, noise_variance: 1, site_effects: random`:   "linear regression with an independent normal prior",
-		`name: pvi, outcome: {column: y, levels: ["0", "1"]}, link: cloglog`:         "binary regression with a complementary log-log link",
-		`name: pvi, outcome: {column: y, event: e, levels: [a, b], cuts: [1, 2]}`:    "discrete-time survival over 2 periods with a logistic link",
-		`name: mvppca, latent: select`:                                               "a number of factors that was chosen on subjects who were left out",
-		`name: graffl, components: 2`:                                                "A mixture of normal distributions of 2 features",
+		`name: pvi, outcome: {column: y, levels: ["0", "1"]}`: "y was related to 2 features by " +
+			"logistic regression with",
+		`name: pvi, outcome: {column: y}, noise_variance: 1, site_effects: random`: "linear regression with an " +
+			"independent normal prior",
+		`name: pvi, outcome: {column: y, levels: ["0", "1"]}, link: cloglog`: "binary regression with a " +
+			"complementary log-log link",
+		`name: pvi, outcome: {column: y, event: e, levels: [a, b], cuts: [1, 2]}`: "discrete-time survival over 2 " +
+			"periods with a logistic link",
+		`name: mvppca, latent: select`: "a number of factors that was " +
+			"chosen on subjects who were left out",
+		`name: graffl, components: 2`: "A mixture of normal " +
+			"distributions of 2 features",
 		`name: pvi, outcome: {column: y, levels: ["0", "1"]}}, privacy: {` + private: "Sites sent noised histograms",
 		`name: mvppca, latent: 1}, privacy: {` + private:                             "Each site sent noised counts",
 	} {
@@ -46,7 +52,8 @@ func TestPapersAreToldWhatToCite(t *testing.T) {
 				t.Errorf("%s: %s", options, r)
 			}
 		}
-		if noised := strings.Contains(strings.Join(paper.References, ""), "Canonne"); noised != p.Privacy.Differential() || len(paper.References) == 0 {
+		if noised := strings.Contains(strings.Join(paper.References, ""), "Canonne"); noised !=
+			p.Privacy.Differential() || len(paper.References) == 0 {
 			t.Errorf("%s: %q", options, paper.References)
 		}
 	}

@@ -21,7 +21,8 @@ func TestEffectsThatChangeOverTime(t *testing.T) {
 	const words = "changes over time"
 	same := func(options string) func(r *rand.Rand) local.Config {
 		return func(r *rand.Rand) local.Config {
-			s := timed{periods: 2 + r.IntN(7), n: 150 + r.IntN(1200), base: -4 + 3*r.Float64(), arm: 0.05 + 0.45*r.Float64(), options: options}
+			s := timed{periods: 2 + r.IntN(7), n: 150 + r.IntN(1200), base: -4 + 3*r.Float64(),
+				arm: 0.05 + 0.45*r.Float64(), options: options}
 			for range 4 {
 				s.effects = append(s.effects, 0.5*r.NormFloat64())
 			}
@@ -31,12 +32,13 @@ func TestEffectsThatChangeOverTime(t *testing.T) {
 	}
 	flips := func(options string) func(r *rand.Rand) local.Config {
 		return func(r *rand.Rand) local.Config {
-			_, c := timed{periods: 4, n: 1200, base: -1.5, arm: 0.5, effects: []float64{0.3, 0, 0, 0}, options: options, change: func(k int, x []float64) float64 {
-				if k < 2 {
-					return 0.96 * x[3]
-				}
-				return -0.96 * x[3]
-			}}.draw(t, r)
+			_, c := timed{periods: 4, n: 1200, base: -1.5, arm: 0.5, effects: []float64{0.3, 0, 0, 0}, options: options,
+				change: func(k int, x []float64) float64 {
+					if k < 2 {
+						return 0.96 * x[3]
+					}
+					return -0.96 * x[3]
+				}}.draw(t, r)
 			return c
 		}
 	}
@@ -102,7 +104,8 @@ func (s timed) draw(t testing.TB, r *rand.Rand) (*study.Plan, local.Config) {
 		if time > censored {
 			time, died = censored, "no"
 		}
-		sites[site] = append(sites[site], dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{x}, Subject: []string{fmt.Sprint(time), died}})
+		sites[site] = append(sites[site], dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{x},
+			Subject: []string{fmt.Sprint(time), died}})
 	}
 	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 	for site, rows := range sites {

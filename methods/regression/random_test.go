@@ -91,7 +91,8 @@ func TestRandomIntercepts(t *testing.T) {
 	f = testkit.Get(without.Forecaster(p.Schema()))(t)
 	testkit.Do(t, f.Infer(&row, &narrow))
 	// Averaged over sites, a probability is nearer to one half.
-	if a, b := math.Exp(wide.Outcome.LogP[1]), math.Exp(narrow.Outcome.LogP[1]); !(math.Abs(a-0.5) < math.Abs(b-0.5)-0.005) {
+	if a, b := math.Exp(wide.Outcome.LogP[1]),
+		math.Exp(narrow.Outcome.LogP[1]); !(math.Abs(a-0.5) < math.Abs(b-0.5)-0.005) {
 		t.Errorf("%v at a new site, %v without what sites differ by", a, b)
 	}
 	ownPredictions(t, c, names, reports, m)
@@ -100,10 +101,12 @@ func TestRandomIntercepts(t *testing.T) {
 // ownPredictions holds a site's own model against that of a new site, on rows of the site
 // that farthest from the others: its probabilities add up to what happened there, and are
 // surer than those of a site that nobody has seen.
-func ownPredictions(t *testing.T, c local.Config, names []string, reports map[string]*local.SiteReport, m *fitted.Model) {
+func ownPredictions(t *testing.T, c local.Config, names []string, reports map[string]*local.SiteReport,
+	m *fitted.Model) {
 	t.Helper()
 	far := slices.MaxFunc(names, func(a, b string) int {
-		return cmp.Compare(math.Abs(reports[a].Result.Metrics["intercept"]), math.Abs(reports[b].Result.Metrics["intercept"]))
+		return cmp.Compare(math.Abs(reports[a].Result.Metrics["intercept"]),
+			math.Abs(reports[b].Result.Metrics["intercept"]))
 	})
 	files := reports[far].Result.Files
 	if len(files) != 1 || files[0].Name != "model/model.json" {
@@ -139,7 +142,8 @@ func ownPredictions(t *testing.T, c local.Config, names []string, reports map[st
 			t.Errorf("%s: %.1f expected of %v, %v", name, expected, died, account.Facts)
 		}
 	}
-	for from, to := range map[string]string{`"variance": `: `"variance": -`, `"slope": [`: `"slope": [1,`, `"between_sites": {`: `"between_sites": null, "other": {`} {
+	for from, to := range map[string]string{`"variance": `: `"variance": -`, `"slope": [`: `"slope": [1,`,
+		`"between_sites": {`: `"between_sites": null, "other": {`} {
 		bad := strings.Replace(string(files[0].Data), `"site": {`, "\x00", 1)
 		head, tail, _ := strings.Cut(bad, "\x00")
 		if strings.Contains(from, "between") {
@@ -156,8 +160,10 @@ func ownPredictions(t *testing.T, c local.Config, names []string, reports map[st
 // How much sites differ is found in every unit of the outcome.
 func TestRandomInterceptsInAnyUnit(t *testing.T) {
 	between := func(unit float64) float64 {
-		plan := parse(t, fmt.Sprintf("parley: 1\nname: units\nsites: [s0, s1, s2, s3]\nviews:\n  - {name: v, features: [x]}\nsubjects: [y]\nmethod:\n  name: pvi\n"+
-			"  outcome: {column: y}\n  site_effects: random\n  noise_variance: %g\nprivacy: {protection: none}\n", unit*unit))
+		plan := parse(t, fmt.Sprintf("parley: 1\nname: units\nsites: [s0, s1, s2, s3]\nviews:\n  - {name: v, "+
+			"features: [x]}\nsubjects: [y]\nmethod:\n  name: pvi\n  outcome: {column: y}\n  site_effects: random\n  "+
+			"noise_variance: %g\nprivacy: {protection: none}\n",
+			unit*unit))
 		r := rand.New(rand.NewPCG(3, 15))
 		data := map[string]dataset.Source{}
 		for k, name := range plan.Sites {
@@ -165,7 +171,8 @@ func TestRandomInterceptsInAnyUnit(t *testing.T) {
 			for i := range 40 {
 				x := r.NormFloat64()
 				y := unit * (2*float64(k) + x + r.NormFloat64())
-				rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%05d", i), Views: [][]float64{{x}}, Subject: []string{strconv.FormatFloat(y, 'g', -1, 64)}})
+				rows = append(rows, dataset.Row{ID: fmt.Sprintf("p%05d", i), Views: [][]float64{{x}},
+					Subject: []string{strconv.FormatFloat(y, 'g', -1, 64)}})
 			}
 			data[name] = tableOf(t, plan, rows)
 		}

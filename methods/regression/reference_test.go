@@ -33,8 +33,10 @@ func TestEstimatesAreThoseOfR(t *testing.T) {
 		far     float64 // in standard errors
 		wide    float64
 	}{
-		"glm cloglog": {fmt.Sprintf(`{column: until, event: event, levels: ["no", "yes"], cuts: [%s]}, link: cloglog`, strings.Join(cuts, ", ")), 0.01, 0.01},
-		"coxph":       {fmt.Sprintf(`{column: time, event: event, levels: ["no", "yes"], cuts: [%s]}, link: cloglog`, strings.Join(cuts, ", ")), 0.1, 0.02},
+		"glm cloglog": {fmt.Sprintf(`{column: until, event: event, levels: ["no", "yes"], cuts: [%s]}, link: cloglog`,
+			strings.Join(cuts, ", ")), 0.01, 0.01},
+		"coxph": {fmt.Sprintf(`{column: time, event: event, levels: ["no", "yes"], cuts: [%s]}, link: cloglog`,
+			strings.Join(cuts, ", ")), 0.1, 0.02},
 		"multinom":    {"{column: class, levels: [a, b, c]}", 0.01, 0.01},
 		"glm logit":   {`{column: event, levels: ["no", "yes"]}`, 1e-3, 1e-3},
 		"glm poisson": {"{column: visits}, likelihood: poisson", 1e-3, 1e-3},
@@ -46,7 +48,8 @@ func TestEstimatesAreThoseOfR(t *testing.T) {
 		rows := map[string][]dataset.Row{}
 		for i, r := range read("data.csv") {
 			site := p.Sites[i%7%3]
-			rows[site] = append(rows[site], dataset.Row{ID: r[0], Views: [][]float64{{float(t, r[1]), float(t, r[2]), map[string]float64{"m": 1}[r[3]]}}, Subject: r[4:]})
+			rows[site] = append(rows[site], dataset.Row{ID: r[0],
+				Views: [][]float64{{float(t, r[1]), float(t, r[2]), map[string]float64{"m": 1}[r[3]]}}, Subject: r[4:]})
 		}
 		data := map[string]dataset.Source{}
 		for site, own := range rows {
@@ -57,7 +60,9 @@ func TestEstimatesAreThoseOfR(t *testing.T) {
 			if r[0] != name {
 				continue
 			}
-			j := slices.IndexFunc(m.Coefficients(), func(x fitted.Coefficient) bool { return x.Feature == r[2] && x.Class == r[1] })
+			j := slices.IndexFunc(m.Coefficients(), func(x fitted.Coefficient) bool {
+				return x.Feature == r[2] && x.Class == r[1]
+			})
 			if j < 0 {
 				t.Fatalf("no effect of %s", r[2])
 			}
@@ -74,7 +79,8 @@ func TestEstimatesAreThoseOfR(t *testing.T) {
 			}
 			want, wantSE := float(t, r[3]), float(t, r[4])
 			if off := math.Abs(got-want) / wantSE; off > c.far || math.Abs(se/wantSE-1) > c.wide {
-				t.Errorf("%s, %s: %v ± %v, of R %v ± %v: %.3f standard errors off", name, strings.Join(r[1:3], " "), got, se, want, wantSE, off)
+				t.Errorf("%s, %s: %v ± %v, of R %v ± %v: %.3f standard errors off", name, strings.Join(r[1:3], " "),
+					got, se, want, wantSE, off)
 			}
 		}
 	}

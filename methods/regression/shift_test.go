@@ -38,8 +38,10 @@ func TestTheOutcomesZeroDecidesNothing(t *testing.T) {
 				f := testkit.Get(m.Forecaster(p.Schema()))(t)
 				var new evaluate.Posterior
 				testkit.Do(t, f.Infer(&dataset.Row{Views: [][]float64{{70, 2.5, 1}}, Subject: make([]string, 5)}, &new))
-				numbers = append(numbers, new.Outcome.Mean-added, new.Outcome.SD, out.Result.Metrics["exchanges"], out.Result.Metrics["r_squared"],
-					out.Result.Metrics["between_sites"], out.Result.Metrics["between_sites_high_90"], float64(len(out.Result.Verdicts())))
+				numbers = append(numbers, new.Outcome.Mean-added, new.Outcome.SD, out.Result.Metrics["exchanges"],
+					out.Result.Metrics["r_squared"],
+					out.Result.Metrics["between_sites"], out.Result.Metrics["between_sites_high_90"],
+					float64(len(out.Result.Verdicts())))
 				for _, e := range m.Effects {
 					numbers = append(numbers, e.SD)
 					if e.Feature != "intercept" {

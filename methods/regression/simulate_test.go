@@ -135,16 +135,19 @@ func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
 
 func TestImaginedPopulationsAreOne(t *testing.T) {
 	p := wardPlan(t, relapse)
-	few, many := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}), simulate(t, p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
+	few, many := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 7, Noise: 0.3}),
+		simulate(t, p, method.Simulation{Subjects: 300, Held: 4, Seed: 7, Noise: 0.3})
 	other := simulate(t, p, method.Simulation{Subjects: 3, Held: 4, Seed: 8, Noise: 0.3})
 	a := subjects(t, few.Sites["north"])
-	if !reflect.DeepEqual(a, subjects(t, many.Sites["north"])[:3]) || !reflect.DeepEqual(subjects(t, few.Held), subjects(t, many.Held)) {
+	if !reflect.DeepEqual(a, subjects(t, many.Sites["north"])[:3]) ||
+		!reflect.DeepEqual(subjects(t, few.Held), subjects(t, many.Held)) {
 		t.Error("more subjects are other subjects")
 	}
 	if !reflect.DeepEqual(a, subjects(t, few.Sites["north"])) {
 		t.Error("reading again gives other subjects")
 	}
-	for name, src := range map[string]dataset.Source{"south": few.Sites["south"], "held out": few.Held, "another seed": other.Sites["north"]} {
+	for name, src := range map[string]dataset.Source{"south": few.Sites["south"], "held out": few.Held,
+		"another seed": other.Sites["north"]} {
 		if reflect.DeepEqual(a, subjects(t, src)[:3]) {
 			t.Errorf("%s: the same subjects as at north", name)
 		}
@@ -159,12 +162,16 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 }
 
 func TestImpossibleSimulationsAreRefused(t *testing.T) {
-	if _, err := (regression.Method{}).Simulate(wardPlan(t, "outcome: {column: y}"), method.Simulation{Subjects: 1, Held: 1, Noise: 0.3}); err == nil || !strings.Contains(err.Error(), "an outcome of two levels") {
+	if _, err := (regression.Method{}).Simulate(wardPlan(t, "outcome: {column: y}"),
+		method.Simulation{Subjects: 1, Held: 1, Noise: 0.3}); err == nil ||
+		!strings.Contains(err.Error(), "an outcome of two levels") {
 		t.Errorf("a number: %v", err)
 	}
 	p := wardPlan(t, relapse)
-	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1}, {Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
-		if _, err := (regression.Method{}).Simulate(p, c); err == nil || !strings.Contains(err.Error(), "cannot be drawn") {
+	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1},
+		{Subjects: 1, Held: 1, Noise: 1}, {Subjects: 1, Held: 1, Noise: math.NaN()}} {
+		if _, err := (regression.Method{}).Simulate(p, c); err == nil ||
+			!strings.Contains(err.Error(), "cannot be drawn") {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
@@ -310,7 +317,8 @@ func frequencies(levels, known, asked []string) evaluate.Marks {
 			event += 1 / float64(len(asked))
 		}
 	}
-	return evaluate.Marks{"log_likelihood": logLik, "accuracy": correct, "calibration_error": math.Abs(event - share[of])}
+	return evaluate.Marks{"log_likelihood": logLik, "accuracy": correct,
+		"calibration_error": math.Abs(event - share[of])}
 }
 
 // A result is scored as its model predicts.
@@ -319,12 +327,15 @@ func TestScoresOfAResult(t *testing.T) {
 	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
 	fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 	data := testkit.Get(fit.Model.Encode())(t)
-	opened := testkit.Get(regression.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}}, true))(t)
+	opened := testkit.Get(regression.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}},
+		true))(t)
 	outcome := outcomeOf(t, p)
-	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 || !reflect.DeepEqual(got, want) {
+	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 ||
+		!reflect.DeepEqual(got, want) {
 		t.Errorf("%v from a file, %v", got, want)
 	}
-	if _, err := (regression.Method{}).Evaluator(p, nil, false); err == nil || !strings.Contains(err.Error(), "no model/model.json") {
+	if _, err := (regression.Method{}).Evaluator(p, nil, false); err == nil ||
+		!strings.Contains(err.Error(), "no model/model.json") {
 		t.Errorf("without a model: %v", err)
 	}
 }
@@ -332,12 +343,15 @@ func TestScoresOfAResult(t *testing.T) {
 // What is said of a row's outcome are the probabilities that predictions write, and
 // does not look at the outcome.
 func TestForecastsAreThePredictions(t *testing.T) {
-	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
+	for name, options := range map[string]string{"two classes": relapse,
+		"three classes": "outcome: {column: y, levels: [a, b, c]}",
+		"a number":      "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
 		drawn := outcomesBy(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
 		fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 		var text bytes.Buffer
-		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err != nil {
+		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		lines := testkit.Get(csv.NewReader(&text).ReadAll())(t)

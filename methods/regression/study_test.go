@@ -35,8 +35,10 @@ func planText(columns int, sites []string, options, privacy string) string {
 		features = append(features, fmt.Sprintf("x%d", j))
 		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
 	}
-	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: [y]\nmethod:\n  name: pvi\n  constants: [%s]\n  %s\nprivacy: %s\n",
-		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "), strings.ReplaceAll(options, "\n", "\n  "), privacy)
+	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: "+
+		"[y]\nmethod:\n  name: pvi\n  constants: [%s]\n  %s\nprivacy: %s\n",
+		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "),
+		strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }
 
 const (

@@ -87,7 +87,8 @@ func among(t testing.TB, p *study.Plan, rows []dataset.Row) local.Config {
 	return c
 }
 
-const allTerms = "references: [{feature: sex, level: f}]\noffset: exposure\nweights: {column: worth, as: survey}\nsplines: [{feature: age, knots: [45, 60, 75]}]\ninteractions: [[dose, sex], [age, dose]]"
+const allTerms = "references: [{feature: sex, level: f}]\noffset: exposure\nweights: {column: worth, as: " +
+	"survey}\nsplines: [{feature: age, knots: [45, 60, 75]}]\ninteractions: [[dose, sex], [age, dose]]"
 
 // Every outcome with all terms at once ends where the fit to all rows does, which stays
 // around the truth.
@@ -112,7 +113,8 @@ func TestTermsEndAtCentralInference(t *testing.T) {
 		for _, e := range m.Effects {
 			features = append(features, e.Feature)
 		}
-		if text, want := strings.Join(features, ","), "age,age',dose,sex=m,dose × sex=m,age × dose,age' × dose,"+names[name]; text != want {
+		if text, want := strings.Join(features, ","), "age,age',dose,sex=m,dose × sex=m,age × dose,age' × dose,"+
+			names[name]; text != want {
 			t.Errorf("%s: effects %s, want %s", name, text, want)
 		}
 		// The effect of half a unit of dose among men, .3, is that of dose and of its product.
@@ -120,7 +122,8 @@ func TestTermsEndAtCentralInference(t *testing.T) {
 		if men := (e[2].Mean + e[4].Mean) / 2; math.Abs(men-0.3) > 0.15 {
 			t.Errorf("%s: an effect of %.3f among men, not of .3", name, men)
 		}
-		if out.Result.Metrics["log_likelihood_per_subject"]+out.Result.Metrics["log_likelihood_per_person_period"] >= 0 {
+		if out.Result.Metrics["log_likelihood_per_subject"]+out.Result.Metrics["log_likelihood_per_person_period"] >=
+			0 {
 			t.Errorf("%s: %v", name, out.Result.Metrics)
 		}
 	}
@@ -160,16 +163,19 @@ func TestRowsThatCountForSeveralAreSeveral(t *testing.T) {
 		}
 		mean, variance := m.Posterior.Moments()
 		got, spread := n.Posterior.Moments()
-		close2(t, name, append(mean, variance...), append(got, spread...), 1e-4) // the prior follows the outcome of the rows
+		// the prior follows the outcome of the rows
+		close2(t, name, append(mean, variance...), append(got, spread...), 1e-4)
 		for metric, want := range each.Result.Metrics {
-			if got := counted.Result.Metrics[metric]; metric != "exchanges" && !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+			if got := counted.Result.Metrics[metric]; metric != "exchanges" &&
+				!(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
 				t.Errorf("%s: %s is %v, and of the rows %v", name, metric, got, want)
 			}
 		}
 	}
 }
 
-// A secure sum has room for an outcome in units that make it large, such as copies of a virus, and takes no digits from it.
+// A secure sum has room for an outcome in units that make it large, such as copies of a virus, and takes no digits from
+// it.
 func TestLargeOutcomesHaveRoomInASecureSum(t *testing.T) {
 	rows := stays(5, 300, func(age, dose, sex float64) float64 { return 0 })
 	for i := range rows {
@@ -193,7 +199,8 @@ func TestAnOutcomeThatFeaturesSayTwice(t *testing.T) {
 		rows[i].Subject[2] = fmt.Sprint(x[0] / 2)
 	}
 	_, out := run(t, among(t, stayPlan(t, "outcome: {column: falls}"), rows))
-	if said := strings.Join(out.Result.Verdicts(), "\n"); out.Result.Metrics["converged"] != 1 || !strings.Contains(said, "The features say what falls is") {
+	if said := strings.Join(out.Result.Verdicts(), "\n"); out.Result.Metrics["converged"] != 1 ||
+		!strings.Contains(said, "The features say what falls is") {
 		t.Errorf("%v, %s", out.Result.Metrics, said)
 	}
 }
@@ -223,9 +230,11 @@ func TestOffsetsAreWhatTheySay(t *testing.T) {
 // is left: Kaplan and Meier's estimate in periods.
 func TestSurvivalWithoutFeatures(t *testing.T) {
 	rows := stays(4, 1500, func(age, dose, sex float64) float64 { return 0.3 })
-	text := stayText("outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\nintercept_variance: 1.0e4\nprior_variance: 1.0e-9", unprotected)
+	text := stayText("outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, "+
+		"90]}\nintercept_variance: 1.0e4\nprior_variance: 1.0e-9", unprotected)
 	text = strings.Replace(text, "features: [age, dose, ", "features: [", 1)
-	text = strings.Replace(text, "constants: [{feature: age, centre: 60, scale: 10}, {feature: dose, centre: 2, scale: 0.5}]", "scaling: standard", 1)
+	text = strings.Replace(text, "constants: [{feature: age, centre: 60, scale: 10}, {feature: dose, centre: 2, "+
+		"scale: 0.5}]", "scaling: standard", 1)
 	p := parse(t, text)
 	for i := range rows {
 		rows[i].Views = [][]float64{rows[i].Views[0][2:]}
@@ -249,7 +258,8 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 		h := events[k] / atRisk[k]
 		survival *= 1 - h
 		want = append(want, survival)
-		if e := m.Effects[1+k]; math.Abs(e.Mean-math.Log(h/(1-h))) > 0.1*e.SD+0.02 || math.Abs(e.SD*math.Sqrt(atRisk[k]*h*(1-h))-1) > 0.02 {
+		if e := m.Effects[1+k]; math.Abs(e.Mean-math.Log(h/(1-h))) > 0.1*e.SD+0.02 ||
+			math.Abs(e.SD*math.Sqrt(atRisk[k]*h*(1-h))-1) > 0.02 {
 			t.Errorf("%s: %+v of a hazard of %v", e.Feature, e, h)
 		}
 	}
@@ -259,7 +269,8 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
-	if err != nil || strings.Join(records[0], ",") != "id,survival=30,low=30,high=30,survival=60,low=60,high=60,survival=90,low=90,high=90" {
+	if err != nil || strings.Join(records[0], ",") != "id,survival=30,low=30,high=30,survival=60,low=60,high=60,"+
+		"survival=90,low=90,high=90" {
 		t.Fatalf("%q, %v", records[0], err)
 	}
 	// Greenwood's formula for the variance of ln S, of which the interval is 1.645 deviations.
@@ -274,7 +285,8 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 			t.Errorf("period %d: an interval %.3f times as wide as Greenwood's", k+1, wide)
 		}
 	}
-	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts, fmt.Sprintf("person-periods %v", atRisk[0]+atRisk[1]+atRisk[2])) {
+	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts,
+		fmt.Sprintf("person-periods %v", atRisk[0]+atRisk[1]+atRisk[2])) {
 		t.Errorf("%s, want %v person-periods", facts, atRisk[0]+atRisk[1]+atRisk[2])
 	}
 	// As a judge sees it: survival until each cut.
@@ -294,10 +306,12 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 // Counts are predicted with intervals that hold them, and need the offset.
 func TestCountsArePredicted(t *testing.T) {
 	rows := stays(5, 1200, func(age, dose, sex float64) float64 { return 1 + 0.4*age - 0.5*sex })
-	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweights: {column: worth, as: survey}")
+	p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\noffset: exposure\nweights: {column: worth, as: "+
+		"survey}")
 	m, out := run(t, among(t, p, rows[:600]))
 	var b bytes.Buffer
-	if _, _, err := m.Predict(t.Context(), tableOf(t, p, rows[600:]), &b, method.PredictOptions{Score: true, Level: 0.9}); err != nil {
+	if _, _, err := m.Predict(t.Context(), tableOf(t, p, rows[600:]), &b,
+		method.PredictOptions{Score: true, Level: 0.9}); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(&b).ReadAll()
@@ -317,7 +331,9 @@ func TestCountsArePredicted(t *testing.T) {
 	}
 	bare := p.Schema()
 	bare.Subject = nil
-	if _, _, err := m.Predict(t.Context(), noOutcomes{tableOf(t, p, rows), bare}, &b, method.PredictOptions{Level: 0.9}); err == nil || !strings.Contains(err.Error(), `no subject column "exposure", the offset`) {
+	if _, _, err := m.Predict(t.Context(), noOutcomes{tableOf(t, p, rows), bare}, &b,
+		method.PredictOptions{Level: 0.9}); err == nil ||
+		!strings.Contains(err.Error(), `no subject column "exposure", the offset`) {
 		t.Errorf("predictions without offsets: %v", err)
 	}
 	if s := m.Schema(); len(s.Subject) != 1 || s.Subject[0].Name != "exposure" {
@@ -326,7 +342,8 @@ func TestCountsArePredicted(t *testing.T) {
 	// As a judge sees it: a number, of rows with all of the plan's columns of subjects.
 	f := testkit.Get(regression.Method{}.Evaluator(p, out.Result.Files, false))(t)
 	var post evaluate.Posterior
-	if err := f.Infer(&rows[600], &post); err != nil || math.Abs(post.Outcome.Mean-float(t, records[1][1])) > 1e-12 || !(post.Outcome.SD > math.Sqrt(post.Outcome.Mean)) {
+	if err := f.Infer(&rows[600], &post); err != nil || math.Abs(post.Outcome.Mean-float(t, records[1][1])) > 1e-12 ||
+		!(post.Outcome.SD > math.Sqrt(post.Outcome.Mean)) {
 		t.Errorf("%+v, %v", post.Outcome, err)
 	}
 	central := testkit.Get(regression.Method{}.Central(t.Context(), p, tableOf(t, p, rows[:600])))(t)
@@ -360,7 +377,8 @@ func TestBadOutcomesOfTerms(t *testing.T) {
 		p := stayPlan(t, c.options)
 		rows := stays(6, 40, func(age, dose, sex float64) float64 { return 0 })
 		rows[7].Subject[c.column] = c.text
-		if _, err := local.Run(t.Context(), among(t, p, rows)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "000007") {
+		if _, err := local.Run(t.Context(), among(t, p, rows)); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "000007") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -370,30 +388,44 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 	counts := "outcome: {column: falls}\nlikelihood: poisson\n"
 	yes := "outcome: {column: died, levels: [\"no\", \"yes\"]}\n"
 	for name, c := range map[string]struct{ options, privacy, want string }{
-		"levels of counts":       {"outcome: {column: falls, levels: [a, b]}\nlikelihood: poisson", unprotected, "a poisson model predicts a number"},
-		"private counts":         {counts, protected, "likelihood: poisson has no differentially private form"},
-		"private spline":         {yes + "splines: [{feature: age, knots: [1, 2, 3]}]", protected, "splines has no differentially private form"},
-		"private product":        {yes + "interactions: [[age, sex]]", protected, "interactions has no differentially private form"},
-		"private weight":         {yes + "weights: {column: worth, as: survey}", protected, "weights has no differentially private form"},
-		"no event":               {"outcome: {column: days, levels: [\"no\", \"yes\"], cuts: [3]}\nlikelihood: hazard", unprotected, "not a second column"},
-		"no cuts":                {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"]}", unprotected, "method.outcome.cuts"},
-		"cuts that fall":         {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [3, 2]}", unprotected, "a cut at 2 after 3"},
-		"no levels of the event": {"outcome: {column: days, event: died, cuts: [3]}", unprotected, "0 levels of the event"},
-		"cuts of a class":        {"outcome: {column: died, levels: [\"no\", \"yes\"], cuts: [3]}", unprotected, "belong to likelihood: hazard"},
-		"spline of a category":   {yes + "splines: [{feature: sex, knots: [1, 2, 3]}]", unprotected, "not a number of the plan"},
-		"two knots":              {yes + "splines: [{feature: age, knots: [1, 2]}]", unprotected, "2 knots"},
-		"spline twice":           {yes + "splines: [{feature: age, knots: [1, 2, 3]}, {feature: age, knots: [1, 2, 4]}]", unprotected, "there twice"},
-		"three in a pair":        {yes + "interactions: [[age, sex, dose]]", unprotected, "not a pair"},
-		"with itself":            {yes + "interactions: [[age, age]]", unprotected, "not a pair"},
-		"pair twice":             {yes + "interactions: [[age, sex], [sex, age]]", unprotected, "there twice"},
-		"pair with a stranger":   {yes + "interactions: [[age, height]]", unprotected, `"height" is not a feature`},
-		"offset elsewhere":       {yes + "offset: age", unprotected, `"age" is not a column under subjects`},
-		"outcome as weight":      {yes + "weights: {column: died, as: survey}", unprotected, "of its own"},
-		"weight, as before":      {yes + "weight: worth", unprotected, "weights: {column: …, as: counts}"},
-		"cluster of sites":       {yes + "cluster: worth\nsite_effects: random", unprotected, "no robust standard errors"},
-		"link of counts":         {counts + "link: cloglog", unprotected, "a poisson model has one of its own"},
-		"a prior of a term":      {yes + "priors: [{feature: age, variance: 1}]", unprotected, "leave it out: prior_variance"},
-		"offset of classes":      {"outcome: {column: died, levels: [a, b, c]}\noffset: exposure", unprotected, "changes nothing"},
+		"levels of counts": {"outcome: {column: falls, levels: [a, b]}\nlikelihood: poisson", unprotected,
+			"a poisson model predicts a number"},
+		"private counts": {counts, protected, "likelihood: poisson has no differentially private form"},
+		"private spline": {yes + "splines: [{feature: age, knots: [1, 2, 3]}]", protected,
+			"splines has no differentially private form"},
+		"private product": {yes + "interactions: [[age, sex]]", protected,
+			"interactions has no differentially private form"},
+		"private weight": {yes + "weights: {column: worth, as: survey}", protected,
+			"weights has no differentially private form"},
+		"no event": {"outcome: {column: days, levels: [\"no\", \"yes\"], cuts: [3]}\nlikelihood: hazard",
+			unprotected, "not a second column"},
+		"no cuts": {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"]}", unprotected,
+			"method.outcome.cuts"},
+		"cuts that fall": {"outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [3, 2]}",
+			unprotected, "a cut at 2 after 3"},
+		"no levels of the event": {"outcome: {column: days, event: died, cuts: [3]}", unprotected,
+			"0 levels of the event"},
+		"cuts of a class": {"outcome: {column: died, levels: [\"no\", \"yes\"], cuts: [3]}", unprotected,
+			"belong to likelihood: hazard"},
+		"spline of a category": {yes + "splines: [{feature: sex, knots: [1, 2, 3]}]", unprotected,
+			"not a number of the plan"},
+		"two knots": {yes + "splines: [{feature: age, knots: [1, 2]}]", unprotected, "2 knots"},
+		"spline twice": {yes + "splines: [{feature: age, knots: [1, 2, 3]}, {feature: age, knots: [1, 2, " +
+			"4]}]", unprotected, "there twice"},
+		"three in a pair":      {yes + "interactions: [[age, sex, dose]]", unprotected, "not a pair"},
+		"with itself":          {yes + "interactions: [[age, age]]", unprotected, "not a pair"},
+		"pair twice":           {yes + "interactions: [[age, sex], [sex, age]]", unprotected, "there twice"},
+		"pair with a stranger": {yes + "interactions: [[age, height]]", unprotected, `"height" is not a feature`},
+		"offset elsewhere":     {yes + "offset: age", unprotected, `"age" is not a column under subjects`},
+		"outcome as weight":    {yes + "weights: {column: died, as: survey}", unprotected, "of its own"},
+		"weight, as before":    {yes + "weight: worth", unprotected, "weights: {column: …, as: counts}"},
+		"cluster of sites": {yes + "cluster: worth\nsite_effects: random", unprotected,
+			"no robust standard errors"},
+		"link of counts": {counts + "link: cloglog", unprotected, "a poisson model has one of its own"},
+		"a prior of a term": {yes + "priors: [{feature: age, variance: 1}]", unprotected,
+			"leave it out: prior_variance"},
+		"offset of classes": {"outcome: {column: died, levels: [a, b, c]}\noffset: exposure", unprotected,
+			"changes nothing"},
 	} {
 		_, err := study.Parse("plan.yaml", []byte(stayText(c.options, c.privacy)), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -33,7 +33,8 @@ func TestIntervalsWithMissingCells(t *testing.T) {
 			}
 			m, out := run(t, among(t, p, rows))
 			for _, e := range m.Effects {
-				if truth, ok := map[string]float64{"age": 0.1, "dose": 2}[e.Feature]; ok && math.Abs(e.Mean-truth) < 1.645*e.SD {
+				if truth, ok := map[string]float64{"age": 0.1, "dose": 2}[e.Feature]; ok &&
+					math.Abs(e.Mean-truth) < 1.645*e.SD {
 					held++
 				}
 			}

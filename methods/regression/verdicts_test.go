@@ -31,17 +31,22 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"counts":      {counts, same, ""},
 		"hazard":      {hazard, same, ""},
 		"two classes": {dead, same, ""},
-		"spline":      {counts + "splines: [{feature: age, knots: [45, 52, 58, 62, 68, 75]}]\ninteractions: [[age, sex]]", same, ""},
-		"two rounds":  {counts + "rounds: 2", same, "had not converged after 2 exchanges"},
-		"one class":   {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "no" }, "All 300 subjects of all sites have died = no"},
-		"other class": {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "yes" }, "All 300 subjects of all sites have died = yes"},
+		"spline": {counts + "splines: [{feature: age, knots: [45, 52, 58, 62, 68, 75]}]\ninteractions: [[age, " +
+			"sex]]", same, ""},
+		"two rounds": {counts + "rounds: 2", same, "had not converged after 2 exchanges"},
+		"one class": {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "no" },
+			"All 300 subjects of all sites have died = no"},
+		"other class": {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "yes" },
+			"All 300 subjects of all sites have died = yes"},
 		"separated": {dead, func(_ *rand.Rand, row *dataset.Row) {
 			if row.Subject[1] == "yes" {
 				row.Views[0][1] += 1000
 			}
 		}, "on the data of the fit (perfect separation)"},
-		"no events":   {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
-		"only events": {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "0.1" }, "Every subject who counts has the event (died = yes) in its first period, until 30"},
+		"no events": {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] },
+			"until the last cut, 90"},
+		"only events": {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "0.1" },
+			"Every subject who counts has the event (died = yes) in its first period, until 30"},
 		"an empty period": {hazard, func(_ *rand.Rand, row *dataset.Row) {
 			if d, _ := strconv.ParseFloat(row.Subject[0], 64); d > 30 && d <= 60 {
 				row.Subject[1] = "no"
@@ -57,13 +62,17 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Subject[0], row.Subject[1] = "70", "yes"
 			}
 		}, "The data bound the effect of period (60, 90] on one side only"},
-		"no counts":     {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" }, "All counts of falls at all sites are 0"},
-		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) { row.Subject[2] += strings.Repeat("0", r.IntN(2)) }, "Counts vary more than a Poisson model says"},
+		"no counts": {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" },
+			"All counts of falls at all sites are 0"},
+		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[2] += strings.Repeat("0", r.IntN(2))
+		}, "Counts vary more than a Poisson model says"},
 		"underdispersed": {counts, func(_ *rand.Rand, row *dataset.Row) {
 			n, _ := strconv.Atoi(row.Subject[2])
 			row.Subject[2] = fmt.Sprint(1 + min(n, 1))
 		}, "Counts vary less than a Poisson model says"},
-		"repeated": {counts, func(_ *rand.Rand, row *dataset.Row) { row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 }, "The data hardly tell apart age, dose"},
+		"repeated": {counts, func(_ *rand.Rand, row *dataset.Row) { row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 },
+			"The data hardly tell apart age, dose"},
 		"nearly": {counts, func(r *rand.Rand, row *dataset.Row) {
 			row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 + 0.005*r.NormFloat64()
 		}, "The data hardly tell apart age, dose"},
@@ -107,7 +116,9 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		}, "The prior holds back effects that the data make large"},
 		"a narrow prior": {"outcome: {column: falls}\nprior_variance: 0.001\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + row.Views[0][0]/10)
-		}, "The prior holds back effects that the data make large. It draws them in by more than half of their standard error, and predictions with them, so that it decides how large they are: age. They are more than two of its standard deviations from its centre. State a larger method.prior_variance"},
+		}, "The prior holds back effects that the data make large. It draws them in by more than half of their " +
+			"standard error, and predictions with them, so that it decides how large they are: age. They are more " +
+			"than two of its standard deviations from its centre. State a larger method.prior_variance"},
 		"bent": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
 		}, "The effect of age is not straight"},
@@ -123,10 +134,13 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		"noise too large": {"outcome: {column: falls}\nnoise_variance: 1\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(0.3*r.NormFloat64() + row.Views[0][0]/10)
 		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too wide"},
-		"weighted": {"outcome: {column: falls}\nnoise_variance: 4\nweights: {column: worth, as: counts}", func(r *rand.Rand, row *dataset.Row) {
-			row.Subject[2], row.Subject[4] = fmt.Sprint(2*r.NormFloat64()+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
-		}, ""},
-		"weighted, noise too small": {"outcome: {column: falls}\nnoise_variance: 1\nweights: {column: worth, as: counts}", func(r *rand.Rand, row *dataset.Row) {
+		"weighted": {"outcome: {column: falls}\nnoise_variance: 4\nweights: {column: worth, as: counts}",
+			func(r *rand.Rand, row *dataset.Row) {
+				row.Subject[2], row.Subject[4] = fmt.Sprint(2*r.NormFloat64()+row.Views[0][0]/10),
+					fmt.Sprint(1+r.IntN(2))
+			}, ""},
+		"weighted, noise too small": {"outcome: {column: falls}\nnoise_variance: 1\nweights: {column: worth, as: " +
+			"counts}", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2], row.Subject[4] = fmt.Sprint(5*r.NormFloat64()+row.Views[0][0]/10), fmt.Sprint(1+r.IntN(2))
 		}, "the plan's noise_variance is 1. Standard errors and intervals, those of predictions too, are too narrow"},
 		"weighted, sites apart": {dead + "weights: {column: worth, as: survey}", func(_ *rand.Rand, row *dataset.Row) {
@@ -134,17 +148,19 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Subject[1] = "yes"
 			}
 		}, "Outcomes differ between sites by more than the features explain"},
-		"one weight, sites apart": {dead + "weights: {column: worth, as: counts}", func(_ *rand.Rand, row *dataset.Row) {
-			row.Subject[4] = "1"
-			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
-				if row.Subject[1] = "yes"; i == 1 {
-					row.Subject[4] = "2"
+		"one weight, sites apart": {dead + "weights: {column: worth, as: counts}",
+			func(_ *rand.Rand, row *dataset.Row) {
+				row.Subject[4] = "1"
+				if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+					if row.Subject[1] = "yes"; i == 1 {
+						row.Subject[4] = "2"
+					}
 				}
-			}
-		}, "Outcomes differ between sites by more than the features explain"},
-		"weighted, bent": {"outcome: {column: falls}\nweights: {column: worth, as: survey}", func(r *rand.Rand, row *dataset.Row) {
-			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
-		}, "The effect of age is not straight"},
+			}, "Outcomes differ between sites by more than the features explain"},
+		"weighted, bent": {"outcome: {column: falls}\nweights: {column: worth, as: survey}",
+			func(r *rand.Rand, row *dataset.Row) {
+				row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
+			}, "The effect of age is not straight"},
 		"calculated": {"outcome: {column: falls}\n", func(_ *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(3 + row.Views[0][0]/2)
 		}, "The features say what falls is, all but without an error"},
@@ -156,7 +172,8 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				r := rand.New(rand.NewPCG(12, 5))
 				for i := range rows {
 					falls := 0
-					for left := math.Exp(0.03*(rows[i].Views[0][0]-60)-0.2*rows[i].Views[0][2]) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
+					for left := math.Exp(0.03*(rows[i].Views[0][0]-60)-0.2*rows[i].Views[0][2]) - r.ExpFloat64(); left >
+						0; left -= r.ExpFloat64() {
 						falls++
 					}
 					rows[i].Subject[2] = strconv.Itoa(falls)
@@ -168,17 +185,20 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 			}
 			m, out := run(t, among(t, p, rows))
 			said := strings.Join(out.Result.Verdicts(), "\n")
-			if title, _, _ := strings.Cut(c.want, ". "); c.want == "" && said != "" || !strings.Contains(said, title) || strings.Contains(said, ". ") {
+			if title, _, _ := strings.Cut(c.want, ". "); c.want == "" && said != "" || !strings.Contains(said, title) ||
+				strings.Contains(said, ". ") {
 				t.Errorf("said %q, want %q", said, c.want)
 			}
 			if c.want != "" && len(out.Result.Verdicts()) > 2 {
 				t.Errorf("%d verdicts of one fault:\n%s", len(out.Result.Verdicts()), said)
 			}
 			notes := strings.Join(m.Cautions().Lines(), "\n")
-			if c.want != "" && (!strings.Contains(notes, c.want) || !strings.HasPrefix(said, out.Result.Verdicts()[0])) || c.want == "" && notes != "" {
+			if c.want != "" && (!strings.Contains(notes, c.want) ||
+				!strings.HasPrefix(said, out.Result.Verdicts()[0])) || c.want == "" && notes != "" {
 				t.Errorf("the model says %q", notes)
 			}
-			if x, ok := out.Result.Metrics["dispersion"]; ok != strings.HasPrefix(c.options, counts) || ok && c.want == "" && math.Abs(x-1) > 0.3 {
+			if x, ok := out.Result.Metrics["dispersion"]; ok != strings.HasPrefix(c.options, counts) || ok && c.want ==
+				"" && math.Abs(x-1) > 0.3 {
 				t.Errorf("dispersion %v, %v", x, ok)
 			}
 		})
@@ -216,19 +236,26 @@ func TestRemarksOnRows(t *testing.T) {
 		change  func(i int, row *dataset.Row)
 		want    []string
 	}{
-		"sound counts":   {spline, same, nil},
-		"sound times":    {hazard, same, nil},
-		"hours":          {hazard, times(24), []string{"beyond the last, 90. See whether days is in the unit of the cuts"}},
-		"months":         {hazard, times(1.0 / 30), []string{"Of 100 subjects 100 were followed no further than the first cut, 30"}},
-		"missing":        {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"or the reference of the category (missing: neutral). Of 100 subjects, that concerns sex for 100"}},
-		"people counted": {counts + "weights: {column: worth, as: counts}", func(i int, row *dataset.Row) { row.Subject[4] = strconv.Itoa(10 + i) }, nil},
+		"sound counts": {spline, same, nil},
+		"sound times":  {hazard, same, nil},
+		"hours": {hazard, times(24), []string{"beyond the last, 90. See whether days is in the unit of the " +
+			"cuts"}},
+		"months": {hazard, times(1.0 / 30),
+			[]string{"Of 100 subjects 100 were followed no further than the first cut, 30"}},
+		"missing": {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() },
+			[]string{"or the reference of the category (missing: neutral). Of 100 subjects, that concerns sex for " +
+				"100"}},
+		"people counted": {counts + "weights: {column: worth, as: counts}", func(i int, row *dataset.Row) {
+			row.Subject[4] = strconv.Itoa(10 + i)
+		}, nil},
 	} {
 		p := stayPlan(t, c.options)
 		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
 		for i := range rows {
 			c.change(i, &rows[i])
 		}
-		notes, err := methods.CheckData(t.Context(), p, map[string]dataset.Source{"north": tableOf(t, p, rows), "south": tableOf(t, p, rows[:1]), "west": tableOf(t, p, rows[:1])})
+		notes, err := methods.CheckData(t.Context(), p, map[string]dataset.Source{"north": tableOf(t, p, rows),
+			"south": tableOf(t, p, rows[:1]), "west": tableOf(t, p, rows[:1])})
 		said := ""
 		for _, l := range notes.Lines() {
 			if strings.HasPrefix(l, "site north: ") {
@@ -259,11 +286,13 @@ func TestRemarksOnRowsThatTakeNoPart(t *testing.T) {
 		}
 	}
 	sound := stays(16, 100, func(age, dose, sex float64) float64 { return 0 })
-	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"north": tableOf(t, p, rows), "south": tableOf(t, p, sound), "west": tableOf(t, p, sound)}}
+	c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"north": tableOf(t, p, rows),
+		"south": tableOf(t, p, sound), "west": tableOf(t, p, sound)}}
 	notes, err := methods.CheckData(t.Context(), p, c.Data)
 	said := strings.Join(notes.Lines(), "\n")
 	want := fmt.Sprintf("%d of 100 subjects take no part; the first is", bad)
-	if err != nil || !strings.Contains(said, "site north: ") || !strings.Contains(said, want) || !strings.Contains(said, "Yes") || strings.Contains(said, "site south") {
+	if err != nil || !strings.Contains(said, "site north: ") || !strings.Contains(said, want) ||
+		!strings.Contains(said, "Yes") || strings.Contains(said, "site south") {
 		t.Errorf("before the study %q, %v", said, err)
 	}
 	c.Data["south"] = tableOf(t, p, rows)
@@ -281,7 +310,8 @@ func TestRemarksOnRowsThatTakeNoPart(t *testing.T) {
 
 // What to do about outcomes that cannot be used is another thing where they are there.
 func TestOutcomesThatCannotBeUsed(t *testing.T) {
-	for outcome, want := range map[string]string{"": "complete them, or leave out subjects", "-1": "write falls at all sites as the plan's method takes it", "many": "write falls at all sites"} {
+	for outcome, want := range map[string]string{"": "complete them, or leave out subjects",
+		"-1": "write falls at all sites as the plan's method takes it", "many": "write falls at all sites"} {
 		p := stayPlan(t, "outcome: {column: falls}\nlikelihood: poisson\n")
 		rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
 		rows[3].Subject[2] = outcome
@@ -300,7 +330,9 @@ func TestOtherEndsOfATime(t *testing.T) {
 	p := stayPlan(t, "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n")
 	rows := stays(15, 20, func(age, dose, sex float64) float64 { return 0 })
 	rows[3].Subject[1] = "transplanted"
-	if _, err := methods.CheckData(t.Context(), p, among(t, p, rows).Data); err == nil || !strings.Contains(err.Error(), `as by another cause, that counts as "no": write it so at all sites, or by levels in mapping.yaml`) {
+	if _, err := methods.CheckData(t.Context(), p, among(t, p, rows).Data); err == nil ||
+		!strings.Contains(err.Error(), `as by another cause, that counts as "no": write it so at all sites, or by `+
+			`levels in mapping.yaml`) {
 		t.Error(err)
 	}
 }
@@ -323,7 +355,8 @@ func TestAnEffectThatChangesWithTime(t *testing.T) {
 	}
 	m, _ := run(t, among(t, p, rows))
 	said := strings.Join(m.Cautions().Lines(), "\n")
-	if !strings.Contains(said, "The effect of age is not straight") || !strings.Contains(said, "The effect of age (falls) changes over time") {
+	if !strings.Contains(said, "The effect of age is not straight") ||
+		!strings.Contains(said, "The effect of age (falls) changes over time") {
 		t.Errorf("said %q", said)
 	}
 }
@@ -342,7 +375,8 @@ func TestAdviceForTwoSites(t *testing.T) {
 	}
 	m, _ := run(t, c)
 	said := strings.Join(m.Cautions().Lines(), "\n")
-	if !strings.Contains(said, "Outcomes differ between sites") || strings.Contains(said, "site_effects") || !strings.Contains(said, "Make the site a feature") {
+	if !strings.Contains(said, "Outcomes differ between sites") || strings.Contains(said, "site_effects") ||
+		!strings.Contains(said, "Make the site a feature") {
 		t.Errorf("said %q", said)
 	}
 }

@@ -29,7 +29,8 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds := []Bound{{"tight", tight, "exact composition, rounded up"}, {"Rényi", renyi, fmt.Sprintf("divergence of order %.4g", order)}}
+	bounds := []Bound{{"tight", tight, "exact composition, rounded up"},
+		{"Rényi", renyi, fmt.Sprintf("divergence of order %.4g", order)}}
 	rho, ok, err := zcdp(ms, a)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,8 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 		if err != nil {
 			return nil, err
 		}
-		bounds = append(bounds, Bound{"optimal", epsilon, fmt.Sprintf("of any releases with ε %.4g, δ %.2g each", half[0].Each.Epsilon, half[0].Each.Delta)})
+		bounds = append(bounds, Bound{"optimal", epsilon, fmt.Sprintf("of any releases with ε %.4g, δ %.2g each",
+			half[0].Each.Epsilon, half[0].Each.Delta)})
 	}
 	slack := delta / 2
 	if pure {
@@ -67,7 +69,8 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 		return nil, err
 	}
 	basic, err := Basic(whole)
-	return append(bounds, Bound{"advanced", advanced.Epsilon, ""}, Bound{"basic", basic.Epsilon, "the sum of all releases"}), err
+	return append(bounds, Bound{"advanced", advanced.Epsilon, ""},
+		Bound{"basic", basic.Epsilon, "the sum of all releases"}), err
 }
 
 // releases takes each mechanism at its own price: Laplace noise at its pure ε,

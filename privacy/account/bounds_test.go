@@ -22,12 +22,14 @@ func TestBoundsAreNeverBelowTheTightOne(t *testing.T) {
 			for _, b := range bounds {
 				names[b.Name] = b.Epsilon
 				if b.Epsilon < bounds[0].Epsilon*(1-1e-3) || math.IsNaN(b.Epsilon) {
-					t.Errorf("%s %+v: %s composition says %v, less than %v", a, ms, b.Name, b.Epsilon, bounds[0].Epsilon)
+					t.Errorf("%s %+v: %s composition says %v, less than %v", a, ms, b.Name, b.Epsilon,
+						bounds[0].Epsilon)
 				}
 			}
 			optimal, one := names["optimal"]
 			sampled := ms[0].Rate < 1
-			if len(names) != len(bounds) || one != (len(ms) == 1) || one && optimal > names["advanced"] || math.IsInf(names["zCDP"], 1) != sampled || math.IsInf(names["basic"], 1) {
+			if len(names) != len(bounds) || one != (len(ms) == 1) || one && optimal > names["advanced"] ||
+				math.IsInf(names["zCDP"], 1) != sampled || math.IsInf(names["basic"], 1) {
 				t.Errorf("%s %+v: %+v", a, ms, bounds)
 			}
 		}

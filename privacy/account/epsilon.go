@@ -318,7 +318,8 @@ func (c composition) verify(epsilon, delta, theta float64) error {
 	}
 	logDelta := math.Log(delta)
 	s := c.saddleAt(epsilon)
-	if exact, relative := c.contour(c.through(math.Min(theta, s.theta), epsilon), 1e-4, 1e6); relative < 0.1 && exact+math.Log1p(-relative) > logDelta+1e-9 {
+	if exact, relative := c.contour(c.through(math.Min(theta, s.theta), epsilon), 1e-4, 1e6); relative < 0.1 &&
+		exact+math.Log1p(-relative) > logDelta+1e-9 {
 		return fmt.Errorf("%w: δ(%v) is %v by the contour integral and at most %v by the privacy loss distribution",
 			errDisagree, epsilon, math.Exp(exact), delta)
 	}

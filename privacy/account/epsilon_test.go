@@ -214,7 +214,8 @@ func TestPlansOfTwoModes(t *testing.T) {
 		{[]Mechanism{gaussian(6.752352392698907, 0.0009840306270468594, 677)}, AddRemove, 1.7402026426693787e-05},
 		{[]Mechanism{gaussian(17.738793541952475, 0.0010587452404687118, 82)}, AddRemove, 2.742688666364176e-12},
 		{[]Mechanism{gaussian(1.2297492117416275, 0.0029234458674775436, 431)}, ReplaceOne, 3.4670736685733206e-14},
-		{[]Mechanism{gaussian(2.4273091975019465, 0.003887791391452349, 375), noised(Laplace, 0.6045317170025282, 4)}, ReplaceOne, 2.6837060916110513e-11},
+		{[]Mechanism{gaussian(2.4273091975019465, 0.003887791391452349, 375), noised(Laplace, 0.6045317170025282, 4)},
+			ReplaceOne, 2.6837060916110513e-11},
 	} {
 		e, err := Epsilon(q.ms, q.a, q.delta)
 		if err != nil || !compareEpsilon(t, q, e) {
@@ -232,7 +233,8 @@ func TestPlansOfTwoModes(t *testing.T) {
 		e  float64
 	}{
 		{[]Mechanism{gaussian(7.382184419830215, 0.0025061363128327573, 778)}, ReplaceOne, 0.27145446014611346},
-		{[]Mechanism{gaussian(17.501064130979692, 0.4818166136160109, 30), rare, noised(Laplace, 1.004, 5), noised(Laplace, 5132, 7862)}, AddRemove, 4.21742884916011},
+		{[]Mechanism{gaussian(17.501064130979692, 0.4818166136160109, 30), rare, noised(Laplace, 1.004, 5),
+			noised(Laplace, 5132, 7862)}, AddRemove, 4.21742884916011},
 	} {
 		d, err := Delta(c.ms, c.a, c.e)
 		if err != nil || !compareDelta(t, query{ms: c.ms, a: c.a}, c.e, d) {
@@ -245,8 +247,10 @@ func TestPlansOfTwoModes(t *testing.T) {
 // part of the window, and δ must not be.
 func TestLargeLosses(t *testing.T) {
 	for _, q := range []query{
-		{[]Mechanism{{Gaussian, 0.08112488475267604, 1, 1.625351382768426, 14633}, {Laplace, 4.9762670973096865, 1, 0.5192390610367765, 23711}}, ReplaceOne, 5.210381585040608e-07},
-		{[]Mechanism{gaussian(0.06648696381293882, 0.43791131519691734, 927), gaussian(249, 0.9999998, 32546)}, AddRemove, 1.1975198992322515e-08},
+		{[]Mechanism{{Gaussian, 0.08112488475267604, 1, 1.625351382768426, 14633},
+			{Laplace, 4.9762670973096865, 1, 0.5192390610367765, 23711}}, ReplaceOne, 5.210381585040608e-07},
+		{[]Mechanism{gaussian(0.06648696381293882, 0.43791131519691734, 927), gaussian(249, 0.9999998, 32546)},
+			AddRemove, 1.1975198992322515e-08},
 		{[]Mechanism{gaussian(0.09775241069918235, 0.18968652034216585, 6756)}, ReplaceOne, 7.46226854989417e-13},
 	} {
 		if e, err := Epsilon(q.ms, q.a, q.delta); err != nil || !compareEpsilon(t, q, e) {
@@ -446,7 +450,8 @@ func TestExtremePlans(t *testing.T) {
 }
 
 func TestMu(t *testing.T) {
-	mu, ok := Mu([]Mechanism{gaussian(2, 1, 4), {Kind: Gaussian, Noise: 4, Rate: 1, Diameter: math.Sqrt2, Count: 8}}, ReplaceOne)
+	mu, ok := Mu([]Mechanism{gaussian(2, 1, 4), {Kind: Gaussian, Noise: 4, Rate: 1, Diameter: math.Sqrt2, Count: 8}},
+		ReplaceOne)
 	if want := math.Sqrt(4 + 1); !ok || math.Abs(mu-want) > 1e-15*want {
 		t.Errorf("μ %v, %v, want %v", mu, ok, want)
 	}

@@ -55,7 +55,8 @@ func ExampleFilter() {
 }
 
 func ExampleBounds() {
-	bounds, err := account.Bounds([]account.Mechanism{{Kind: account.Gaussian, Noise: 5, Rate: 1, Diameter: 2, Count: 100}}, account.AddRemove, 1e-6)
+	bounds, err := account.Bounds([]account.Mechanism{{Kind: account.Gaussian, Noise: 5, Rate: 1, Diameter: 2,
+		Count: 100}}, account.AddRemove, 1e-6)
 	if err != nil {
 		panic(err)
 	}

@@ -118,7 +118,8 @@ func NewRenyiFilter(b Budget, a Adjacency) (*RenyiFilter, error) {
 		}
 	}
 	if !(f.limit > 0) {
-		return nil, fmt.Errorf("epsilon %v at delta %v is too little for a Rényi filter: no order up to %g allows anything", b.Epsilon, b.Delta, defaultOrders[len(defaultOrders)-1])
+		return nil, fmt.Errorf("epsilon %v at delta %v is too little for a Rényi filter: no order up to %g allows "+
+			"anything", b.Epsilon, b.Delta, defaultOrders[len(defaultOrders)-1])
 	}
 	return f, nil
 }

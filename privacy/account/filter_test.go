@@ -26,10 +26,12 @@ func filters(t interface{ Fatal(...any) }, b Budget, a Adjacency) map[string]Fil
 // Gaussian noise comes close.
 func TestFiltersNeverExceedTheirBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := Budget{math.Exp(rapid.Float64Range(-1, 2.5).Draw(t, "ln ε")), math.Exp(rapid.Float64Range(-18, -5).Draw(t, "ln δ"))}
+		b := Budget{math.Exp(rapid.Float64Range(-1, 2.5).Draw(t, "ln ε")),
+			math.Exp(rapid.Float64Range(-18, -5).Draw(t, "ln δ"))}
 		a := rapid.SampledFrom([]Adjacency{AddRemove, ReplaceOne}).Draw(t, "adjacency")
 		proposals := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Mechanism {
-			m := Mechanism{Gaussian, rapid.Float64Range(1, 30).Draw(t, "noise"), 1, rapid.SampledFrom([]float64{math.Sqrt2, 2}).Draw(t, "diameter"), rapid.IntRange(1, 5).Draw(t, "count")}
+			m := Mechanism{Gaussian, rapid.Float64Range(1, 30).Draw(t, "noise"), 1,
+				rapid.SampledFrom([]float64{math.Sqrt2, 2}).Draw(t, "diameter"), rapid.IntRange(1, 5).Draw(t, "count")}
 			if rapid.Bool().Draw(t, "Laplace") {
 				m.Kind = Laplace
 			}
@@ -48,7 +50,8 @@ func TestFiltersNeverExceedTheirBudget(t *testing.T) {
 				}
 				after, err := f.Left(append(spent[:len(spent):len(spent)], m))
 				if err != nil || after > before || ok && after < 0 || !ok && after > 1e-9 {
-					t.Errorf("%s filter: admitted %v, %v of the budget left before and %v after (%v)", name, ok, before, after, err)
+					t.Errorf("%s filter: admitted %v, %v of the budget left before and %v after (%v)", name, ok,
+						before, after, err)
 				}
 				if ok {
 					spent = append(spent, m)
@@ -112,7 +115,8 @@ func TestLaplaceIsBoundByItsMu(t *testing.T) {
 		}
 		if e < 600 {
 			// The corner is at the quantile that both errors share.
-			if got, want := math.Log(math.Erfc(mu/2/math.Sqrt2)/2), -e-math.Log1p(math.Exp(-e)); math.Abs(got-want) > 1e-6*math.Abs(want) {
+			if got, want := math.Log(math.Erfc(mu/2/math.Sqrt2)/2), -e-math.Log1p(math.Exp(-e)); math.Abs(got-want) >
+				1e-6*math.Abs(want) {
 				t.Errorf("ε %v: the corner is at %v, want %v", e, got, want)
 			}
 		}
@@ -149,7 +153,8 @@ func TestRenyiOrderFollowsTheBudget(t *testing.T) {
 		m := Mechanism{Gaussian, math.Sqrt(f.order / 2 / f.limit), 1, 2, 1}
 		epsilon, order, err := epsilonRDP([]Mechanism{m}, AddRemove, b.Delta)
 		if err != nil || order != f.Order() || relative(epsilon, b.Epsilon) > 1e-9 {
-			t.Errorf("%+v: order %v; a release that just fits has ε %v at order %v (%v)", b, f.Order(), epsilon, order, err)
+			t.Errorf("%+v: order %v; a release that just fits has ε %v at order %v (%v)", b, f.Order(),
+				epsilon, order, err)
 		}
 	}
 }
@@ -169,15 +174,18 @@ func TestWhatFiltersRefuse(t *testing.T) {
 	if _, err := NewRenyiFilter(Budget{1, 0.1}, ""); err == nil {
 		t.Error("a filter without an adjacency")
 	}
-	if _, err := NewRenyiFilter(Budget{1e-7, 1e-5}, AddRemove); err == nil || !strings.Contains(err.Error(), "too little") {
+	if _, err := NewRenyiFilter(Budget{1e-7, 1e-5}, AddRemove); err == nil ||
+		!strings.Contains(err.Error(), "too little") {
 		t.Errorf("a budget that no order allows: %v", err)
 	}
 	good, bad := Mechanism{Gaussian, 1, 1, 2, 1}, Mechanism{Gaussian, math.NaN(), 1, 2, 1}
 	for name, f := range filters(t, Budget{1, 1e-5}, AddRemove) {
-		if ok, err := f.Admit([]Mechanism{bad}, nil); ok || err == nil || !strings.Contains(err.Error(), "spent so far") {
+		if ok, err := f.Admit([]Mechanism{bad}, nil); ok || err == nil ||
+			!strings.Contains(err.Error(), "spent so far") {
 			t.Errorf("%s filter: %v, %v", name, ok, err)
 		}
-		if ok, err := f.Admit(nil, []Mechanism{good, bad}); ok || err == nil || !strings.Contains(err.Error(), "proposed: mechanism 2") {
+		if ok, err := f.Admit(nil, []Mechanism{good, bad}); ok || err == nil ||
+			!strings.Contains(err.Error(), "proposed: mechanism 2") {
 			t.Errorf("%s filter: %v, %v", name, ok, err)
 		}
 		if _, err := f.Left([]Mechanism{bad}); err == nil {
@@ -189,7 +197,8 @@ func TestWhatFiltersRefuse(t *testing.T) {
 func BenchmarkFilters(b *testing.B) {
 	var ms []Mechanism
 	for i := range 200 {
-		ms = append(ms, Mechanism{Gaussian, 20 + float64(i), 1, 2, 3}, Mechanism{Gaussian, 5 + float64(i), 0.01, 2, 100}, Mechanism{Laplace, 100 + float64(i), 1, 2, 1})
+		ms = append(ms, Mechanism{Gaussian, 20 + float64(i), 1, 2, 3}, Mechanism{Gaussian, 5 + float64(i), 0.01, 2,
+			100}, Mechanism{Laplace, 100 + float64(i), 1, 2, 1})
 	}
 	for name, f := range filters(b, Budget{3, 1e-5}, ReplaceOne) {
 		b.Run(name+"/600 charges", func(b *testing.B) {

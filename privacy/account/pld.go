@@ -55,7 +55,8 @@ func (c composition) distribution(s saddle, logDelta, precision, slope float64) 
 	factors := make([]factor, len(c))
 	var rounding, beyond float64
 	for i, p := range c {
-		f, lost, err := p.onGrid(s.theta, step, want, logTail-math.Log(steps), math.Log(1e-11)-math.Log(steps)+rare, relevance{logDelta, rare})
+		f, lost, err := p.onGrid(s.theta, step, want, logTail-math.Log(steps), math.Log(1e-11)-math.Log(steps)+rare,
+			relevance{logDelta, rare})
 		if err != nil {
 			return nil, err
 		}

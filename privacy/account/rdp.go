@@ -118,7 +118,8 @@ func ConvertRDPClassic(orders, rdp []float64, delta float64) (epsilon, order flo
 	return convertRDP(orders, rdp, delta, func(a, r float64) float64 { return r - math.Log(delta)/(a-1) })
 }
 
-func convertRDP(orders, rdp []float64, delta float64, epsilonAt func(order, rdp float64) float64) (epsilon, order float64, err error) {
+func convertRDP(orders, rdp []float64, delta float64,
+	epsilonAt func(order, rdp float64) float64) (epsilon, order float64, err error) {
 	if err := checkDelta(delta); err != nil {
 		return 0, 0, err
 	}
@@ -128,7 +129,8 @@ func convertRDP(orders, rdp []float64, delta float64, epsilonAt func(order, rdp 
 	epsilon = math.Inf(1)
 	for i, a := range orders {
 		if !(a > 1) || math.IsInf(a, 1) || !(rdp[i] >= 0) {
-			return 0, 0, fmt.Errorf("divergence %v of Rényi order %v: want one that is not negative, and an order above 1", rdp[i], a)
+			return 0, 0, fmt.Errorf("divergence %v of Rényi order %v: want one that is not negative, and an order "+
+				"above 1", rdp[i], a)
 		}
 		if e := epsilonAt(a, rdp[i]); e < epsilon {
 			epsilon, order = e, a

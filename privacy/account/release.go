@@ -45,14 +45,16 @@ func ClassicGaussian(epsilon, delta float64) (factor float64, proven bool, err e
 // one release. It may underflow to 0.
 func GaussianDelta(factor, epsilon float64) (float64, error) {
 	if !(factor > 0) || !(epsilon >= 0) {
-		return 0, fmt.Errorf("noise factor %v at epsilon %v: want a positive factor and epsilon of at least 0", factor, epsilon)
+		return 0, fmt.Errorf("noise factor %v at epsilon %v: want a positive factor and epsilon of at least 0",
+			factor, epsilon)
 	}
 	return math.Exp(gaussianLogDelta(1/factor, epsilon)), nil
 }
 
 func checkRelease(epsilon, delta, below float64) error {
 	if !(epsilon > 0) || math.IsInf(epsilon, 1) || !(delta > 0 && delta < below) {
-		return fmt.Errorf("epsilon %v and delta %v: want a positive epsilon and delta between 0 and %v", epsilon, delta, below)
+		return fmt.Errorf("epsilon %v and delta %v: want a positive epsilon and delta between 0 and %v", epsilon,
+			delta, below)
 	}
 	return nil
 }

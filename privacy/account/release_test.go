@@ -31,7 +31,8 @@ func TestAnalyticGaussianIsTheLeast(t *testing.T) {
 }
 
 func TestWhatSingleReleasesRefuse(t *testing.T) {
-	for _, b := range []Budget{{0, 0.1}, {-1, 0.1}, {math.NaN(), 0.1}, {math.Inf(1), 0.1}, {1, 0}, {1, 1}, {1, math.NaN()}} {
+	for _, b := range []Budget{{0, 0.1}, {-1, 0.1}, {math.NaN(), 0.1}, {math.Inf(1), 0.1}, {1, 0}, {1, 1},
+		{1, math.NaN()}} {
 		if _, err := AnalyticGaussian(b.Epsilon, b.Delta); err == nil {
 			t.Errorf("analytic noise at %+v", b)
 		}

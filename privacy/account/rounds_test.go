@@ -23,7 +23,8 @@ func TestScaledRoundsKeepToTheTotal(t *testing.T) {
 		views, rounds int
 		delta         float64
 		total         Budget
-	}{{3, 5, 1e-5, Budget{3, 1e-5}}, {1, 1, 1e-6, Budget{0.5, 1e-5}}, {4, 100, 0.01, Budget{6000, 0.01}}, {1, 1, 0.1, Budget{0.01, 0.3}}} {
+	}{{3, 5, 1e-5, Budget{3, 1e-5}}, {1, 1, 1e-6, Budget{0.5, 1e-5}}, {4, 100, 0.01, Budget{6000, 0.01}},
+		{1, 1, 0.1, Budget{0.01, 0.3}}} {
 		each := testkit.Get(ScaleRounds(c.views, c.rounds, c.delta, c.total))(t)
 		spend := func(each float64) float64 {
 			ms := testkit.Get(Rounds(c.views, c.rounds, Budget{each, c.delta}))(t)
@@ -39,7 +40,8 @@ func TestWhatRoundsRefuse(t *testing.T) {
 	for _, c := range []struct {
 		views, rounds int
 		each          Budget
-	}{{0, 1, Budget{1, 0.1}}, {1, 0, Budget{1, 0.1}}, {1 << 20, 1 << 20, Budget{1, 0.1}}, {1, 1, Budget{0, 0.1}}, {1, 1, Budget{1, 0.5}}} {
+	}{{0, 1, Budget{1, 0.1}}, {1, 0, Budget{1, 0.1}}, {1 << 20, 1 << 20, Budget{1, 0.1}}, {1, 1, Budget{0, 0.1}},
+		{1, 1, Budget{1, 0.5}}} {
 		if ms, err := Rounds(c.views, c.rounds, c.each); err == nil {
 			t.Errorf("%+v are %v", c, ms)
 		}

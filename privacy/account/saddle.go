@@ -23,7 +23,8 @@ type saddle struct {
 // is the measure.
 //
 // It returns the window, too.
-func (c composition) retreat(s saddle, logDelta, precision, slope float64) (best saddle, bottom, top float64, err error) {
+func (c composition) retreat(s saddle, logDelta, precision,
+	slope float64) (best saddle, bottom, top float64, err error) {
 	points := func(bottom, top float64) float64 {
 		want, _, _ := c.grid(top-bottom, precision, slope)
 		return (top - bottom) / want

@@ -72,7 +72,8 @@ func Scale(ms []Mechanism, a Adjacency, total Budget) (float64, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("no factor on the noise was found for ε = %v, δ = %v: it is between %v and %v", total.Epsilon, total.Delta, lo, hi)
+	return 0, fmt.Errorf("no factor on the noise was found for ε = %v, δ = %v: it is between %v and %v", total.Epsilon,
+		total.Delta, lo, hi)
 }
 
 // scaled returns the mechanisms with their noise multiplied by f.

@@ -44,7 +44,8 @@ func TestScaleMeetsTheTotal(t *testing.T) {
 
 func TestScaleRefuses(t *testing.T) {
 	good := []Mechanism{gaussian(1, 1, 1)}
-	for _, total := range []Budget{{0, 1e-5}, {-1, 1e-5}, {math.Inf(1), 1e-5}, {math.NaN(), 1e-5}, {1, 0}, {1, 1}, {1, math.NaN()}} {
+	for _, total := range []Budget{{0, 1e-5}, {-1, 1e-5}, {math.Inf(1), 1e-5}, {math.NaN(), 1e-5}, {1, 0}, {1, 1},
+		{1, math.NaN()}} {
 		if f, err := Scale(good, AddRemove, total); err == nil {
 			t.Errorf("total %+v passes with factor %v", total, f)
 		}

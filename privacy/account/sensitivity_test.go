@@ -47,16 +47,19 @@ func TestSensitivitiesHoldAndAreAttained(t *testing.T) {
 				if y == nil {
 					y = row()
 				}
-				for name, d := range map[string]float64{"vector": math.Sqrt(sum), "moments": math.Sqrt(moments), "joint": math.Sqrt(count + sum + moments)} {
+				for name, d := range map[string]float64{"vector": math.Sqrt(sum), "moments": math.Sqrt(moments),
+					"joint": math.Sqrt(count + sum + moments)} {
 					worst[name+" "+string(a)] = max(worst[name+" "+string(a)], d)
 				}
 			}
 		}
-		for name, f := range map[string]func(float64, Adjacency) (float64, error){"vector": vectorSensitivity, "moments": momentSensitivity, "joint": jointMomentSensitivity} {
+		for name, f := range map[string]func(float64, Adjacency) (float64, error){
+			"vector": vectorSensitivity, "moments": momentSensitivity, "joint": jointMomentSensitivity} {
 			for _, a := range []Adjacency{AddRemove, ReplaceOne} {
 				s, err := f(bound, a)
 				if w := worst[name+" "+string(a)]; err != nil || w > s*(1+1e-12) || w < 0.99*s {
-					t.Errorf("%s, %s, bound %v: rows move it by up to %v, sensitivity %v (%v)", name, a, bound, w, s, err)
+					t.Errorf("%s, %s, bound %v: rows move it by up to %v, sensitivity %v (%v)", name, a,
+						bound, w, s, err)
 				}
 			}
 		}

@@ -18,7 +18,8 @@ type Releases struct {
 func checkReleases(rs []Releases) error {
 	for i, r := range rs {
 		if !(r.Each.Epsilon >= 0) || !(r.Each.Delta >= 0 && r.Each.Delta < 1) || r.Count < 1 {
-			return fmt.Errorf("releases %d: %d at epsilon %v and delta %v: want at least one, epsilon ≥ 0 and delta in [0, 1)", i+1, r.Count, r.Each.Epsilon, r.Each.Delta)
+			return fmt.Errorf("releases %d: %d at epsilon %v and delta %v: want at least one, epsilon ≥ 0 and delta "+
+				"in [0, 1)", i+1, r.Count, r.Each.Epsilon, r.Each.Delta)
 		}
 	}
 	return nil

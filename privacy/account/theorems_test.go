@@ -27,7 +27,8 @@ func profile(each Releases, epsilon float64) float64 {
 
 func TestOptimalCompositionAttainsDelta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		each := Releases{Budget{rapid.Float64Range(0.01, 3).Draw(t, "ε₀"), rapid.SampledFrom([]float64{0, 1e-6, 1e-3}).Draw(t, "δ₀")}, rapid.IntRange(1, 40).Draw(t, "k")}
+		each := Releases{Budget{rapid.Float64Range(0.01, 3).Draw(t, "ε₀"),
+			rapid.SampledFrom([]float64{0, 1e-6, 1e-3}).Draw(t, "δ₀")}, rapid.IntRange(1, 40).Draw(t, "k")}
 		delta := math.Exp(rapid.Float64Range(-9, -0.2).Draw(t, "ln δ"))
 		got := testkit.Get(optimal(each, delta))(t)
 		least := 1 - math.Pow(1-each.Each.Delta, float64(each.Count))
@@ -60,7 +61,8 @@ func TestTheoremsOfDifferentReleases(t *testing.T) {
 	if err != nil || relative(advanced.Epsilon, want) > 1e-14 || relative(advanced.Delta, 6e-5) > 1e-14 {
 		t.Errorf("advanced composition is %+v, want ε %v (%v)", advanced, want, err)
 	}
-	if huge, err := advancedComposition([]Releases{{Budget{1000, 0.01}, 9}}, 1e-5); err != nil || !math.IsInf(huge.Epsilon, 1) {
+	if huge, err := advancedComposition([]Releases{{Budget{1000, 0.01}, 9}}, 1e-5); err != nil ||
+		!math.IsInf(huge.Epsilon, 1) {
 		t.Errorf("where the exponential overflows: %+v (%v)", huge, err)
 	}
 }
@@ -86,7 +88,8 @@ func TestOptimalCompositionAtTheEnds(t *testing.T) {
 }
 
 func TestWhatTheoremsRefuse(t *testing.T) {
-	for _, r := range []Releases{{Budget{-1, 0}, 1}, {Budget{math.NaN(), 0}, 1}, {Budget{1, 1}, 1}, {Budget{1, -0.1}, 1}, {Budget{1, 0}, 0}} {
+	for _, r := range []Releases{{Budget{-1, 0}, 1}, {Budget{math.NaN(), 0}, 1}, {Budget{1, 1}, 1},
+		{Budget{1, -0.1}, 1}, {Budget{1, 0}, 0}} {
 		if b, err := Basic([]Releases{r}); err == nil {
 			t.Errorf("basic composition of %+v is %+v", r, b)
 		}

@@ -18,7 +18,8 @@ const VectorSchema = "dp-vectors/"
 // above the published value by a little, and never below. An unknown schema or
 // kind is an error, and so is a file that cannot be run.
 func Verify(file []byte) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{VectorSchema + "1": vectors.Format((*casesJSON).verify)})
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
+		VectorSchema + "1": vectors.Format((*casesJSON).verify)})
 }
 
 type casesJSON struct {
@@ -90,7 +91,8 @@ func caseOf[C any, P interface {
 
 // between demands least ≤ got ≤ most, want being somewhere in it.
 func (v *verification) between(entry string, want, got, least, most float64) {
-	c := vectors.Check{Entry: entry, Want: fmt.Sprintf("%v in [%v, %v]", want, least, most), Got: fmt.Sprint(got), OK: least <= got && got <= most}
+	c := vectors.Check{Entry: entry, Want: fmt.Sprintf("%v in [%v, %v]", want, least, most), Got: fmt.Sprint(got),
+		OK: least <= got && got <= most}
 	c.WorstError = math.Abs(got-want) / math.Abs(want)
 	c.Tolerance = max(most-want, want-least) / math.Abs(want)
 	*v.list = append(*v.list, c)

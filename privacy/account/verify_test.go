@@ -52,7 +52,9 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	changed := 0
 	for _, c := range all {
 		id, kind := c["id"].(string), c["kind"].(string)
-		list := slices.DeleteFunc(testkit.Numbers(id, c), func(n testkit.Number) bool { return unused.MatchString(n.Path) })
+		list := slices.DeleteFunc(testkit.Numbers(id, c), func(n testkit.Number) bool {
+			return unused.MatchString(n.Path)
+		})
 		if slices.Contains([]string{"epsilon", "calibrate_composition", "calibrate_rounds"}, kind) {
 			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			list = list[:1]
@@ -112,7 +114,8 @@ func FuzzVerify(f *testing.F) {
 	}
 	testkit.Do(f, json.Unmarshal(vectorFile(f), &file))
 	for _, c := range file.Cases {
-		if bytes.Contains(c, []byte(`-01"`)) && !bytes.Contains(c, []byte(`"calibrate_rounds"`)) { // one of each kind, but for the slow one
+		// one of each kind, but for the slow one
+		if bytes.Contains(c, []byte(`-01"`)) && !bytes.Contains(c, []byte(`"calibrate_rounds"`)) {
 			f.Add([]byte(`{"schema": "dp-vectors/1", "rdp_orders": [1.5, 2, 8], "cases": [` + string(c) + `]}`))
 		}
 	}

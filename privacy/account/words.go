@@ -21,7 +21,8 @@ func Number(x float64) string {
 func Upward(x float64) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
 	if rounded < x {
-		rounded, _ = strconv.ParseFloat(strconv.FormatFloat(rounded+math.Pow(10, math.Floor(math.Log10(x))-3), 'g', 4, 64), 64)
+		rounded, _ = strconv.ParseFloat(strconv.FormatFloat(rounded+math.Pow(10, math.Floor(math.Log10(x))-3),
+			'g', 4, 64), 64)
 	}
 	return Number(rounded)
 }

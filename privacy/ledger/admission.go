@@ -17,15 +17,16 @@ import (
 // Admission says whether a site would take part in a study, and what that
 // would cost it.
 type Admission struct {
-	Site     string     `json:"site"`
-	Subjects int        `json:"subjects"`          // rows at the site; 0 if nobody has counted
-	Admitted bool       `json:"admitted"`          // every request of the study would be granted
-	Reasons  []Reason   `json:"reasons,omitempty"` // for which it would not, all of them
-	Begun    bool       `json:"begun,omitempty"`   // the ledger has charges of this study: it was agreed to, and its gate sees to the rest
-	Charge   []Loss     `json:"charge"`            // of the whole study for one subject, under both adjacencies
-	Exact    int        `json:"unprotected"`       // releases without noise: nothing bounds what they tell
-	Before   []Spending `json:"before,omitempty"`  // of the policy's lifetime, as the ledger stands
-	After    []Spending `json:"after,omitempty"`   // and with this study
+	Site     string   `json:"site"`
+	Subjects int      `json:"subjects"`          // rows at the site; 0 if nobody has counted
+	Admitted bool     `json:"admitted"`          // every request of the study would be granted
+	Reasons  []Reason `json:"reasons,omitempty"` // for which it would not, all of them
+	// the ledger has charges of this study: it was agreed to, and its gate sees to the rest
+	Begun  bool       `json:"begun,omitempty"`
+	Charge []Loss     `json:"charge"`           // of the whole study for one subject, under both adjacencies
+	Exact  int        `json:"unprotected"`      // releases without noise: nothing bounds what they tell
+	Before []Spending `json:"before,omitempty"` // of the policy's lifetime, as the ledger stands
+	After  []Spending `json:"after,omitempty"`  // and with this study
 }
 
 // Reason is one thing for which a policy refuses.
@@ -38,7 +39,8 @@ type Reason struct {
 // Admits says what would become of the requests of a whole study under a policy,
 // after everything in the ledger. The charge is counted at delta. An error is
 // one of the policy, the study, or a request that makes no sense.
-func (l *Ledger) Admits(p policy.Policy, s privacy.Study, delta float64, requests ...privacy.Request) (*Admission, error) {
+func (l *Ledger) Admits(p policy.Policy, s privacy.Study, delta float64,
+	requests ...privacy.Request) (*Admission, error) {
 	a := &Admission{Site: s.Site, Subjects: s.Subjects, Admitted: true}
 	a.Begun = slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.Study == s.Digest })
 	after := &Ledger{Entries: slices.Clone(l.Entries)}
@@ -58,7 +60,8 @@ func (l *Ledger) Admits(p policy.Policy, s privacy.Study, delta float64, request
 	if err := check(p, s, requests...); errors.As(err, &refusal) {
 		a.Admitted = false
 		for _, r := range refusal.Reasons {
-			if reason := (Reason{r.Where, r.What, r.Hint}); !slices.Contains(a.Reasons, reason) { // rounds are refused alike
+			// rounds are refused alike
+			if reason := (Reason{r.Where, r.What, r.Hint}); !slices.Contains(a.Reasons, reason) {
 				a.Reasons = append(a.Reasons, reason)
 			}
 		}
@@ -94,14 +97,17 @@ func (a *Admission) Refusal() error {
 func (a *Admission) Lines() (lines []string) {
 	for _, l := range a.Charge {
 		if a.Exact == 0 || l.Epsilon == nil || *l.Epsilon > 0 {
-			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s (%s)", Spent(l.Epsilon), account.Number(l.Delta), l.Adjacency))
+			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s "+
+				"(%s)", Spent(l.Epsilon), account.Number(l.Delta), l.Adjacency))
 		}
 	}
 	if a.Exact > 0 {
-		lines = append(lines, fmt.Sprintf("releases without noise: at most %d, and nothing bounds what they tell", a.Exact))
+		lines = append(lines, fmt.Sprintf("releases without noise: at most %d, and nothing bounds what they tell",
+			a.Exact))
 	}
 	for i, b := range a.Before {
-		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left", account.Words(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
+		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left",
+			account.Words(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
 		if a.Admitted && !a.Begun && i < len(a.After) {
 			text += ", and after this study " + a.After[i].left()
 		}
@@ -117,14 +123,16 @@ func (a *Admission) Lines() (lines []string) {
 func (a *Admission) Problems(file string) problem.List {
 	var list problem.List
 	for _, r := range a.Reasons {
-		list.Add(problem.Problem{File: file, Where: strings.TrimSuffix("site "+a.Site+": "+r.Where, ": "), What: r.What, Hint: r.Hint})
+		list.Add(problem.Problem{File: file, Where: strings.TrimSuffix("site "+a.Site+": "+r.Where, ": "), What: r.What,
+			Hint: r.Hint})
 	}
 	return list
 }
 
 // PrintAdmissions writes them as a table for a terminal.
 func PrintAdmissions(w io.Writer, list []*Admission) error {
-	r := newRows("site", "takes part", "subjects", "charge: adjacency", "ε", "at δ", "lifetime left before", "and after")
+	r := newRows("site", "takes part", "subjects", "charge: adjacency", "ε", "at δ",
+		"lifetime left before", "and after")
 	for _, a := range list {
 		site, part, subjects := a.Site, "yes", "not counted"
 		switch {

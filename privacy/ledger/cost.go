@@ -16,14 +16,17 @@ import (
 // Cost is what a plan promises, and what everything that it may ask of its
 // sites comes to. It follows from the plan alone, before anybody touches data.
 type Cost struct {
-	Protection string            `json:"protection"`
-	Unit       privacy.Unit      `json:"unit,omitempty"`
-	Person     string            `json:"person,omitempty"` // column that identifies a person; "" if every row is another
-	Adjacency  account.Adjacency `json:"adjacency,omitempty"`
-	Total      *account.Budget   `json:"total,omitempty"`       // promised; nil if nothing is
-	PerRelease *account.Budget   `json:"per_release,omitempty"` // claimed for each noised sum as if it were the only one; no promise
-	Sites      []SiteCost        `json:"sites,omitempty"`       // in the plan's order; empty without protection
-	// Honest, of a plan with a secure sum, is how many sites' shares make up the noise of a total at least; 0 of any other.
+	Protection string       `json:"protection"`
+	Unit       privacy.Unit `json:"unit,omitempty"`
+	// column that identifies a person; "" if every row is another
+	Person    string            `json:"person,omitempty"`
+	Adjacency account.Adjacency `json:"adjacency,omitempty"`
+	Total     *account.Budget   `json:"total,omitempty"` // promised; nil if nothing is
+	// claimed for each noised sum as if it were the only one; no promise
+	PerRelease *account.Budget `json:"per_release,omitempty"`
+	Sites      []SiteCost      `json:"sites,omitempty"` // in the plan's order; empty without protection
+	// Honest, of a plan with a secure sum, is how many sites' shares make up the noise of a total at least; 0 of any
+	// other.
 	Honest int `json:"honest,omitempty"`
 }
 
@@ -56,7 +59,8 @@ func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error))
 	if !p.Privacy.Differential() {
 		return c, nil
 	}
-	c.Unit, c.Person, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Person, p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
+	c.Unit, c.Person, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Person,
+		p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
 	if p.Privacy.Secure() {
 		c.Honest = p.Honest()
 	}
@@ -67,7 +71,9 @@ func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error))
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}
 		s := SiteCost{}
-		if i := slices.IndexFunc(seen, func(other []privacy.Request) bool { return reflect.DeepEqual(other, requests) }); i >= 0 {
+		if i := slices.IndexFunc(seen, func(other []privacy.Request) bool {
+			return reflect.DeepEqual(other, requests)
+		}); i >= 0 {
 			s = c.Sites[i]
 		} else if s, err = c.add(requests); err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
@@ -121,7 +127,9 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 		}
 	}
 	if s.Sums == 0 && s.Unprotected > 0 {
-		return s, problem.Problem{Where: "privacy.protection", What: "the method has no differentially private form: it releases nothing but exact numbers", Hint: "another method, or protection: none"}
+		return s, problem.Problem{Where: "privacy.protection",
+			What: "the method has no differentially private form: it releases nothing but exact numbers",
+			Hint: "another method, or protection: none"}
 	}
 	if bounded {
 		s.Mechanisms = all
@@ -139,11 +147,13 @@ func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 	case loss.Epsilon == nil:
 		what = loss.Unbounded
 	case *loss.Epsilon > c.Total.Epsilon:
-		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s", account.Upward(*loss.Epsilon), account.Number(c.Total.Epsilon))
+		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s",
+			account.Upward(*loss.Epsilon), account.Number(c.Total.Epsilon))
 	default:
 		return s, nil
 	}
-	return s, problem.Problem{Where: "privacy.total", What: what, Hint: "options of the method that keep the total, or per_release, which promises nothing"}
+	return s, problem.Problem{Where: "privacy.total", What: what,
+		Hint: "options of the method that keep the total, or per_release, which promises nothing"}
 }
 
 // ifOpened is [SiteCost.IfOpened].
@@ -175,17 +185,21 @@ func (s SiteCost) loss(a account.Adjacency) Loss {
 func (c *Cost) Lines() []string {
 	lines := c.promise()
 	if n := len(c.Sites); c.Honest > 0 && n > 0 {
-		lines = append(lines, fmt.Sprintf("the noise of a total over all %d sites deviates by %.2f times that of one party; with one noise at each site it would by %.2f times",
+		lines = append(lines, fmt.Sprintf("the noise of a total over all %d sites deviates by %.2f times that of one "+
+			"party; with one noise at each site it would by %.2f times",
 			n, math.Sqrt(float64(n)/float64(c.Honest)), math.Sqrt(float64(n))))
 	}
 	if len(c.Sites) > 0 && c.Sites[0].IfOpened != nil {
-		lines = append(lines, fmt.Sprintf("that holds as long as one opener of the totals is honest, and no more sites work together with the coordinator than the plan's collusion: if all openers did, a site's own sums would show, at %s",
+		lines = append(lines, fmt.Sprintf("that holds as long as one opener of the totals is honest, and no more "+
+			"sites work together with the coordinator than the plan's collusion: if all openers did, a site's own "+
+			"sums would show, at %s",
 			account.Words(*c.Sites[0].IfOpened, c.claim().Delta)))
 	}
 	switch {
 	case c.Unit != privacy.Subject:
 	case c.Person != "":
-		lines = append(lines, fmt.Sprintf("a subject is a person: all rows with the same %s together, and rows without one count as nothing", c.Person))
+		lines = append(lines, fmt.Sprintf("a subject is a person: all rows with the same %s together, and rows "+
+			"without one count as nothing", c.Person))
 	default:
 		lines = append(lines, "a subject is a row: the plan states that every row is another person")
 	}
@@ -195,7 +209,8 @@ func (c *Cost) Lines() []string {
 // Worth returns what says how little the promise is worth for a person with so many rows, and what to do; nil
 // where it does not depend on that.
 func (c *Cost) Worth() func(rows int64) string {
-	if c.Unit != privacy.Subject || c.Person != "" || !slices.ContainsFunc(c.Sites, func(s SiteCost) bool { return len(s.rows) > 0 }) {
+	if c.Unit != privacy.Subject || c.Person != "" ||
+		!slices.ContainsFunc(c.Sites, func(s SiteCost) bool { return len(s.rows) > 0 }) {
 		return nil
 	}
 	return func(rows int64) string {
@@ -203,7 +218,9 @@ func (c *Cost) Worth() func(rows int64) string {
 		if e, ok := c.ForRows(rows); ok {
 			worth = fmt.Sprintf("it is ε %s, at the same δ, for", account.Upward(e))
 		}
-		return fmt.Sprintf("the plan states that every row is another person, and promises %s for one row: %s a person with %d rows. Name the column that identifies a person in the plan (privacy: {person: COLUMN}), or keep one row of each person",
+		return fmt.Sprintf("the plan states that every row is another person, and promises %s for one row: %s a "+
+			"person with %d rows. Name the column that identifies a person in the plan (privacy: {person: COLUMN}), "+
+			"or keep one row of each person",
 			account.Words(c.claim().Epsilon, c.claim().Delta), worth, rows)
 	}
 }
@@ -237,9 +254,11 @@ func (c *Cost) ForRows(rows int64) (epsilon float64, ok bool) {
 func (c *Cost) promise() []string {
 	switch {
 	case c.Protection != study.ProtectionDifferential:
-		return []string{"no differential privacy: releases are exact, and whoever reads them may learn about single subjects"}
+		return []string{"no differential privacy: releases are exact, and whoever reads them may learn about single " +
+			"subjects"}
 	case c.Total != nil:
-		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", account.Words(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
+		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site",
+			account.Words(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
 	}
 	lines := []string{fmt.Sprintf("nothing is promised in total: %s is meant for each noised sum alone, for one %s, %s",
 		account.Words(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
@@ -253,12 +272,14 @@ func (c *Cost) promise() []string {
 		return cmp.Or(cmp.Compare(a.Unprotected, b.Unprotected), cmp.Compare(epsilon(a), epsilon(b)))
 	})
 	if worst.Unprotected > 0 {
-		lines = append(lines, fmt.Sprintf("nothing bounds the total: of the %d releases of a site, %d without noise", worst.Releases, worst.Unprotected))
+		lines = append(lines, fmt.Sprintf("nothing bounds the total: of the %d releases of a site, %d without noise",
+			worst.Releases, worst.Unprotected))
 	}
 	if loss := worst.loss(c.Adjacency); loss.Epsilon == nil {
 		return append(lines, "nothing bounds the noised sums: "+loss.Unbounded)
 	}
-	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(), account.Words(epsilon(worst), c.PerRelease.Delta)))
+	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(),
+		account.Words(epsilon(worst), c.PerRelease.Delta)))
 }
 
 // sums says how many noised sums a site gives.

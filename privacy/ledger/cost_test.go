@@ -69,14 +69,18 @@ func epsilon(t *testing.T, s ledger.SiteCost, a account.Adjacency) float64 {
 
 func TestCostIsTheTightTotal(t *testing.T) {
 	b := account.Budget{Epsilon: 3, Delta: 1e-5}
-	c := cost(t, promising("subject", account.AddRemove, &b, nil), constant(noised(privacy.Subject, 10, 1), noised(privacy.Subject, 5, 4)))
+	c := cost(t, promising("subject", account.AddRemove, &b, nil),
+		constant(noised(privacy.Subject, 10, 1), noised(privacy.Subject, 5, 4)))
 	want := gaussian(math.Sqrt(1.0/100+4.0/25), 1e-5)
 	for i, s := range c.Sites {
-		if len(s.Mechanisms) != 2 || s.Mechanisms[1].Noise != 5 || s.Mechanisms[1].Count != 4 || s.Site != []string{"north", "centre", "south"}[i] || s.Releases != 2 || s.Sums != 5 || math.Abs(epsilon(t, s, account.AddRemove)/want-1) > 1e-6 {
+		if len(s.Mechanisms) != 2 || s.Mechanisms[1].Noise != 5 || s.Mechanisms[1].Count != 4 || s.Site !=
+			[]string{"north", "centre", "south"}[i] || s.Releases != 2 || s.Sums != 5 ||
+			math.Abs(epsilon(t, s, account.AddRemove)/want-1) > 1e-6 {
 			t.Errorf("got %+v, want ε %v", s, want)
 		}
 	}
-	if got := fmt.Sprint(c.Lines()); got != "[(ε 3, δ 1e-5) in total, for one subject, add-remove; 5 noised sums per site a subject is a row: the plan states that every row is another person]" {
+	if got := fmt.Sprint(c.Lines()); got != "[(ε 3, δ 1e-5) in total, for one subject, add-remove; 5 noised sums per "+
+		"site a subject is a row: the plan states that every row is another person]" {
 		t.Errorf("got %s", got)
 	}
 	// Three rows of a person move a sum three times as far.
@@ -84,7 +88,8 @@ func TestCostIsTheTightTotal(t *testing.T) {
 	if e, ok := c.ForRows(3); !ok || math.Abs(e/three-1) > 1e-6 {
 		t.Errorf("ε %v for three rows, want %v", e, three)
 	}
-	if says := c.Worth()(3); !strings.Contains(says, fmt.Sprintf("it is ε %.4g, at the same δ, for a person with 3 rows", three)) {
+	if says := c.Worth()(3); !strings.Contains(says,
+		fmt.Sprintf("it is ε %.4g, at the same δ, for a person with 3 rows", three)) {
 		t.Errorf("for three rows: %s", says)
 	}
 	// What hides a whole site hides all rows of a person.
@@ -108,18 +113,21 @@ func TestPublishedClaimsAreHeldAgainstTheTotal(t *testing.T) {
 		t.Errorf("got ε %v, want %v", got, want)
 	}
 	lines := c.Lines()
-	if len(lines) != 2 || lines[0] != "nothing is promised in total: (ε 10, δ 0.01) is meant for each noised sum alone, for one site, replace-one" ||
+	if len(lines) != 2 || lines[0] != "nothing is promised in total: (ε 10, δ 0.01) is meant for each noised sum "+
+		"alone, for one site, replace-one" ||
 		!strings.HasPrefix(lines[1], "losses add up: 900 noised sums per site together cost (ε ") {
 		t.Errorf("got %q", lines)
 	}
 	var shown float64
 	exact := epsilon(t, c.Sites[0], account.ReplaceOne)
-	if _, err := fmt.Sscanf(lines[1], "losses add up: 900 noised sums per site together cost (ε %g,", &shown); err != nil || shown < exact || shown > 1.001*exact {
+	if _, err := fmt.Sscanf(lines[1], "losses add up: 900 noised sums per site together cost (ε %g,", &shown); err !=
+		nil || shown < exact || shown > 1.001*exact {
 		t.Errorf("%q rounds %v down, or too far up: %v", lines[1], exact, err)
 	}
 	// Noise on a site's whole contribution protects each of its subjects too.
 	p.Privacy.Unit = "subject"
-	if got := epsilon(t, cost(t, p, constant(noised(privacy.WholeSite, 4, 900))).Sites[0], account.ReplaceOne); math.Abs(got/want-1) > 1e-6 {
+	if got := epsilon(t, cost(t, p, constant(noised(privacy.WholeSite, 4, 900))).Sites[0],
+		account.ReplaceOne); math.Abs(got/want-1) > 1e-6 {
 		t.Errorf("for a subject: got ε %v, want %v", got, want)
 	}
 }
@@ -128,10 +136,12 @@ func TestPublishedClaimsAreHeldAgainstTheTotal(t *testing.T) {
 func TestExactReleasesHaveNoBound(t *testing.T) {
 	claim := account.Budget{Epsilon: 10, Delta: 0.01}
 	c := cost(t, promising("site", account.ReplaceOne, nil, &claim), constant(request, noised(privacy.WholeSite, 4, 9)))
-	if s := c.Sites[0]; s.Releases != 2 || s.Unprotected != 1 || s.Sums != 9 || !(epsilon(t, s, account.ReplaceOne) > 0) {
+	if s := c.Sites[0]; s.Releases != 2 || s.Unprotected != 1 || s.Sums != 9 ||
+		!(epsilon(t, s, account.ReplaceOne) > 0) {
 		t.Errorf("got %+v", s)
 	}
-	if lines := c.Lines(); len(lines) != 3 || lines[1] != "nothing bounds the total: of the 2 releases of a site, 1 without noise" {
+	if lines := c.Lines(); len(lines) != 3 || lines[1] != "nothing bounds the total: of the 2 releases of a site, 1 "+
+		"without noise" {
 		t.Errorf("got %q", lines)
 	}
 }
@@ -144,7 +154,8 @@ func TestSitesMayDiffer(t *testing.T) {
 		}
 		return []privacy.Request{noised(privacy.Subject, 2, 1)}, nil
 	})
-	if few := epsilon(t, c.Sites[0], account.AddRemove); few != epsilon(t, c.Sites[2], account.AddRemove) || epsilon(t, c.Sites[1], account.AddRemove) <= few {
+	if few := epsilon(t, c.Sites[0], account.AddRemove); few != epsilon(t, c.Sites[2], account.AddRemove) ||
+		epsilon(t, c.Sites[1], account.AddRemove) <= few {
 		t.Errorf("got %+v", c.Sites)
 	}
 	if line := c.Lines()[1]; !strings.HasPrefix(line, "losses add up: 1 to 5 noised sums per site") {
@@ -159,13 +170,17 @@ func TestPlansThatDoNotKeepTheirPromise(t *testing.T) {
 		unit    string
 		charges func(string) ([]privacy.Request, error)
 	}{
-		"site north: privacy.total: the releases of a site would come to ε ":                                          {"subject", constant(noised(privacy.Subject, 1, 1))},
-		"site north: privacy.total: 1 of the 2 releases of a site would have no noise":                                {"subject", constant(request, noised(privacy.Subject, 100, 1))},
-		`site north: privacy.total: sum "a sum": noise on a sum over subjects promises nothing for a site as a whole`: {"site", constant(noised(privacy.Subject, 100, 1))},
+		"site north: privacy.total: the releases of a site would come to ε ": {
+			"subject", constant(noised(privacy.Subject, 1, 1))},
+		"site north: privacy.total: 1 of the 2 releases of a site would have no noise": {
+			"subject", constant(request, noised(privacy.Subject, 100, 1))},
+		`site north: privacy.total: sum "a sum": noise on a sum over subjects promises nothing for a site as a ` +
+			`whole`: {"site", constant(noised(privacy.Subject, 100, 1))},
 		"site north: broken":               {"subject", func(string) ([]privacy.Request, error) { return nil, broken }},
 		`site north: sum "a sum": noise 0`: {"subject", constant(noised(privacy.Subject, 0, 1))},
 	} {
-		if _, err := ledger.CostOf(promising(c.unit, account.AddRemove, &b, nil), c.charges); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := ledger.CostOf(promising(c.unit, account.AddRemove, &b, nil), c.charges); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -174,7 +189,8 @@ func TestPlansThatDoNotKeepTheirPromise(t *testing.T) {
 func TestPlansWithoutProtectionSaySo(t *testing.T) {
 	p := &plans.Plan{Sites: []string{"north"}, Privacy: plans.Privacy{Protection: plans.ProtectionNone}}
 	c := cost(t, p, func(string) ([]privacy.Request, error) { panic("nobody asks what costs nothing") })
-	if lines := c.Lines(); len(c.Sites) != 0 || len(lines) != 1 || !strings.HasPrefix(lines[0], "no differential privacy") {
+	if lines := c.Lines(); len(c.Sites) != 0 || len(lines) != 1 ||
+		!strings.HasPrefix(lines[0], "no differential privacy") {
 		t.Errorf("got %q", lines)
 	}
 }

@@ -57,13 +57,15 @@ func guaranteed(unit privacy.Unit, a account.Adjacency, epsilon, delta float64) 
 
 // admit admits a task to a gate of its own that lists the request for it, as often
 // as anybody asks.
-func admit(s privacy.Study, p policy.Policy, j privacy.Journal, a privacy.Ask, r privacy.Request, options ...privacy.Option) (*privacy.Session, error) {
+func admit(s privacy.Study, p policy.Policy, j privacy.Journal, a privacy.Ask, r privacy.Request,
+	options ...privacy.Option) (*privacy.Session, error) {
 	s.Requests = []privacy.Listed{{Kind: a.Kind, Times: math.MaxInt, Request: r}}
 	return privacy.NewGate(s, p, j, subjects(3), options...).Admit(a)
 }
 
 // releaseAt runs one task with a single sum from Admit to Seal.
-func releaseAt(t testing.TB, s privacy.Study, j privacy.Journal, a privacy.Ask, sum privacy.Sum, options ...privacy.Option) error {
+func releaseAt(t testing.TB, s privacy.Study, j privacy.Journal, a privacy.Ask, sum privacy.Sum,
+	options ...privacy.Option) error {
 	t.Helper()
 	session, err := admit(s, open, j, a, differential(sum), options...)
 	if err != nil {

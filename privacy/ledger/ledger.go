@@ -36,7 +36,8 @@ type Entry struct {
 	Opens     int                `json:"opens,omitempty"`     // of an opening: the round of the sum
 	Trust     *privacy.Trust     `json:"trust,omitempty"`     // of a masked release: who can open its total
 	Request   privacy.Request    `json:"request"`             // with the mechanisms that were charged
-	Hash      string             `json:"hash"`                // hexadecimal SHA-256 that chains the line to all before it
+	// hexadecimal SHA-256 that chains the line to all before it
+	Hash string `json:"hash"`
 }
 
 // Reader is a store whose ledger can be read.
@@ -65,7 +66,8 @@ func Read(j Reader) (*Ledger, error) {
 		attempts[line.Release]++
 		l.Entries = append(l.Entries, Entry{
 			Line: line.Seq, Study: line.Study, Release: line.Release, Attempt: attempts[line.Release],
-			At: c.At, Method: c.Method, Round: c.Round, Kind: c.Kind, Guarantee: c.Guarantee, Seeded: c.Seeded, Opens: c.Opens, Trust: c.Trust, Request: c.Request, Hash: hex.EncodeToString(line.Hash[:]),
+			At: c.At, Method: c.Method, Round: c.Round, Kind: c.Kind, Guarantee: c.Guarantee, Seeded: c.Seeded,
+			Opens: c.Opens, Trust: c.Trust, Request: c.Request, Hash: hex.EncodeToString(line.Hash[:]),
 		})
 	}
 	return l, nil
@@ -104,7 +106,8 @@ type StudyAccount struct {
 	Forfeited   int                `json:"forfeited"`   // of them, charges of attempts that were made again
 	Unprotected int                `json:"unprotected"` // of them, without protection: nothing bounds what they tell
 	Seeded      int                `json:"seeded"`      // of them, with noise from a seed, which protects nobody
-	Losses      []Loss             `json:"losses"`      // of the protected ones: subjects under both adjacencies, then sites where the guarantee is for sites
+	// of the protected ones: subjects under both adjacencies, then sites where the guarantee is for sites
+	Losses []Loss `json:"losses"`
 }
 
 // Account is what a site has been charged, by study and in all.

@@ -44,7 +44,8 @@ func (a *aged) Reserve(r sitestore.Reservation, key [32]byte) error {
 
 func (a *aged) Release(id string) (sitestore.Release, bool, error) {
 	r, ok, err := a.Memory.Release(id)
-	if i := slices.IndexFunc(a.old, func(line sitestore.Reservation) bool { return line.Release == id }); !ok && i >= 0 {
+	if i := slices.IndexFunc(a.old, func(line sitestore.Reservation) bool { return line.Release == id }); !ok &&
+		i >= 0 {
 		return sitestore.Release{Task: a.old[i].Task}, true, err
 	}
 	return r, ok, err
@@ -56,8 +57,10 @@ func (a *aged) Release(id string) (sitestore.Release, bool, error) {
 func lived(t testing.TB) *aged {
 	t.Helper()
 	before := sitestore.NewMemory()
-	old := testkit.Get(wire.Marshal(map[string]any{"protection": "none", "contents": []map[string]any{{"what": "means", "values": 3}}}))(t)
-	testkit.Do(t, before.Reserve(sitestore.Reservation{Release: "old/north/1", Study: "old", Request: old}, [32]byte{1}))
+	old := testkit.Get(wire.Marshal(map[string]any{"protection": "none",
+		"contents": []map[string]any{{"what": "means", "values": 3}}}))(t)
+	testkit.Do(t, before.Reserve(sitestore.Reservation{Release: "old/north/1", Study: "old", Request: old},
+		[32]byte{1}))
 	clock := privacy.Clock(func() time.Time { return time.Date(2026, 2, 3, 4, 5, 6, 0, time.FixedZone("", 3600)) })
 	named := func(s privacy.Study, digest string) privacy.Study {
 		s.Digest = digest
@@ -73,7 +76,8 @@ func lived(t testing.TB) *aged {
 	sampled.Mechanism.Rate, sampled.Mechanism.Count = 0.02, 25
 	second := releaseAt(t, promised, m, at("one", 1), vectors(10, 2), clock)
 	third := releaseAt(t, promised, m, at("one", 2), vectors(20, 2), clock)
-	_, sites := admit(named(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), "sites"), open, m, at("sites", 1), differential(whole), clock)
+	_, sites := admit(named(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), "sites"), open, m,
+		at("sites", 1), differential(whole), clock)
 	_, per := admit(named(study, "sampled"), open, m, at("sampled", 1), differential(sampled), clock)
 	testkit.Do(t, errors.Join(second, third, sites, per))
 	return m
@@ -85,11 +89,14 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 		t.Fatalf("%d entries", len(l.Entries))
 	}
 	e := l.Entries[2]
-	if e.Line != 3 || e.Study != "one" || e.Release != "one/north/1" || e.Attempt != 2 || e.At != "2026-02-03T03:05:06Z" || e.Method != "toy" ||
-		e.Round != 1 || e.Kind != "fit" || e.Guarantee.Delta != 1e-6 || e.Seeded || e.Request.Sums[0].Mechanism.Noise != 10 {
+	if e.Line != 3 || e.Study != "one" || e.Release != "one/north/1" || e.Attempt != 2 ||
+		e.At != "2026-02-03T03:05:06Z" || e.Method != "toy" ||
+		e.Round != 1 || e.Kind != "fit" || e.Guarantee.Delta != 1e-6 || e.Seeded || e.Request.Sums[0].Mechanism.Noise !=
+		10 {
 		t.Errorf("line 3 reads %+v", e)
 	}
-	if e := l.Entries[0]; e.Line != 1 || e.Study != "old" || e.Request.Protection != privacy.Unprotected || e.Guarantee != nil || e.Request.Contents[0].Values != 3 {
+	if e := l.Entries[0]; e.Line != 1 || e.Study != "old" || e.Request.Protection != privacy.Unprotected ||
+		e.Guarantee != nil || e.Request.Contents[0].Values != 3 {
 		t.Errorf("the line of the first version reads %+v", e)
 	}
 	a := testkit.Get(l.Account(1e-5))(t)
@@ -118,13 +125,15 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 		{a.Studies[3].Losses, []account.Mechanism{sampled}, 1e-5, false},
 		{a.Lifetime, []account.Mechanism{gaussian(10, 2), gaussian(20, 1), shift, sampled}, 1e-5, false},
 	} {
-		if len(c.losses) != 2 || c.losses[0].Adjacency != account.AddRemove || c.losses[1].Adjacency != account.ReplaceOne {
+		if len(c.losses) != 2 || c.losses[0].Adjacency != account.AddRemove || c.losses[1].Adjacency !=
+			account.ReplaceOne {
 			t.Fatalf("%d: %+v", i, c.losses)
 		}
 		for _, l := range c.losses {
 			want := testkit.Get(account.Epsilon(c.ms, l.Adjacency, c.delta))(t)
 			mu, _ := account.Mu(c.ms, l.Adjacency)
-			if l.Epsilon == nil || math.Abs(*l.Epsilon-want) > 1e-9*want || l.Delta != c.delta || (l.Mu != nil) != c.gaussian || c.gaussian && math.Abs(*l.Mu-mu) > 1e-12 {
+			if l.Epsilon == nil || math.Abs(*l.Epsilon-want) > 1e-9*want || l.Delta != c.delta || (l.Mu != nil) !=
+				c.gaussian || c.gaussian && math.Abs(*l.Mu-mu) > 1e-12 {
 				t.Errorf("%d: %+v, want ε %v and μ %v", i, l, want, mu)
 			}
 		}
@@ -160,8 +169,10 @@ func TestNothingIsLimitedWithoutALifetime(t *testing.T) {
 	if _, err := l.Against(policy.Policy{MaxDelta: 7}); err == nil {
 		t.Error("a policy that makes no sense was taken")
 	}
-	s, err := l.Against(policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5}, Adjacency: account.ReplaceOne})
-	if err != nil || len(s) != 1 || s[0].Adjacency != account.ReplaceOne || s[0].Filter != policy.RenyiFilter || !(s[0].Left > 0 && s[0].Left < 1) || s[0].Unprotected != 1 {
+	s, err := l.Against(policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5},
+		Adjacency: account.ReplaceOne})
+	if err != nil || len(s) != 1 || s[0].Adjacency != account.ReplaceOne || s[0].Filter != policy.RenyiFilter ||
+		!(s[0].Left > 0 && s[0].Left < 1) || s[0].Unprotected != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -199,8 +210,10 @@ func FuzzLedgerLine(f *testing.F) {
 func ExampleLedger_Account() {
 	m := sitestore.NewMemory()
 	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
-	s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 3, Delta: 1e-5}}
-	if _, err := admit(s, privacy.SimulationPolicy(), m, privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
+	s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
+		Budget: account.Budget{Epsilon: 3, Delta: 1e-5}}
+	if _, err := admit(s, privacy.SimulationPolicy(), m, privacy.Ask{Study: "3fa9", Site: "north", Round: 1},
+		differential(vectors(2, 3))); err != nil {
 		panic(err)
 	}
 	charged, err := ledger.Read(m)

@@ -111,7 +111,8 @@ func WriteRecords(w io.Writer, records []Record) error {
 func (r Record) row(s privacy.Sum) []string {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	row := []string{
-		strconv.Itoa(r.Line), r.At, r.Study, r.Method, strconv.Itoa(r.Round), r.Kind, r.Entry.Release, strconv.Itoa(r.Attempt), string(r.Request.Protection),
+		strconv.Itoa(r.Line), r.At, r.Study, r.Method, strconv.Itoa(r.Round), r.Kind, r.Entry.Release,
+		strconv.Itoa(r.Attempt), string(r.Request.Protection),
 	}
 	if g := r.Guarantee; g != nil {
 		row = append(row, string(g.Unit), string(g.Adjacency), number(g.Epsilon), number(g.Delta))
@@ -132,7 +133,8 @@ func (r Record) row(s privacy.Sum) []string {
 		alone[2] = number(l.Delta)
 	}
 	row = append(row, alone...)
-	trust := []string{"", "", ""} // of a masked release: noise is that of its total, of which the site adds 1/(quorum − collusion) of the variance
+	// of a masked release: noise is that of its total, of which the site adds 1/(quorum − collusion) of the variance
+	trust := []string{"", "", ""}
 	if t := r.Trust; t != nil {
 		trust = []string{strings.Join(t.Openers, " "), strconv.Itoa(t.Quorum), ""}
 		if t.Collusion >= 0 {

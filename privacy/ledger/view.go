@@ -60,10 +60,12 @@ func (l *Ledger) Look(delta float64, rules *policy.Policy) (*View, error) {
 		for _, loss := range losses {
 			// As the gate does: under the adjacency of the plan's guarantee, and
 			// without one under every adjacency that the policy takes.
-			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil && !slices.Contains(rules.Adjacencies(), loss.Adjacency) {
+			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil &&
+				!slices.Contains(rules.Adjacencies(), loss.Adjacency) {
 				continue
 			}
-			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *rules.Study, Epsilon: loss.Epsilon, Unprotected: s.Unprotected}
+			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *rules.Study, Epsilon: loss.Epsilon,
+				Unprotected: s.Unprotected}
 			if loss.Epsilon != nil {
 				limit.Left = max(0, rules.Study.Epsilon-*loss.Epsilon)
 			}
@@ -124,13 +126,16 @@ func (v *View) entries() figure.Table {
 			sums = append(sums, text)
 		}
 		if e.Trust != nil {
-			text := fmt.Sprintf("masked: %s open totals of %d sites or more together, and could together see this site's own sums", strings.Join(e.Trust.Openers, ", "), e.Trust.Quorum)
+			text := fmt.Sprintf("masked: %s open totals of %d sites or more together, and could together see this "+
+				"site's own sums", strings.Join(e.Trust.Openers, ", "), e.Trust.Quorum)
 			if t := e.Trust.Collusion; t >= 0 {
-				text += "; the noise is enough while the coordinator works together with at most " + figure.Plural(t, "site")
+				text += "; the noise is enough while the coordinator works together with at most " +
+					figure.Plural(t, "site")
 			}
 			sums = append(sums, text)
 		}
-		r.Add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind, fmt.Sprint(e.Attempt), sums[0])
+		r.Add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind,
+			fmt.Sprint(e.Attempt), sums[0])
 		for _, text := range sums[1:] {
 			r.Add("", "", "", "", "", "", text)
 		}
@@ -149,7 +154,8 @@ func (v *View) studies() figure.Table {
 			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
 				left = Remaining(g.Epsilon, l.Epsilon) + " of " + account.Number(g.Epsilon)
 			}
-			r.Add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), figure.General.Text(l.Delta), left)
+			r.Add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon),
+				figure.General.Text(l.Delta), left)
 			study, method, charges, exact = "", "", "", ""
 		}
 	}
@@ -171,17 +177,21 @@ func (v *View) studies() figure.Table {
 func (v *View) studyLimits() figure.Table {
 	r := newRows("study", "exact", "adjacency", "ε spent", "at δ", "ε allowed", "left")
 	for _, s := range v.Studies {
-		r.Add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), account.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+		r.Add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon),
+			figure.General.Text(s.Limit.Delta), account.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
 	}
-	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.Columns}
+	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study",
+		Columns: r.Columns}
 }
 
 func lifetimeTable(limits []Spending) figure.Table {
 	r := newRows("adjacency", "ε allowed", "δ", "filter", "left")
 	for _, s := range limits {
-		r.Add(string(s.Adjacency), account.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
+		r.Add(string(s.Adjacency), account.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta),
+			string(s.Filter), s.left())
 	}
-	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.Columns,
+	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies",
+		Columns: r.Columns,
 		Caption: "Shares are of what the filter adds up, which is not ε."}
 }
 

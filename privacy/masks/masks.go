@@ -249,7 +249,8 @@ func (p *Party) Unmask(sum Sum, set []Signed, own [32]byte) (Vector, error) {
 }
 
 // add adds the mask that a site and an opener share.
-func (p *Party) add(sum Sum, v Vector, own *ecdh.PrivateKey, other *ecdh.PublicKey, site, opener int, once []byte) error {
+func (p *Party) add(sum Sum, v Vector, own *ecdh.PrivateKey, other *ecdh.PublicKey, site, opener int,
+	once []byte) error {
 	if p.oracle != nil {
 		if mask, ok := p.oracle.stream(site, opener); ok {
 			sum.Shape.Add(v, mask)

@@ -127,7 +127,8 @@ func TestGridsAreExact(t *testing.T) {
 			total, exact := make(Vector, g.Words), new(big.Rat)
 			shape := Shape{{Numbers: 1, Words: g.Words}}
 			for range n {
-				x := rapid.OneOf(rapid.Float64Range(-largest, largest), rapid.Float64Range(-1, 1), rapid.Float64Range(-1e-20, 1e-20)).Draw(r, "x")
+				x := rapid.OneOf(rapid.Float64Range(-largest, largest), rapid.Float64Range(-1, 1),
+					rapid.Float64Range(-1e-20, 1e-20)).Draw(r, "x")
 				words := make(Vector, g.Words)
 				if err := g.Put(x, words); err != nil {
 					r.Fatalf("%v: %v", x, err)
@@ -140,7 +141,8 @@ func TestGridsAreExact(t *testing.T) {
 				r.Fatalf("%v, not %v; %v", got, want, err)
 			}
 		})
-		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Ldexp(1, 64*g.Words-room-g.Places), -math.MaxFloat64} {
+		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Ldexp(1, 64*g.Words-room-g.Places),
+			-math.MaxFloat64} {
 			if err := g.Put(x, make(Vector, g.Words)); !errors.Is(err, errRange) {
 				t.Errorf("%v on grid %v: %v", x, g, err)
 			}
@@ -171,8 +173,8 @@ func nearest(x float64, places int) *big.Rat {
 	return new(big.Rat).SetFrac(twice, new(big.Int).Lsh(big.NewInt(1), uint(places)))
 }
 
-// An opener answers for the plan's sites alone, each once and in order, as many as the quorum, with its own vector among
-// them as it sent it, and in the sum that all of them have signed for.
+// An opener answers for the plan's sites alone, each once and in order, as many as the quorum, with its own vector
+// among them as it sent it, and in the sum that all of them have signed for.
 func TestOpenerRefuses(t *testing.T) {
 	shape := Shape{{Numbers: 4, Words: 1}}
 	w := newWorld(t, 5, 3, 3, shape)
@@ -199,28 +201,39 @@ func TestOpenerRefuses(t *testing.T) {
 		self int
 		says string
 	}{
-		"below the quorum":        {w.sum, set[:2], set[0].Digest, 0, "the plan's quorum is 3"},
-		"a site twice":            {w.sum, []Signed{set[0], set[1], set[1], set[2]}, set[0].Digest, 0, "each once"},
-		"another order":           {w.sum, []Signed{set[1], set[0], set[2]}, set[0].Digest, 0, "order"},
-		"a site outside the plan": {w.sum, append(slices.Clone(set), elsewhere), set[0].Digest, 0, "there is no site 6"},
-		"a negative site":         {w.sum, signed(0, func(s *Signed) { s.Site = -1 }), set[0].Digest, 0, "there is no site 0"},
-		"another's signature":     {w.sum, signed(3, func(s *Signed) { s.Signature = set[4].Signature }), set[0].Digest, 0, "site 3 has not signed"},
-		"another one-time key":    {w.sum, signed(3, func(s *Signed) { s.Key = set[4].Key }), set[0].Digest, 0, "site 3 has not signed"},
-		"a key of low order":      {w.sum, signed(3, func(s *Signed) { s.Key = make([]byte, 32) }), set[0].Digest, 0, "site 3: its one-time key"},
-		"a key that is none":      {w.sum, signed(3, func(s *Signed) { s.Key = []byte{1} }), set[0].Digest, 0, "one-time key"},
-		"another vector":          {w.sum, signed(3, func(s *Signed) { s.Digest[0]++ }), set[0].Digest, 0, "site 3 has not signed"},
-		"another study":           {other(func(s *Sum) { s.Study = "b" }), set, set[0].Digest, 0, "has not signed"},
-		"another round":           {other(func(s *Sum) { s.Round++ }), set, set[0].Digest, 0, "has not signed"},
-		"another task":            {other(func(s *Sum) { s.Task[0]++ }), set, set[0].Digest, 0, "has not signed"},
-		"another length":          {other(func(s *Sum) { s.Shape = Shape{{Numbers: 5, Words: 1}} }), set, set[0].Digest, 0, "has not signed"},
-		"another width":           {other(func(s *Sum) { s.Shape = Shape{{Numbers: 2, Words: 2}} }), set, set[0].Digest, 0, "has not signed"},
-		"a shape that is none":    {other(func(s *Sum) { s.Shape = Shape{{Numbers: 1 << 40, Words: 1}} }), set, set[0].Digest, 0, "block 1"},
-		"its own is not in it":    {w.sum, set[1:], set[0].Digest, 0, "what this site has sent"},
-		"its own is another":      {w.sum, set, set[1].Digest, 0, "what this site has sent"},
-		"it is no opener":         {w.sum, set, set[4].Digest, 4, "opens no sums"},
-		"nobody":                  {w.sum, nil, set[0].Digest, 0, "quorum"},
+		"below the quorum": {w.sum, set[:2], set[0].Digest, 0, "the plan's quorum is 3"},
+		"a site twice":     {w.sum, []Signed{set[0], set[1], set[1], set[2]}, set[0].Digest, 0, "each once"},
+		"another order":    {w.sum, []Signed{set[1], set[0], set[2]}, set[0].Digest, 0, "order"},
+		"a site outside the plan": {w.sum, append(slices.Clone(set), elsewhere), set[0].Digest, 0,
+			"there is no site 6"},
+		"a negative site": {w.sum, signed(0, func(s *Signed) { s.Site = -1 }), set[0].Digest, 0,
+			"there is no site 0"},
+		"another's signature": {w.sum, signed(3, func(s *Signed) { s.Signature = set[4].Signature }), set[0].Digest,
+			0, "site 3 has not signed"},
+		"another one-time key": {w.sum, signed(3, func(s *Signed) { s.Key = set[4].Key }), set[0].Digest, 0,
+			"site 3 has not signed"},
+		"a key of low order": {w.sum, signed(3, func(s *Signed) { s.Key = make([]byte, 32) }), set[0].Digest, 0,
+			"site 3: its one-time key"},
+		"a key that is none": {w.sum, signed(3, func(s *Signed) { s.Key = []byte{1} }), set[0].Digest, 0,
+			"one-time key"},
+		"another vector": {w.sum, signed(3, func(s *Signed) { s.Digest[0]++ }), set[0].Digest, 0,
+			"site 3 has not signed"},
+		"another study": {other(func(s *Sum) { s.Study = "b" }), set, set[0].Digest, 0, "has not signed"},
+		"another round": {other(func(s *Sum) { s.Round++ }), set, set[0].Digest, 0, "has not signed"},
+		"another task":  {other(func(s *Sum) { s.Task[0]++ }), set, set[0].Digest, 0, "has not signed"},
+		"another length": {other(func(s *Sum) { s.Shape = Shape{{Numbers: 5, Words: 1}} }), set, set[0].Digest,
+			0, "has not signed"},
+		"another width": {other(func(s *Sum) { s.Shape = Shape{{Numbers: 2, Words: 2}} }), set, set[0].Digest,
+			0, "has not signed"},
+		"a shape that is none": {other(func(s *Sum) { s.Shape = Shape{{Numbers: 1 << 40, Words: 1}} }), set,
+			set[0].Digest, 0, "block 1"},
+		"its own is not in it": {w.sum, set[1:], set[0].Digest, 0, "what this site has sent"},
+		"its own is another":   {w.sum, set, set[1].Digest, 0, "what this site has sent"},
+		"it is no opener":      {w.sum, set, set[4].Digest, 4, "opens no sums"},
+		"nobody":               {w.sum, nil, set[0].Digest, 0, "quorum"},
 	} {
-		if v, err := w.parties[x.self].Unmask(x.sum, x.set, x.own); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), x.says) {
+		if v, err := w.parties[x.self].Unmask(x.sum, x.set, x.own); !errors.Is(err, errRefused) ||
+			!strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, %v, which does not say %q", what, v, err, x.says)
 		}
 	}
@@ -248,7 +261,8 @@ func TestMasksDependOnAllOfTheSum(t *testing.T) {
 	other, _ := w.mask(t, 0, Vector{1, 2, 3, 5})
 	differs("other numbers", other, Vector{1, 2, 3, 5})
 	for what, change := range map[string]func(*Sum){
-		"another study": func(s *Sum) { s.Study = "b" }, "another round": func(s *Sum) { s.Round++ }, "another task": func(s *Sum) { s.Task[0]++ },
+		"another study": func(s *Sum) { s.Study = "b" }, "another round": func(s *Sum) { s.Round++ },
+		"another task": func(s *Sum) { s.Task[0]++ },
 	} {
 		was := w.sum
 		change(&w.sum)
@@ -275,7 +289,8 @@ func transcript(t *testing.T, data []Vector, streams map[int]Vector) []byte {
 	for o := range 2 {
 		fmt.Fprintf(&all, "%x\n", testkit.Get(w.parties[o].Unmask(w.sum, set, set[o].Digest))(t))
 	}
-	fmt.Fprintf(&all, "%x %x\n", w.parties[1].Keys.Open.Bytes(), w.parties[3].Keys.Sign) // those who work with it tell all
+	// those who work with it tell all
+	fmt.Fprintf(&all, "%x %x\n", w.parties[1].Keys.Open.Bytes(), w.parties[3].Keys.Sign)
 	return all.Bytes()
 }
 
@@ -289,8 +304,8 @@ func (r recorded) stream(site, opener int) (Vector, bool) {
 	return v, ok && opener == 0
 }
 
-// Two data sets whose honest sites have the same total give the same transcript, byte for byte, under streams of the honest
-// opener that are as likely: nothing in it tells which of the two it was.
+// Two data sets whose honest sites have the same total give the same transcript, byte for byte, under streams of the
+// honest opener that are as likely: nothing in it tells which of the two it was.
 func TestTranscriptsOfEqualTotalsCannotBeToldApart(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	shape := Shape{{Numbers: 6, Words: 1}, {Numbers: 3, Words: 2}}

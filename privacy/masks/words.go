@@ -138,7 +138,8 @@ var (
 const room = 10
 
 // errRange means that a number is too large for the grid, or not finite.
-var errRange = errors.New("a sum is beyond the range that a secure sum has room for: give numbers as large as this in a larger unit, such as millions")
+var errRange = errors.New("a sum is beyond the range that a secure sum has room for: give numbers as large as this " +
+	"in a larger unit, such as millions")
 
 // errTotal means that a total is none of numbers within the grid's range.
 var errTotal = errors.New("a total is larger than any sites' sums make it")
@@ -179,8 +180,8 @@ func negate(v []uint64) {
 	}
 }
 
-// Get is the float64 nearest to the grid's words, which are the total of so many numbers that [Grid.Put] has written; an
-// error if no such numbers have it.
+// Get is the float64 nearest to the grid's words, which are the total of so many numbers that [Grid.Put] has written;
+// an error if no such numbers have it.
 func (g Grid) Get(from []uint64, of int) (float64, error) {
 	v := append([]uint64(nil), from...)
 	negative := v[len(v)-1]>>63 == 1

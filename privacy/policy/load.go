@@ -38,21 +38,23 @@ func Load(path string) (Policy, error) {
 // limit, but for protection and the default limit on δ.
 func Parse(name string, b []byte) (Policy, error) {
 	p := Policy{Protection: Required}
-	err := document.Document{Kind: "policy", Plural: "policies", First: "policy"}.Decode(name, b, &p, func(missing func(string) bool, report func(path, what, hint string)) {
-		switch {
-		case missing("policy"):
-			report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", version))
-		case p.Version != version:
-			report("policy", fmt.Sprintf("version %d of the policy format is unknown", p.Version), fmt.Sprintf("this program reads version %d", version))
-		}
-		if p.Lifetime != nil && missing("lifetime.filter") {
-			p.Lifetime.Filter = RenyiFilter
-		}
-		if !missing("max_delta") && p.MaxDelta == 0 {
-			report("max_delta", "0 allows no guarantee at all", "leave it out for min(1e-5, 1/(100 n))")
-		}
-		p.check(report)
-	})
+	err := document.Document{Kind: "policy", Plural: "policies", First: "policy"}.Decode(name, b, &p,
+		func(missing func(string) bool, report func(path, what, hint string)) {
+			switch {
+			case missing("policy"):
+				report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", version))
+			case p.Version != version:
+				report("policy", fmt.Sprintf("version %d of the policy format is unknown", p.Version),
+					fmt.Sprintf("this program reads version %d", version))
+			}
+			if p.Lifetime != nil && missing("lifetime.filter") {
+				p.Lifetime.Filter = RenyiFilter
+			}
+			if !missing("max_delta") && p.MaxDelta == 0 {
+				report("max_delta", "0 allows no guarantee at all", "leave it out for min(1e-5, 1/(100 n))")
+			}
+			p.check(report)
+		})
 	if err != nil {
 		return Policy{}, err
 	}

@@ -37,13 +37,17 @@ type Policy struct {
 	Site       string            `json:"site,omitempty"`      // whose policy it is; empty: any site's
 	Protection Demand            `json:"protection"`          // default required
 	Adjacency  account.Adjacency `json:"adjacency,omitempty"` // that guarantees must be stated in; empty for either
-	Study      *account.Budget   `json:"study,omitempty"`     // largest guarantee, and loss of single subjects by all protected releases, of one study; nil for any
-	Lifetime   *Lifetime         `json:"lifetime,omitempty"`  // of all that the site releases with protection; nil for any
-	MaxDelta   float64           `json:"max_delta,omitempty"` // largest δ of a guarantee; 0 for min(10⁻⁵, 1/(100 n))
-	Size       int               `json:"size,omitempty"`      // about how many subjects the site has, which others may learn; 0 if it names no such number
-	Minimum    Minimum           `json:"minimum,omitempty"`
-	Methods    []string          `json:"methods,omitempty"`     // allowed; empty for all
-	PerRelease bool              `json:"per_release,omitempty"` // noised sums may be released under plans that guarantee no total
+	// largest guarantee, and loss of single subjects by all protected releases, of one study; nil for any
+	Study *account.Budget `json:"study,omitempty"`
+	// of all that the site releases with protection; nil for any
+	Lifetime *Lifetime `json:"lifetime,omitempty"`
+	MaxDelta float64   `json:"max_delta,omitempty"` // largest δ of a guarantee; 0 for min(10⁻⁵, 1/(100 n))
+	// about how many subjects the site has, which others may learn; 0 if it names no such number
+	Size    int      `json:"size,omitempty"`
+	Minimum Minimum  `json:"minimum,omitempty"`
+	Methods []string `json:"methods,omitempty"` // allowed; empty for all
+	// noised sums may be released under plans that guarantee no total
+	PerRelease bool `json:"per_release,omitempty"`
 	// PreApproval approves some studies without a person; nil if a person is asked
 	// about each.
 	PreApproval *PreApproval `json:"pre_approval,omitempty"`
@@ -62,9 +66,11 @@ type Lifetime struct {
 // Minimum are numbers below which a site does not take part; 0 for any. That a
 // site stays away tells the coordinator so much, and nothing more.
 type Minimum struct {
-	Subjects        int `json:"subjects,omitempty"`         // at the site
-	PatternSubjects int `json:"pattern_subjects,omitempty"` // subjects of a pattern of present views with numbers of its own
-	Sites           int `json:"sites,omitempty"`            // sites whose contributions a round needs: the plan's quorum
+	Subjects int `json:"subjects,omitempty"` // at the site
+	// subjects of a pattern of present views with numbers of its own
+	PatternSubjects int `json:"pattern_subjects,omitempty"`
+	// sites whose contributions a round needs: the plan's quorum
+	Sites int `json:"sites,omitempty"`
 	// Collusion is how many sites may work together with the coordinator, at least, and the noise of a secure sum
 	// still be what the plan promises; the least number of sites in a total is Sites.
 	Collusion int `json:"collusion,omitempty"`
@@ -94,11 +100,13 @@ const budgetHint = "such as {epsilon: 3, delta: 1e-5}"
 func (p Policy) check(report func(key, what, hint string)) {
 	if p.Protection != "" && p.Protection != Required && p.Protection != Optional {
 		words := []string{string(Required), string(Optional)}
-		report("protection", fmt.Sprintf("unknown demand %q", string(p.Protection)), problem.DidYouMean(string(p.Protection), words, "required: differential privacy or nothing; or optional"))
+		report("protection", fmt.Sprintf("unknown demand %q", string(p.Protection)),
+			problem.DidYouMean(string(p.Protection), words, "required: differential privacy or nothing; or optional"))
 	}
 	if p.Adjacency != "" && p.Adjacency.Check() != nil {
 		words := []string{string(account.AddRemove), string(account.ReplaceOne)}
-		report("adjacency", fmt.Sprintf("unknown adjacency %q", string(p.Adjacency)), problem.DidYouMean(string(p.Adjacency), words, "add-remove or replace-one; leave it out to take either"))
+		report("adjacency", fmt.Sprintf("unknown adjacency %q", string(p.Adjacency)),
+			problem.DidYouMean(string(p.Adjacency), words, "add-remove or replace-one; leave it out to take either"))
 	}
 	if b := p.Study; b != nil {
 		checkBudget(report, "study", b.Epsilon, b.Delta)
@@ -107,18 +115,23 @@ func (p Policy) check(report func(key, what, hint string)) {
 		good := checkBudget(report, "lifetime", l.Epsilon, l.Delta)
 		if l.Filter != "" && l.Filter != RenyiFilter && l.Filter != GaussianFilter {
 			words := []string{string(RenyiFilter), string(GaussianFilter)}
-			report("lifetime.filter", fmt.Sprintf("unknown filter %q", string(l.Filter)), problem.DidYouMean(string(l.Filter), words, "renyi for any noise, or gaussian, which is exact where all noise is"))
+			report("lifetime.filter", fmt.Sprintf("unknown filter %q", string(l.Filter)),
+				problem.DidYouMean(string(l.Filter), words, "renyi for any noise, or gaussian, which is exact where "+
+					"all noise is"))
 		} else if _, err := l.FilterFor(account.AddRemove); good && err != nil {
 			report("lifetime", err.Error(), "a larger epsilon or delta, or filter: gaussian")
 		}
 	}
 	if !(p.MaxDelta >= 0 && p.MaxDelta <= 1) {
-		report("max_delta", fmt.Sprintf("%v is no probability", p.MaxDelta), "far below 1 divided by the number of subjects; leave it out for min(1e-5, 1/(100 n))")
+		report("max_delta", fmt.Sprintf("%v is no probability", p.MaxDelta),
+			"far below 1 divided by the number of subjects; leave it out for min(1e-5, 1/(100 n))")
 	}
 	for _, m := range []struct {
 		key   string
 		value int
-	}{{"size", p.Size}, {"minimum.subjects", p.Minimum.Subjects}, {"minimum.pattern_subjects", p.Minimum.PatternSubjects}, {"minimum.sites", p.Minimum.Sites}, {"minimum.collusion", p.Minimum.Collusion}} {
+	}{{"size", p.Size}, {"minimum.subjects", p.Minimum.Subjects},
+		{"minimum.pattern_subjects", p.Minimum.PatternSubjects}, {"minimum.sites", p.Minimum.Sites},
+		{"minimum.collusion", p.Minimum.Collusion}} {
 		if m.value < 0 {
 			report(m.key, fmt.Sprintf("%d is no number to have at least", m.value), "0, or leave it out, for any")
 		}

@@ -29,7 +29,9 @@ func (p Policy) checkPreApproval(report func(key, what, hint string)) {
 	checkNames(report, "pre_approval.methods", "name each method once", r.Methods)
 	for i, m := range r.Methods {
 		if m != "" && !p.Allows(m) {
-			report(fmt.Sprintf("pre_approval.methods[%d]", i), fmt.Sprintf("%q is not among the methods that the policy allows", m), fmt.Sprintf("it allows %v", p.Methods))
+			report(fmt.Sprintf("pre_approval.methods[%d]", i),
+				fmt.Sprintf("%q is not among the methods that the policy allows", m),
+				fmt.Sprintf("it allows %v", p.Methods))
 		}
 	}
 	if r.Study == (account.Budget{}) {
@@ -55,7 +57,8 @@ func (p Policy) Digest() [32]byte {
 	}
 	p.Methods = slices.Sorted(slices.Values(p.Methods))
 	if p.PreApproval != nil {
-		p.PreApproval = &PreApproval{Methods: slices.Sorted(slices.Values(p.PreApproval.Methods)), Study: p.PreApproval.Study}
+		p.PreApproval = &PreApproval{Methods: slices.Sorted(slices.Values(p.PreApproval.Methods)),
+			Study: p.PreApproval.Study}
 	}
 	data, err := wire.Marshal(p)
 	if err != nil {

@@ -57,7 +57,8 @@ func TestDigestIsOfEverything(t *testing.T) {
 
 // How a policy is written makes no difference to its digest.
 func TestDigestIsOfWhatThePolicyMeans(t *testing.T) {
-	if (policy.Policy{}).Digest() != (policy.Policy{Version: 1, Protection: policy.Required, Methods: []string{}}).Digest() {
+	if (policy.Policy{}).Digest() != (policy.Policy{Version: 1, Protection: policy.Required,
+		Methods: []string{}}).Digest() {
 		t.Error("defaults make a difference")
 	}
 	var keys []string // each with the lines that belong to it

@@ -27,7 +27,8 @@ func ExampleSeeded() {
 		{Kind: "fit", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}},
 	}}
 	draw := func(seed uint64) string {
-		gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), nobody{}, privacytest.Seeded(seed))
+		gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), nobody{},
+			privacytest.Seeded(seed))
 		s, err := gate.Admit(privacy.Ask{Study: "3fa9", Site: "north", Round: 1, Kind: "fit"})
 		if err != nil {
 			panic(err)
@@ -49,11 +50,12 @@ func ExampleReplaced() {
 	study := privacy.Study{Digest: "3fa9", Site: "north", Requests: []privacy.Listed{
 		{Kind: "fit", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}},
 	}}
-	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), nobody{}, privacytest.Replaced(func(sum string, exact [][]int64) [][]int64 {
-		fmt.Println(sum, exact)
-		exact[0][1] = 7
-		return exact
-	}))
+	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), nobody{},
+		privacytest.Replaced(func(sum string, exact [][]int64) [][]int64 {
+			fmt.Println(sum, exact)
+			exact[0][1] = 7
+			return exact
+		}))
 	s, err := gate.Admit(privacy.Ask{Study: "3fa9", Site: "north", Round: 1, Kind: "fit"})
 	if err != nil {
 		panic(err)

@@ -40,7 +40,8 @@ func (d *Draft) leaveOut(unwanted []string) error {
 	}
 	for _, name := range unwanted {
 		if !found[name] {
-			return problem.Problem{Where: "--leave-out", What: fmt.Sprintf("no view and no column is called %s", name), Hint: problem.DidYouMean(name, known, "")}
+			return problem.Problem{Where: "--leave-out", What: fmt.Sprintf("no view and no column is called %s", name),
+				Hint: problem.DidYouMean(name, known, "")}
 		}
 	}
 	return nil
@@ -55,11 +56,13 @@ func (d *Draft) mergeColumns() {
 			key := [2]string{p.View, p.Name}
 			c := known[key]
 			if c == nil {
-				c = &column{ColumnProfile: dataset.ColumnProfile{View: p.View, Name: p.Name}, at: make([]*dataset.ColumnProfile, len(d.Sites)), words: map[string]int64{}}
+				c = &column{ColumnProfile: dataset.ColumnProfile{View: p.View, Name: p.Name},
+					at: make([]*dataset.ColumnProfile, len(d.Sites)), words: map[string]int64{}}
 				known[key], d.columns = c, append(d.columns, c)
 			}
 			c.at[i] = p
-			c.Numbers, c.Other, c.Missing, c.Otherwise, c.Dates, c.Many = c.Numbers+p.Numbers, c.Other+p.Other, c.Missing+p.Missing, c.Otherwise+p.Otherwise, c.Dates+p.Dates, c.Many || p.Many
+			c.Numbers, c.Other, c.Missing, c.Otherwise, c.Dates, c.Many = c.Numbers+p.Numbers, c.Other+p.Other,
+				c.Missing+p.Missing, c.Otherwise+p.Otherwise, c.Dates+p.Dates, c.Many || p.Many
 			for _, w := range p.Words {
 				c.words[w.Text] += w.Cells
 			}
@@ -89,7 +92,9 @@ func (d *Draft) has(c *column) (yes, no []string) {
 
 // hasView says whether a site has a view; every site has subjects, "".
 func (d *Draft) hasView(site int, view string) bool {
-	return view == "" || slices.ContainsFunc(d.Sites[site].profiles, func(p dataset.ColumnProfile) bool { return p.View == view })
+	return view == "" || slices.ContainsFunc(d.Sites[site].profiles, func(p dataset.ColumnProfile) bool {
+		return p.View == view
+	})
 }
 
 // parted says who has a column and who has not.
@@ -122,7 +127,8 @@ func (d *Draft) findSubjects() {
 		case c.observed() == 0 && !c.Many:
 			d.leave(c, "it has no value")
 			continue
-		case numbers && (c.Many || len(c.words) > maxOutcome || rare && len(levels) > 3): // a scale; fewer are kinds, and what is rare may be a code
+		// a scale; fewer are kinds, and what is rare may be a code
+		case numbers && (c.Many || len(c.words) > maxOutcome || rare && len(levels) > 3):
 			d.Candidates = append(d.Candidates, candidate{Column: c.Name})
 			d.Subjects = append(d.Subjects, c.Name)
 			continue
@@ -138,14 +144,17 @@ func (d *Draft) findSubjects() {
 			d.Candidates = append(d.Candidates, candidate{c.Name, levels})
 		}
 		if isSite[strings.ToLower(c.Name)] && len(d.Sites) == 1 && len(levels) > 1 {
-			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name, What: fmt.Sprintf("this column seems to name %d sites, and the plan simulates other ones", len(levels)),
-				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --out FOLDER\nthen: parley init FOLDER", quote(d.Data), quote(c.Name))})
+			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name,
+				What: fmt.Sprintf("this column seems to name %d sites, and the plan simulates other ones", len(levels)),
+				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --out FOLDER\nthen: parley init "+
+					"FOLDER", quote(d.Data), quote(c.Name))})
 		}
 	}
 }
 
 // isSite are names of columns that say at which site a subject is.
-var isSite = map[string]bool{"site": true, "sites": true, "hospital": true, "centre": true, "center": true, "clinic": true, "institution": true, "cohort": true, "klinik": true, "zentrum": true}
+var isSite = map[string]bool{"site": true, "sites": true, "hospital": true, "centre": true, "center": true,
+	"clinic": true, "institution": true, "cohort": true, "klinik": true, "zentrum": true}
 
 const holdsDates = "it holds dates; give a number instead, such as the days since a first visit"
 
@@ -207,11 +216,13 @@ func (d *Draft) choose(outcome string) error {
 		}
 	}
 	if d.Outcome == nil {
-		hint := fmt.Sprintf("an outcome is a column of every site's subjects table, of numbers or with 2 to %d levels that three subjects or more have", maxOutcome)
+		hint := fmt.Sprintf("an outcome is a column of every site's subjects table, of numbers or with 2 to %d levels "+
+			"that three subjects or more have", maxOutcome)
 		if len(known) > 0 {
 			hint += "; here: " + few(known)
 		}
-		return problem.Problem{Where: "--outcome", What: fmt.Sprintf("%s cannot be an outcome: %s", outcome, d.whyNot(outcome, known)), Hint: hint}
+		return problem.Problem{Where: "--outcome", What: fmt.Sprintf("%s cannot be an outcome: %s", outcome,
+			d.whyNot(outcome, known)), Hint: hint}
 	}
 	for _, c := range d.columns {
 		if c.View == "" && c.Name == outcome {
@@ -223,7 +234,8 @@ func (d *Draft) choose(outcome string) error {
 
 // absence says whether a level is that of people who have not what is asked for, in some languages.
 func absence(level string) bool {
-	return slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne", "false", "negative", "negativ", "negatif", "absent", "none", "control", "alive", "0"}, problem.Key(level))
+	return slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne", "false",
+		"negative", "negativ", "negatif", "absent", "none", "control", "alive", "0"}, problem.Key(level))
 }
 
 // codesIn counts the cells of a column that hold a code for a missing value, and makes words
@@ -257,7 +269,8 @@ func (d *Draft) whyNot(outcome string, known []string) string {
 		} else if rare {
 			return fmt.Sprintf("it has values that fewer than %d subjects have", dataset.SmallCell)
 		} else if len(levels) == 1 {
-			return fmt.Sprintf("it has one value, %q, beside cells that are empty, NA or codes for missing values", levels[0])
+			return fmt.Sprintf("it has one value, %q, beside cells that are empty, NA or codes for missing values",
+				levels[0])
 		} else {
 			return "it has " + plural(len(levels), "level")
 		}
@@ -283,7 +296,8 @@ func (d *Draft) findViews() {
 			why = parted(yes, no)
 		} else if other := owner[c.Name]; other != "" {
 			why = "it is a column of " + other + " too"
-			d.Said.Add(problem.Problem{Where: c.where(), What: fmt.Sprintf("%s is left out: %s", c.Name, why), Hint: "give every column a name of its own"})
+			d.Said.Add(problem.Problem{Where: c.where(), What: fmt.Sprintf("%s is left out: %s", c.Name, why),
+				Hint: "give every column a name of its own"})
 		}
 		if why != "" {
 			d.leave(c, why)
@@ -344,21 +358,26 @@ func (d *Draft) mixed(c *column, words int64) string {
 				continue
 			}
 			d.Said.Add(problem.Problem{File: p.File, Line: w.Line, Where: c.where() + ", feature " + c.Name,
-				What: fmt.Sprintf("left out: %q is a word, and %s of this column are numbers", w.Text, plural(c.Numbers, "cell")),
+				What: fmt.Sprintf("left out: %q is a word, and %s of this column are numbers", w.Text,
+					plural(c.Numbers, "cell")),
 				Hint: fmt.Sprintf("mend the cell; if it stands for a missing value: --missing %s", quote(w.Text))})
 			if p.Dates > 0 {
-				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as 2024-01-31 everywhere"
+				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as " +
+					"2024-01-31 everywhere"
 			}
 			if key := problem.Key(w.Text); key == "true" || key == "false" {
-				d.Said[len(d.Said)-1].Hint = "write TRUE and FALSE at all sites, or 1 and 0; a site's mapping.yaml can do that: levels: {TRUE: 1, FALSE: 0}"
+				d.Said[len(d.Said)-1].Hint = "write TRUE and FALSE at all sites, or 1 and 0; a site's mapping.yaml " +
+					"can do that: levels: {TRUE: 1, FALSE: 0}"
 			}
-			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with --missing", plural(words, "word"), plural(c.Numbers, "number"))
+			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with "+
+				"--missing", plural(words, "word"), plural(c.Numbers, "number"))
 		}
 	}
 	for _, p := range c.at {
 		if p != nil && p.Other > 0 {
 			d.Said.Add(problem.Problem{File: p.File, Line: p.Line, Where: c.where() + ", feature " + c.Name,
-				What: fmt.Sprintf("left out: here begin %s that are words, and %s of this column are numbers", plural(p.Other, "cell"), plural(c.Numbers, "cell"))})
+				What: fmt.Sprintf("left out: here begin %s that are words, and %s of this column are numbers",
+					plural(p.Other, "cell"), plural(c.Numbers, "cell"))})
 		}
 	}
 	return "it holds many words, and numbers"

@@ -46,7 +46,9 @@ func (d *Draft) differing(ctx context.Context, err error) error {
 
 // lacking says whether some sites have a subjects column and others have not.
 func (d *Draft) lacking(name string) bool {
-	return slices.ContainsFunc(d.columns, func(c *column) bool { return c.View == "" && c.Name == name && len(c.sites()) < len(d.Sites) })
+	return slices.ContainsFunc(d.columns, func(c *column) bool {
+		return c.View == "" && c.Name == name && len(c.sites()) < len(d.Sites)
+	})
 }
 
 // mappings proposes one for every site that can have one, to the names that most sites use.
@@ -144,12 +146,14 @@ func (d *Draft) unfitNames() (wrong problem.List) {
 		for _, v := range d.Sites[i].shapes() {
 			if !study.IsView(v.name) {
 				wrong.Add(problem.Problem{File: v.file, What: fmt.Sprintf("%q cannot be the name of a view", v.name),
-					Hint: "a name has letters, digits, hyphens and underscores, at most 40, and begins with a letter or digit\n" + v.renamed(viewName(v.name))})
+					Hint: "a name has letters, digits, hyphens and underscores, at most 40, and begins with a letter " +
+						"or digit\n" + v.renamed(viewName(v.name))})
 			}
 			for _, name := range v.columns {
 				if !study.IsLabel(name) {
 					short := string([]rune(name)[:min(len([]rune(name)), 40)])
-					wrong.Add(problem.Problem{File: v.file, What: fmt.Sprintf("%+q cannot be the name of a column", short),
+					wrong.Add(problem.Problem{File: v.file, What: fmt.Sprintf("%+q cannot be the name of a column",
+						short),
 						Hint: "rename it; a name has characters that can be printed, and at most 200 bytes"})
 				}
 			}
@@ -202,12 +206,15 @@ func (d *Draft) sameView(right, other map[int]shape) (wrong problem.List) {
 			p := problem.Problem{File: v.file, Hint: v.renamed(w.name)}
 			switch {
 			case shared == len(v.columns) && shared == len(w.columns):
-				p.What = fmt.Sprintf("%s has the view %s, whose columns are those of view %s at %s", d.Sites[i].Name, v.name, w.name, d.Sites[j].Name)
+				p.What = fmt.Sprintf("%s has the view %s, whose columns are those of view %s at %s", d.Sites[i].Name,
+					v.name, w.name, d.Sites[j].Name)
 			case shared > 0 && 2*shared >= min(len(v.columns), len(w.columns)):
-				p.What = fmt.Sprintf("%s has the view %s, which shares %s with view %s at %s", d.Sites[i].Name, v.name, plural(shared, "column"), w.name, d.Sites[j].Name)
+				p.What = fmt.Sprintf("%s has the view %s, which shares %s with view %s at %s", d.Sites[i].Name, v.name,
+					plural(shared, "column"), w.name, d.Sites[j].Name)
 				p.Hint += "\nor, if they are different views, give their columns different names"
 			case problem.Key(v.name) == problem.Key(w.name):
-				p.What = fmt.Sprintf("%s has the view %s, and %s has the view %s", d.Sites[i].Name, v.name, d.Sites[j].Name, w.name)
+				p.What = fmt.Sprintf("%s has the view %s, and %s has the view %s", d.Sites[i].Name, v.name,
+					d.Sites[j].Name, w.name)
 			default:
 				continue
 			}
@@ -239,8 +246,10 @@ func (d *Draft) spelledAlike() problem.List {
 			for _, i := range other.sites() {
 				if other != right && right.at[i] == nil { // else both are columns of this site
 					all.add(other.at[i].File, other.Name, problem.Problem{File: other.at[i].File, Where: other.where(),
-						What: fmt.Sprintf("%s has %s, and %s has %s", d.Sites[i].Name, other.Name, d.Sites[right.sites()[0]].Name, right.Name),
-						Hint: fmt.Sprintf("rename the column %q to %q, so that all sites write it the same way", other.Name, right.Name)})
+						What: fmt.Sprintf("%s has %s, and %s has %s", d.Sites[i].Name, other.Name,
+							d.Sites[right.sites()[0]].Name, right.Name),
+						Hint: fmt.Sprintf("rename the column %q to %q, so that all sites write it the same way",
+							other.Name, right.Name)})
 				}
 			}
 		}
@@ -270,7 +279,8 @@ func (d *Draft) writtenOtherwise() problem.List {
 				continue
 			}
 			for _, w := range p.Words {
-				if w.What == "" && w.Cells > 0 && c.View != "" && !absent(w.Text) && !slices.Contains(d.Missing, w.Text) {
+				if w.What == "" && w.Cells > 0 && c.View != "" && !absent(w.Text) &&
+					!slices.Contains(d.Missing, w.Text) {
 					words += w.Cells
 				}
 			}
@@ -285,12 +295,14 @@ func (d *Draft) writtenOtherwise() problem.List {
 			}
 			what := fmt.Sprintf("%q %s", p.First.Text, p.First.What)
 			if p.Otherwise > 1 {
-				what += fmt.Sprintf("; so it is in %d of %d cells at %s", p.Otherwise, p.Otherwise+p.Numbers, d.Sites[i].Name)
+				what += fmt.Sprintf("; so it is in %d of %d cells at %s", p.Otherwise, p.Otherwise+p.Numbers,
+					d.Sites[i].Name)
 			}
 			if sound := d.sound(c); len(sound) > 0 {
 				what += ", and in none at " + few(sound)
 			}
-			all.add(p.File, c.Name, problem.Problem{File: p.File, Line: p.First.Line, Where: c.where() + ", column " + c.Name, What: what,
+			all.add(p.File, c.Name, problem.Problem{File: p.File, Line: p.First.Line, Where: c.where() + ", column " +
+				c.Name, What: what,
 				Hint: p.First.Hint + "\nor leave the column out of the plan: --leave-out " + quote(c.Name)})
 		}
 	}
@@ -330,7 +342,8 @@ func (g *grouped) list() (list problem.List) {
 	for _, file := range g.order {
 		p := g.first[file]
 		if more := g.more[file]; len(more) > 0 {
-			p.Hint = fmt.Sprintf("the same in %s of this file: %s\n", plural(len(more), "more column"), few(more)) + p.Hint
+			p.Hint = fmt.Sprintf("the same in %s of this file: %s\n", plural(len(more), "more column"), few(more)) +
+				p.Hint
 		}
 		list.Add(p)
 	}
@@ -360,7 +373,8 @@ func (d *Draft) absentColumns() {
 			near = append(near, d.nearest(c)...)
 		}
 		who := strings.ReplaceAll(g.parted, " it,", " them,")
-		p := problem.Problem{Where: g.where, What: fmt.Sprintf("%s are left out: %s", plural(len(lost), "column")+" ("+few(lost)+")", who)}
+		p := problem.Problem{Where: g.where, What: fmt.Sprintf("%s are left out: %s", plural(len(lost), "column")+" ("+
+			few(lost)+")", who)}
 		if len(lost) == 1 {
 			p.What = fmt.Sprintf("%s is left out: %s", lost[0], g.parted)
 		}

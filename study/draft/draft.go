@@ -2,10 +2,9 @@
 // features with their types, the codes for missing values that it suspects, and a
 // method with the reason for it. People read the plan and change it.
 //
-// A plan is public, so a draft says of the data only what a plan has to: names of
-// columns, levels that at least [dataset.SmallCell] subjects have, suspected codes, and
-// a rounded count where it is too small for the plan. It takes no range from them, because the range of a private study must not depend
-// on data.
+// A plan is public, so a draft says of the data only what a plan has to: names of columns, levels that at least
+// [dataset.SmallCell] subjects have, suspected codes, and a rounded count where it is too small for the plan. It takes
+// no range from them, because the range of a private study must not depend on data.
 package draft
 
 import (
@@ -30,7 +29,8 @@ const (
 // absences are what people write for a value that was not measured, in any spelling.
 var absences = func() map[string]bool {
 	keys := map[string]bool{}
-	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "(null)", "<na>", `\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
+	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "(null)", "<na>",
+		`\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
 		keys[problem.Key(word)] = true
 	}
 	return keys
@@ -106,7 +106,8 @@ type candidate struct {
 // each site, and drafts a plan. It is an error if the data cannot be read, or if
 // nothing in them can be modelled.
 func Look(ctx context.Context, path string, o Options) (*Draft, error) {
-	d := &Draft{Name: o.Name, Missing: slices.Clone(o.Missing), Views: []view{}, Subjects: []string{}, LeftOut: []leftOut{}, Candidates: []candidate{}}
+	d := &Draft{Name: o.Name, Missing: slices.Clone(o.Missing), Views: []view{}, Subjects: []string{},
+		LeftOut: []leftOut{}, Candidates: []candidate{}}
 	if d.Missing == nil {
 		d.Missing = []string{}
 	}
@@ -118,7 +119,8 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		d.Name = siteName(filepath.Base(full))
 	}
 	if !study.IsName(d.Name) {
-		return nil, problem.Problem{What: fmt.Sprintf("%q cannot be the name of a study", d.Name), Hint: "--name with lower-case letters, digits and hyphens"}
+		return nil, problem.Problem{What: fmt.Sprintf("%q cannot be the name of a study", d.Name),
+			Hint: "--name with lower-case letters, digits and hyphens"}
 	}
 	if err := d.findSites(ctx, path); err != nil {
 		return nil, err
@@ -182,11 +184,14 @@ func (s *site) read(ctx context.Context) (err error) {
 // folder of the plan where they can be.
 func (d *Draft) YAML(folder string) []byte {
 	var w strings.Builder
-	fmt.Fprintf(&w, "# A first plan, made from the data. Read it, change what is wrong, and then run\n#   parley plan check --data PLAN\n#   parley run PLAN\n")
-	fmt.Fprintf(&w, "parley: %d\nname: %s\n# question: What do you want to know? It stands at the head of the report.\n\n", study.Version, study.Quote(d.Name))
+	fmt.Fprintf(&w, "# A first plan, made from the data. Read it, change what is wrong, and then run\n#   parley plan "+
+		"check --data PLAN\n#   parley run PLAN\n")
+	fmt.Fprintf(&w, "parley: %d\nname: %s\n# question: What do you want to know? It stands at the head of the "+
+		"report.\n\n", study.Version, study.Quote(d.Name))
 	d.writeSites(&w)
 	if len(d.Missing) > 0 {
-		fmt.Fprintf(&w, "# Cells that stand for a value that was not measured, beside empty ones, NA, NaN and null.\nmissing: %s\n\n", flow(d.Missing, code))
+		fmt.Fprintf(&w, "# Cells that stand for a value that was not measured, beside empty ones, NA, NaN and "+
+			"null.\nmissing: %s\n\n", flow(d.Missing, code))
 	}
 	w.WriteString("views:\n")
 	for _, v := range d.Views {
@@ -195,21 +200,25 @@ func (d *Draft) YAML(folder string) []byte {
 	w.WriteString("\n")
 	d.writeLeftOut(&w)
 	if len(d.Subjects) > 0 {
-		fmt.Fprintf(&w, "# Columns of the subjects tables that describe results; they are never features.\nsubjects: %s\n\n", flow(d.Subjects, study.Quote))
+		fmt.Fprintf(&w, "# Columns of the subjects tables that describe results; they are never features.\nsubjects: "+
+			"%s\n\n", flow(d.Subjects, study.Quote))
 	}
 	if d.Incomplete > 0 {
-		fmt.Fprintf(&w, "# %s without a value of %s: they take no part.\ncomplete_cases: %s\n\n", plural(d.Incomplete, "subject"), oneLine(d.Outcome.Column), flow([]string{d.Outcome.Column}, study.Quote))
+		fmt.Fprintf(&w, "# %s without a value of %s: they take no part.\ncomplete_cases: %s\n\n",
+			plural(d.Incomplete, "subject"), oneLine(d.Outcome.Column), flow([]string{d.Outcome.Column}, study.Quote))
 	}
 	d.writeMethod(&w)
-	w.WriteString("# Without protection what a site releases is exact, and can tell of single people. For\n# differential privacy give every feature a range that is known without looking at the data, and:\n" +
-		"#   privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\n" + d.patterns() +
+	w.WriteString("# Without protection what a site releases is exact, and can tell of single people. For\n# " +
+		"differential privacy give every feature a range that is known without looking at the data, and:\n#   " +
+		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: " +
+		"1e-5}}\n" + d.patterns() +
 		"privacy: {protection: none}\n\n")
 	d.writeLocal(&w, folder)
 	return []byte(w.String())
 }
 
-// patterns are the sets of views that a private plan of factors has to state, because subjects who lack others count for
-// nothing; "" where no site lacks a view.
+// patterns are the sets of views that a private plan of factors has to state, because subjects who lack others count
+// for nothing; "" where no site lacks a view.
 func (d *Draft) patterns() string {
 	var lines strings.Builder
 	for _, s := range d.Sites {
@@ -313,7 +322,8 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 			outcome += ", levels: " + flow(d.Outcome.Levels, study.Quote)
 		}
 		if n := len(d.Outcome.Levels); n == 2 {
-			fmt.Fprintf(w, "# What is estimated is how probable the second level is: %s\n", oneLine(d.Outcome.Levels[1]))
+			fmt.Fprintf(w, "# What is estimated is how probable the second level is: %s\n",
+				oneLine(d.Outcome.Levels[1]))
 		}
 		fmt.Fprintf(w, "method:\n  name: %s\n  outcome: {%s}\n\n", d.Method, outcome)
 		return
@@ -325,7 +335,8 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 	if len(names) > 0 {
 		fmt.Fprintf(w, "# To predict one of these columns instead, begin again with --outcome: %s.\n", few(names))
 	}
-	fmt.Fprintf(w, "method:\n  name: %s\n  latent: select  # as many factors as the data support, or a number\n\n", d.Method)
+	fmt.Fprintf(w, "method:\n  name: %s\n  latent: select  # as many factors as the data support, or a number\n\n",
+		d.Method)
 }
 
 func (d *Draft) writeLocal(w *strings.Builder, folder string) {
@@ -373,5 +384,8 @@ func code(s string) string {
 
 // oneLine keeps what comes from the data inside its comment.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }), " ")
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == 0x85 ||
+			r == 0x2028 || r == 0x2029
+	}), " ")
 }

@@ -48,32 +48,38 @@ func TestLook(t *testing.T) {
 		return value(i)
 	}
 	root := folders(t, map[string]string{
-		"North Clinic/subjects.csv": rows("n", 20, "group,born,person,rare", label("a", "b"), func(i int) any { return 1900 + i }, func(i int) any { return fmt.Sprint("p", i) }, func(i int) any {
-			if i == 0 {
-				return "unique"
-			}
-			return "usual"
-		}),
+		"North Clinic/subjects.csv": rows("n", 20, "group,born,person,rare", label("a", "b"),
+			func(i int) any { return 1900 + i }, func(i int) any { return fmt.Sprint("p", i) }, func(i int) any {
+				if i == 0 {
+					return "unique"
+				}
+				return "usual"
+			}),
 		"North Clinic/view_lab.csv": rows("n", 20, "x,y,kind,only", value, coded, label("u", "v"), value),
-		"south/subjects.csv":        rows("s", 20, "group,born,person,rare", label("a", "b"), func(i int) any { return 1950 + i }, func(i int) any { return fmt.Sprint("q", i) }, label("usual")),
-		"south/view_lab.csv":        rows("s", 20, "x,y,kind", value, value, label("u", "v")),
-		"south/view_gene.csv":       rows("s", 20, "g", func(i int) any { return i * i % 7 }),
-		"south/notes.txt":           "nothing",
-		".hidden/subjects.csv":      "id\na\n",
+		"south/subjects.csv": rows("s", 20, "group,born,person,rare", label("a", "b"),
+			func(i int) any { return 1950 + i }, func(i int) any { return fmt.Sprint("q", i) }, label("usual")),
+		"south/view_lab.csv":   rows("s", 20, "x,y,kind", value, value, label("u", "v")),
+		"south/view_gene.csv":  rows("s", 20, "g", func(i int) any { return i * i % 7 }),
+		"south/notes.txt":      "nothing",
+		".hidden/subjects.csv": "id\na\n",
 	})
 	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
 	text := string(d.YAML(root))
 	for _, want := range []string{
-		"sites: [north-clinic, south]\n", "# north-clinic lacks the views: gene\n", "      - {name: \"y\", missing: [-99]}  # looks like a code", "      - x\n",
-		"#   view lab, only: north-clinic has it, and south has not\n", "#   subjects, person: it has too many values", "subjects: [group, born, rare]\n",
-		"  name: pvi\n  outcome: {column: group, levels: [a, b]}\n", "    north-clinic: \"North Clinic\"\n", "    south: south\n",
+		"sites: [north-clinic, south]\n", "# north-clinic lacks the views: gene\n",
+		"      - {name: \"y\", missing: [-99]}  # looks like a code", "      - x\n",
+		"#   view lab, only: north-clinic has it, and south has not\n", "#   subjects, person: it has too many values",
+		"subjects: [group, born, rare]\n",
+		"  name: pvi\n  outcome: {column: group, levels: [a, b]}\n", "    north-clinic: \"North Clinic\"\n",
+		"    south: south\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 	without := testkit.Get(Look(t.Context(), root, Options{Name: "tried"}))(t)
-	if text := string(without.YAML(root)); !strings.Contains(text, "#   patterns:\n#     - {site: north-clinic, views: [lab]}\n") {
+	if text := string(without.YAML(root)); !strings.Contains(text,
+		"#   patterns:\n#     - {site: north-clinic, views: [lab]}\n") {
 		t.Errorf("the patterns of a private study are missing in\n%s", text)
 	}
 	// A plan is public: nothing in it is of fewer than three subjects.
@@ -100,8 +106,12 @@ func TestRareLevelsAreNotNamed(t *testing.T) {
 	})
 	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
 	text := string(d.YAML(root))
-	if strings.Contains(text, "secret") || !strings.Contains(text, "{name: stage, kind: category, levels: [I, II, other], other: other}") ||
-		!strings.Contains(text, "missing: [unknown]\n") || !strings.Contains(text, "      - absent  # few whole numbers: if they stand for kinds, ") || !strings.Contains(text, "      - pain  # few whole numbers: ") || !strings.Contains(text, "  data: \".\"\n  split: {scenario: IID}\n") {
+	if strings.Contains(text, "secret") || !strings.Contains(text,
+		"{name: stage, kind: category, levels: [I, II, other], other: other}") ||
+		!strings.Contains(text, "missing: [unknown]\n") ||
+		!strings.Contains(text, "      - absent  # few whole numbers: if they stand for kinds, ") ||
+		!strings.Contains(text, "      - pain  # few whole numbers: ") ||
+		!strings.Contains(text, "  data: \".\"\n  split: {scenario: IID}\n") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -163,13 +173,21 @@ func TestLookRefused(t *testing.T) {
 		o     Options
 		want  string
 	}{
-		"nothing":           {map[string]string{"notes/readme.txt": ""}, Options{}, "holds no data, and no folder in it does"},
-		"bad file":          {map[string]string{"a/subjects.csv": "id\nn000\n", "a/view_v.csv": "id,x\nn000,1,2\n"}, Options{}, "3 cells, but the header has 2"},
-		"alike":             {map[string]string{"A/subjects.csv": "id\nn\n", "a_/subjects.csv": "id\nn\n"}, Options{}, "the site would be called a, and so would"},
-		"name":              {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": good}, Options{Name: "Not a name"}, "cannot be the name of a study"},
-		"outcome":           {map[string]string{"subjects.csv": rows("n", 10, "g", label("a")), "view_v.csv": good}, Options{Name: "n", Outcome: "x"}, "x cannot be an outcome"},
-		"one number":        {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": rows("n", 10, "x,c", value, label("3"))}, Options{Name: "n"}, "at least 2 columns of numbers that vary, and there is 1"},
-		"subjects everyone": {map[string]string{"subjects.csv": rows("n", 9, "g", value), "view_v.csv": good}, Options{Name: "n"}, "is not in subjects.csv"},
+		"nothing": {map[string]string{"notes/readme.txt": ""}, Options{},
+			"holds no data, and no folder in it does"},
+		"bad file": {map[string]string{"a/subjects.csv": "id\nn000\n", "a/view_v.csv": "id,x\nn000,1,2\n"},
+			Options{}, "3 cells, but the header has 2"},
+		"alike": {map[string]string{"A/subjects.csv": "id\nn\n", "a_/subjects.csv": "id\nn\n"}, Options{},
+			"the site would be called a, and so would"},
+		"name": {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": good},
+			Options{Name: "Not a name"}, "cannot be the name of a study"},
+		"outcome": {map[string]string{"subjects.csv": rows("n", 10, "g", label("a")), "view_v.csv": good},
+			Options{Name: "n", Outcome: "x"}, "x cannot be an outcome"},
+		"one number": {map[string]string{"subjects.csv": rows("n", 10, "g", value),
+			"view_v.csv": rows("n", 10, "x,c", value, label("3"))}, Options{Name: "n"},
+			"at least 2 columns of numbers that vary, and there is 1"},
+		"subjects everyone": {map[string]string{"subjects.csv": rows("n", 9, "g", value), "view_v.csv": good},
+			Options{Name: "n"}, "is not in subjects.csv"},
 	} {
 		if d, err := Look(t.Context(), folders(t, c.files), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, %v", name, d, err)
@@ -180,9 +198,11 @@ func TestLookRefused(t *testing.T) {
 // Numbers on a scale are an outcome although one subject has the last; a code among kinds makes none.
 func TestCountsWithRareValuesAreAnOutcome(t *testing.T) {
 	for last, kinds := range map[int]int{7: 4, 9: 2} {
-		root := folders(t, map[string]string{"view_v.csv": rows("n", 41, "x,y", value, value), "subjects.csv": rows("n", 41, "g", func(i int) any { return i%kinds + i/40*last })})
+		root := folders(t, map[string]string{"view_v.csv": rows("n", 41, "x,y", value, value),
+			"subjects.csv": rows("n", 41, "g", func(i int) any { return i%kinds + i/40*last })})
 		d, err := Look(t.Context(), root, Options{Name: "n", Outcome: "g"})
-		if (err == nil) != (kinds == 4) || err == nil && !strings.Contains(string(d.YAML(root)), "add: likelihood: poisson\n") {
+		if (err == nil) != (kinds == 4) || err == nil &&
+			!strings.Contains(string(d.YAML(root)), "add: likelihood: poisson\n") {
 			t.Errorf("%d kinds: %v", kinds, err)
 		}
 	}
@@ -229,31 +249,64 @@ func TestWhatSitesWriteOtherwiseIsRefused(t *testing.T) {
 		want  []string
 	}{
 		"decimal commas at one site": {two(sound, one("view_lab.csv", lab("b", "crp,tau", comma, value))), Options{},
-			[]string{`b/view_lab.csv:2: view lab, column crp: "0,0" has a decimal comma; so it is in 20 of 20 cells at b, and in none at a`, "use a decimal point: 0.0", "--leave-out crp"}},
-		"units":    {two(sound, one("view_lab.csv", lab("b", "crp,tau", with(" mg/l"), value))), Options{}, []string{"b/view_lab.csv:2: view lab, column crp: \"0.5 mg/l\" has mg/l behind the number", "write 0.5"}},
-		"per cent": {two(sound, one("view_lab.csv", lab("b", "crp,tau", with("%"), with("%")))), Options{}, []string{"has % behind the number", "the same in 1 more column of this file: tau"}},
-		"a word": {two(one("view_lab.csv", lab("a", "crp", value)), one("view_lab.csv", lab("b", "crp", func(i int) any {
-			if i == 4 {
-				return "clotted"
-			}
-			return value(i)
-		}))), Options{},
-			[]string{"view lab: no feature of it is left", `b/view_lab.csv:6: view lab, feature crp: left out: "clotted" is a word, and 39 cells`, "--missing clotted"}},
-		"a space in a view's name":   {two(one("view_my lab.csv", sound["view_lab.csv"]), one("view_my lab.csv", lab("b", "crp,tau", value, value))), Options{}, []string{`"my lab" cannot be the name of a view`, "/b/view_my_lab.csv"}},
-		"a misspelt view":            {two(sound, one("view_labb.csv", lab("b", "crp,tau", value, value))), Options{}, []string{"b/view_labb.csv: b has the view labb, whose columns are those of view lab at a", "/b/view_lab.csv"}},
-		"capitals of a view":         {two(sound, one("view_Lab.csv", lab("b", "il6", value))), Options{}, []string{"b has the view Lab, and a has the view lab"}},
-		"capitals of a feature":      {two(sound, one("view_lab.csv", lab("b", "CRP,tau", value, value))), Options{}, []string{"b/view_lab.csv: view lab: b has CRP, and a has crp", `rename the column "CRP" to "crp"`}},
-		"no feature in common":       {two(sound, one("view_lab.csv", lab("b", "il6,bnp", value, value))), Options{}, []string{"view lab: no feature of it is left", "crp and tau: a has it, and b has not"}},
-		"categories alone":           {two(one("view_lab.csv", lab("a", "x,y,stage", value, value, label("I"))), one("view_sex.csv", lab("b", "sex", label("m", "f")))), Options{}, []string{"view sex: no feature of it is left", "it is a category (f and m)", "--outcome COLUMN"}},
-		"dates alone":                {two(sound, one("view_visits.csv", lab("b", "day", func(i int) any { return fmt.Sprintf("2021-03-%02d", i+1) }))), Options{}, []string{"view visits: no feature of it is left", "it holds dates; give a number instead"}},
-		"an outcome in two tongues":  {map[string]string{"a/subjects.csv": lab("a", "ill", label("yes", "no")), "b/subjects.csv": lab("b", "ill", label("ja", "nein")), "a/view_lab.csv": sound["view_lab.csv"], "b/view_lab.csv": lab("b", "crp,tau", value, value)}, Options{Outcome: "ill"}, []string{"no other site has any of the values that stand at a, b"}},
-		"a view that cannot be read": {two(sound, map[string]string{"view_lab.csv": lab("b", "crp,tau", value, value), "view_gene.tsv": "id\tg\n"}), Options{}, []string{"b/view_gene.tsv: is named as a view, and cannot be read as one", "save view_gene.tsv as CSV"}},
-		"a copy of a site":           {map[string]string{"a/subjects.csv": people("a"), "a/view_lab.csv": sound["view_lab.csv"], "a copy/subjects.csv": people("a"), "a copy/view_lab.csv": sound["view_lab.csv"]}, Options{}, []string{"holds the same rows as"}},
-		"other names":                {map[string]string{"a/subjects.csv": people("a"), "a/view_lab.csv": sound["view_lab.csv"], "b/patients.csv": people("b"), "b/lab_results.csv": lab("b", "crp", value)}, Options{}, []string{"it holds lab_results.csv and patients.csv", "/b/view_lab.csv", "/b/subjects.csv"}},
-		"a folder too deep":          {map[string]string{"a/subjects.csv": people("a"), "a/view_lab.csv": sound["view_lab.csv"], "b/export/subjects.csv": people("b")}, Options{}, []string{"b/export: holds tables, and stands one folder too deep"}},
-		"data above the sites":       {map[string]string{"subjects.csv": people("a"), "a/subjects.csv": people("a"), "a/view_lab.csv": sound["view_lab.csv"]}, Options{}, []string{"holds subjects.csv, and folders in it hold data too: a"}},
-		"an unprintable column":      {two(sound, one("view_gene.csv", lab("b", "g\t1,g2", value, value))), Options{}, []string{`"g\t1" cannot be the name of a column`}},
-		"left out, and misspelt":     {two(sound, one("view_lab.csv", lab("b", "crp,tau", value, value))), Options{LeaveOut: []string{"crpp"}}, []string{"no view and no column is called crpp", "did you mean crp?"}},
+			[]string{`b/view_lab.csv:2: view lab, column crp: "0,0" has a decimal comma; so it is in 20 of 20 cells ` +
+				`at b, and in none at a`, "use a decimal point: 0.0", "--leave-out crp"}},
+		"units": {two(sound, one("view_lab.csv", lab("b", "crp,tau", with(" mg/l"), value))), Options{},
+			[]string{"b/view_lab.csv:2: view lab, column crp: \"0.5 mg/l\" has mg/l behind the number", "write 0.5"}},
+		"per cent": {two(sound, one("view_lab.csv", lab("b", "crp,tau", with("%"), with("%")))), Options{},
+			[]string{"has % behind the number", "the same in 1 more column of this file: tau"}},
+		"a word": {two(one("view_lab.csv", lab("a", "crp", value)),
+			one("view_lab.csv", lab("b", "crp", func(i int) any {
+				if i == 4 {
+					return "clotted"
+				}
+				return value(i)
+			}))), Options{},
+			[]string{"view lab: no feature of it is left",
+				`b/view_lab.csv:6: view lab, feature crp: left out: "clotted" is a word, and 39 cells`,
+				"--missing clotted"}},
+		"a space in a view's name": {two(one("view_my lab.csv", sound["view_lab.csv"]),
+			one("view_my lab.csv", lab("b", "crp,tau", value, value))), Options{},
+			[]string{`"my lab" cannot be the name of a view`, "/b/view_my_lab.csv"}},
+		"a misspelt view": {two(sound, one("view_labb.csv", lab("b", "crp,tau", value, value))), Options{},
+			[]string{"b/view_labb.csv: b has the view labb, whose columns are those of view lab at a",
+				"/b/view_lab.csv"}},
+		"capitals of a view": {two(sound, one("view_Lab.csv", lab("b", "il6", value))), Options{},
+			[]string{"b has the view Lab, and a has the view lab"}},
+		"capitals of a feature": {two(sound, one("view_lab.csv", lab("b", "CRP,tau", value, value))), Options{},
+			[]string{"b/view_lab.csv: view lab: b has CRP, and a has crp", `rename the column "CRP" to "crp"`}},
+		"no feature in common": {two(sound, one("view_lab.csv", lab("b", "il6,bnp", value, value))), Options{},
+			[]string{"view lab: no feature of it is left", "crp and tau: a has it, and b has not"}},
+		"categories alone": {two(one("view_lab.csv", lab("a", "x,y,stage", value, value, label("I"))),
+			one("view_sex.csv", lab("b", "sex", label("m", "f")))), Options{},
+			[]string{"view sex: no feature of it is left", "it is a category (f and m)", "--outcome COLUMN"}},
+		"dates alone": {two(sound,
+			one("view_visits.csv", lab("b", "day", func(i int) any { return fmt.Sprintf("2021-03-%02d", i+1) }))),
+			Options{}, []string{"view visits: no feature of it is left", "it holds dates; give a number instead"}},
+		"an outcome in two tongues": {map[string]string{"a/subjects.csv": lab("a", "ill", label("yes", "no")),
+			"b/subjects.csv": lab("b", "ill", label("ja", "nein")), "a/view_lab.csv": sound["view_lab.csv"],
+			"b/view_lab.csv": lab("b", "crp,tau", value, value)}, Options{Outcome: "ill"},
+			[]string{"no other site has any of the values that stand at a, b"}},
+		"a view that cannot be read": {two(sound, map[string]string{"view_lab.csv": lab("b", "crp,tau", value, value),
+			"view_gene.tsv": "id\tg\n"}), Options{},
+			[]string{"b/view_gene.tsv: is named as a view, and cannot be read as one", "save view_gene.tsv as CSV"}},
+		"a copy of a site": {map[string]string{"a/subjects.csv": people("a"),
+			"a/view_lab.csv": sound["view_lab.csv"], "a copy/subjects.csv": people("a"),
+			"a copy/view_lab.csv": sound["view_lab.csv"]}, Options{}, []string{"holds the same rows as"}},
+		"other names": {map[string]string{"a/subjects.csv": people("a"),
+			"a/view_lab.csv": sound["view_lab.csv"], "b/patients.csv": people("b"),
+			"b/lab_results.csv": lab("b", "crp", value)}, Options{},
+			[]string{"it holds lab_results.csv and patients.csv", "/b/view_lab.csv", "/b/subjects.csv"}},
+		"a folder too deep": {map[string]string{"a/subjects.csv": people("a"),
+			"a/view_lab.csv": sound["view_lab.csv"], "b/export/subjects.csv": people("b")}, Options{},
+			[]string{"b/export: holds tables, and stands one folder too deep"}},
+		"data above the sites": {map[string]string{"subjects.csv": people("a"), "a/subjects.csv": people("a"),
+			"a/view_lab.csv": sound["view_lab.csv"]}, Options{},
+			[]string{"holds subjects.csv, and folders in it hold data too: a"}},
+		"an unprintable column": {two(sound, one("view_gene.csv", lab("b", "g\t1,g2", value, value))), Options{},
+			[]string{`"g\t1" cannot be the name of a column`}},
+		"left out, and misspelt": {two(sound, one("view_lab.csv", lab("b", "crp,tau", value, value))),
+			Options{LeaveOut: []string{"crpp"}}, []string{"no view and no column is called crpp", "did you mean crp?"}},
 	} {
 		c.o.Name = "tried"
 		d, err := Look(t.Context(), folders(t, c.files), c.o)
@@ -273,9 +326,11 @@ func TestWhatSitesWriteOtherwiseIsRefused(t *testing.T) {
 func TestWhatIsSaidFirst(t *testing.T) {
 	people := func(prefix string) string { return lab(prefix, "group,smoker", label("u", "v"), label("yes", "no")) }
 	root := folders(t, map[string]string{
-		"a/subjects.csv": people("a"), "a/view_lab.csv": lab("a", "crp,tau,creatinine,x1,x2,x3,x4,x5", value, value, value, value, value, value, value, value),
-		"b/subjects.csv": lab("b", "group,smoker", label("u", "v"), label("ja", "nein")), "b/view_lab.csv": lab("b", "crp,tau,creatinin", value, value, value),
-		"codebook.csv": "name,meaning\n", "notes/readme.txt": "",
+		"a/subjects.csv": people("a"), "a/view_lab.csv": lab("a", "crp,tau,creatinine,x1,x2,x3,x4,x5", value, value,
+			value, value, value, value, value, value),
+		"b/subjects.csv": lab("b", "group,smoker", label("u", "v"), label("ja", "nein")),
+		"b/view_lab.csv": lab("b", "crp,tau,creatinin", value, value, value),
+		"codebook.csv":   "name,meaning\n", "notes/readme.txt": "",
 		"b/old/view_gene.csv": "id,g\n",
 	})
 	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "group"}))(t)
@@ -284,7 +339,8 @@ func TestWhatIsSaidFirst(t *testing.T) {
 		t.Errorf("got %s", said)
 	}
 	for _, want := range []string{
-		"view lab: 6 columns (creatinine, x1, x2 and 3 more) are left out: a has them, and b has not\n  hint: is creatinine the column creatinin of b?",
+		"view lab: 6 columns (creatinine, x1, x2 and 3 more) are left out: a has them, and b has not\n  hint: is " +
+			"creatinine the column creatinin of b?",
 		"not read, since it belongs to no site: codebook.csv",
 		"folders that hold no table are no sites: notes",
 		"not read, since it is below the folder of a data set: view_gene.csv",
@@ -302,7 +358,8 @@ func TestNoneIsALevel(t *testing.T) {
 		"view_lab.csv": rows("n", 90, "x,y", value, func(i int) any { return i * i % 11 }),
 	})
 	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "therapy"}))(t)
-	if plan := string(d.YAML(root)); strings.Contains(plan, "missing: [") || !strings.Contains(plan, "levels: [None, chemo, surgery]") {
+	if plan := string(d.YAML(root)); strings.Contains(plan, "missing: [") ||
+		!strings.Contains(plan, "levels: [None, chemo, surgery]") {
 		t.Errorf("got\n%s", plan)
 	}
 }
@@ -322,15 +379,20 @@ func TestOutcomesOfManyValues(t *testing.T) {
 // Few events for the weights are said before all else, and in the plan in rounded numbers.
 func TestFewEvents(t *testing.T) {
 	root := folders(t, map[string]string{
-		"subjects.csv": rows("n", 30, "dead,age", func(i int) any { return label("no", "no", "yes")(i) }, func(i int) any { return 40 + i }),
-		"view_lab.csv": rows("n", 30, "x,y,stage", value, func(i int) any { return i * i % 11 }, label("I", "II", "III")),
+		"subjects.csv": rows("n", 30, "dead,age", func(i int) any { return label("no", "no", "yes")(i) },
+			func(i int) any { return 40 + i }),
+		"view_lab.csv": rows("n", 30, "x,y,stage", value, func(i int) any { return i * i % 11 },
+			label("I", "II", "III")),
 	})
 	for outcome, want := range map[string][2]string{
-		"dead": {"there are 10 events (dead: yes) for 4 weights, which is few", "# Few data: at most 10 events (dead: yes) for 4 weights."},
-		"age":  {"there are 30 values of age for 4 weights, which is few", "# Few data: at most 30 values of age for 4 weights."},
+		"dead": {"there are 10 events (dead: yes) for 4 weights, which is few",
+			"# Few data: at most 10 events (dead: yes) for 4 weights."},
+		"age": {"there are 30 values of age for 4 weights, which is few",
+			"# Few data: at most 30 values of age for 4 weights."},
 	} {
 		d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t)
-		if len(d.Said) == 0 || !strings.Contains(d.Said[0].What, want[0]) || !strings.Contains(string(d.YAML(root)), want[1]) {
+		if len(d.Said) == 0 || !strings.Contains(d.Said[0].What, want[0]) ||
+			!strings.Contains(string(d.YAML(root)), want[1]) {
 			t.Errorf("%s: got %v and\n%s", outcome, d.Said, d.YAML(root))
 		}
 	}
@@ -341,8 +403,9 @@ func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 	for column, want := range map[string]string{
 		"status":   `outcome: {column: months, event: status, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"censored": `outcome: {column: months, event: censored, levels: ["1", "0"], cuts: [END OF EACH PERIOD]}`,
-		"died_of":  `outcome: {column: months, event: died_of, levels: ["NO EVENT", EVENT], cuts: [END OF EACH PERIOD]}`,
-		"group":    "",
+		"died_of": `outcome: {column: months, event: died_of, levels: ["NO EVENT", EVENT], cuts: [END OF EACH ` +
+			`PERIOD]}`,
+		"group": "",
 	} {
 		kinds := 2
 		if column == "died_of" {
@@ -358,7 +421,8 @@ func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 			testkit.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 		d := testkit.Get(Look(t.Context(), dir, Options{Name: "tried", Outcome: "months"}))(t)
-		said := len(d.Said) > 0 && strings.Contains(d.Said[0].Hint, want) && strings.Contains(string(d.YAML(dir)), "#   "+want+"\n")
+		said := len(d.Said) > 0 && strings.Contains(d.Said[0].Hint, want) &&
+			strings.Contains(string(d.YAML(dir)), "#   "+want+"\n")
 		if want == "" {
 			said = !strings.Contains(string(d.YAML(dir)), "event")
 		}

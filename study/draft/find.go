@@ -22,10 +22,12 @@ import (
 func (d *Draft) findSites(ctx context.Context, path string) error {
 	inside, err := foldersIn(path)
 	if os.IsNotExist(err) {
-		return problem.Problem{File: path, What: "does not exist", Hint: "give a folder of data, or one that holds a folder for each site"}
+		return problem.Problem{File: path, What: "does not exist",
+			Hint: "give a folder of data, or one that holds a folder for each site"}
 	}
 	if err != nil && len(dataset.Files(path)) == 0 { // else it is a long table by itself
-		return problem.Problem{File: path, What: "this folder cannot be read", Hint: "give a folder of data, or one that holds a folder for each site"}
+		return problem.Problem{File: path, What: "this folder cannot be read",
+			Hint: "give a folder of data, or one that holds a folder for each site"}
 	}
 	var having, others []string
 	var wrong problem.List
@@ -40,8 +42,10 @@ func (d *Draft) findSites(ctx context.Context, path string) error {
 	}
 	if len(dataset.Files(path)) > 0 {
 		if len(having) > 0 {
-			return problem.Problem{File: path, What: fmt.Sprintf("holds %s, and folders in it hold data too: %s", bases(dataset.Files(path)), bases(having)),
-				Hint: "for one plan over the folders, move these files elsewhere; for a plan of these files, move the folders elsewhere"}
+			return problem.Problem{File: path, What: fmt.Sprintf("holds %s, and folders in it hold data too: %s",
+				bases(dataset.Files(path)), bases(having)),
+				Hint: "for one plan over the folders, move these files elsewhere; for a plan of these files, move " +
+					"the folders elsewhere"}
 		}
 		d.Data = path
 		d.Sites = []site{{Name: "all", Folder: path}}
@@ -51,12 +55,14 @@ func (d *Draft) findSites(ctx context.Context, path string) error {
 	tables := dataset.Tables(path)
 	if len(having) == 0 && len(wrong) == 0 {
 		p := problem.Problem{File: path, What: "holds no data, and no folder in it does",
-			Hint: "a data set is a folder with subjects.csv and one view_NAME.csv for each view, or long.csv; make one for each site"}
+			Hint: "a data set is a folder with subjects.csv and one view_NAME.csv for each view, or long.csv; make " +
+				"one for each site"}
 		if len(tables) > 0 {
 			p = misnamed(path, tables)
 		}
 		if all := wholeTables(ctx, path); all != nil {
-			p.Hint = fmt.Sprintf("if each is all that a site has, say what is to be predicted: parley init %s --outcome COLUMN makes a folder for each, and --outcome '' where it is nothing\ncolumns of %s: %s",
+			p.Hint = fmt.Sprintf("if each is all that a site has, say what is to be predicted: parley init %s "+
+				"--outcome COLUMN makes a folder for each, and --outcome '' where it is nothing\ncolumns of %s: %s",
 				quote(path), filepath.Base(all[0].path), strings.Join(all[0].columns, ", "))
 		}
 		return p
@@ -70,7 +76,8 @@ func (d *Draft) findSites(ctx context.Context, path string) error {
 		})
 	})
 	if len(tables) > 0 {
-		d.Said.Add(problem.Problem{File: path, What: "not read, since it belongs to no site: " + few(tables), Hint: "a site's files stand in the site's folder"})
+		d.Said.Add(problem.Problem{File: path, What: "not read, since it belongs to no site: " + few(tables),
+			Hint: "a site's files stand in the site's folder"})
 	}
 	if len(others) > 0 {
 		d.Said.Add(problem.Problem{File: path, What: "folders that hold no table are no sites: " + bases(others)})
@@ -105,7 +112,8 @@ func (d *Draft) lookInside(folder string) {
 	inside, _ := foldersIn(folder)
 	for _, below := range inside {
 		if tables := dataset.Tables(below); len(tables) > 0 {
-			d.Said.Add(problem.Problem{File: below, What: "not read, since it is below the folder of a data set: " + few(tables), Hint: "move what belongs to the data set to " + folder})
+			d.Said.Add(problem.Problem{File: below, What: "not read, since it is below the folder of a data set: " +
+				few(tables), Hint: "move what belongs to the data set to " + folder})
 		}
 	}
 }
@@ -135,18 +143,24 @@ func misplaced(folder string) *problem.Problem {
 		return &p
 	}
 	inside, _ := foldersIn(folder)
-	inside = slices.DeleteFunc(inside, func(f string) bool { return len(dataset.Files(f)) == 0 && len(dataset.Tables(f)) == 0 })
+	inside = slices.DeleteFunc(inside, func(f string) bool {
+		return len(dataset.Files(f)) == 0 && len(dataset.Tables(f)) == 0
+	})
 	switch len(inside) {
 	case 0:
 		return nil
 	case 1:
-		return &problem.Problem{File: inside[0], What: "holds tables, and stands one folder too deep", Hint: fmt.Sprintf("mv %s/* %s/\nor, if this folder is the only site: parley init %[1]s", quote(inside[0]), quote(folder))}
+		return &problem.Problem{File: inside[0], What: "holds tables, and stands one folder too deep",
+			Hint: fmt.Sprintf("mv %s/* %s/\nor, if this folder is the only site: parley init %[1]s", quote(inside[0]),
+				quote(folder))}
 	}
-	return &problem.Problem{File: folder, What: "holds folders with tables, and none itself: " + bases(inside), Hint: fmt.Sprintf("if these are the sites: parley init %s", quote(folder))}
+	return &problem.Problem{File: folder, What: "holds folders with tables, and none itself: " + bases(inside),
+		Hint: fmt.Sprintf("if these are the sites: parley init %s", quote(folder))}
 }
 
 var (
-	people = regexp.MustCompile(`(?i)subject|patient|participant|person|people|proband|demograph|cohort|baseline|pheno|meta`)
+	people = regexp.MustCompile(
+		`(?i)subject|patient|participant|person|people|proband|demograph|cohort|baseline|pheno|meta`)
 	saying = regexp.MustCompile(`(?i)[ _.-]*(results?|data|values?|table|export|final|measurements?)$`)
 	unfit  = regexp.MustCompile(`[^A-Za-z0-9]+`)
 )
@@ -154,9 +168,12 @@ var (
 // misnamed says which names the files of a folder should have.
 func misnamed(folder string, tables []string) problem.Problem {
 	p := problem.Problem{File: folder, What: "has no file that is named as Parley's are: it holds " + few(tables),
-		Hint: "name the table with one row for each subject subjects.csv, and each table of measurements view_NAME.csv:"}
+		Hint: "name the table with one row for each subject subjects.csv, and each table of measurements " +
+			"view_NAME.csv:"}
 	if len(tables) == 1 {
-		p.Hint = "split its columns over two files, with the ids first in both: subjects.csv has what describes subjects, such as a group or an outcome, and view_NAME.csv the measurements; both are CSV in UTF-8, with commas and decimal points"
+		p.Hint = "split its columns over two files, with the ids first in both: subjects.csv has what describes " +
+			"subjects, such as a group or an outcome, and view_NAME.csv the measurements; both are CSV in UTF-8, " +
+			"with commas and decimal points"
 		return p
 	}
 	subjects := slices.IndexFunc(tables, people.MatchString)
@@ -168,7 +185,8 @@ func misnamed(folder string, tables []string) problem.Problem {
 		p.Hint += "\n" + renamed(folder, name, to)
 	}
 	if subjects < 0 {
-		p.Hint += "\nif none of them lists the subjects, write one: a column id, and columns such as group or sex if there are any"
+		p.Hint += "\nif none of them lists the subjects, write one: a column id, and columns such as group or sex if " +
+			"there are any"
 	}
 	return p
 }
@@ -201,8 +219,10 @@ func unread(folder string) (wrong problem.List) {
 	}
 	files := dataset.Files(folder)
 	for _, name := range dataset.Tables(folder) {
-		if strings.HasPrefix(strings.ToLower(name), "view") && !slices.ContainsFunc(files, func(f string) bool { return stem(f) == stem(name) }) {
-			wrong.Add(problem.Problem{File: filepath.Join(folder, name), What: "is named as a view, and cannot be read as one", Hint: renamed(folder, name, asView(name))})
+		if strings.HasPrefix(strings.ToLower(name), "view") &&
+			!slices.ContainsFunc(files, func(f string) bool { return stem(f) == stem(name) }) {
+			wrong.Add(problem.Problem{File: filepath.Join(folder, name),
+				What: "is named as a view, and cannot be read as one", Hint: renamed(folder, name, asView(name))})
 		}
 	}
 	return wrong
@@ -276,7 +296,8 @@ func plural[T int | int64](n T, what string) string {
 // quote writes a path as a shell reads it.
 func quote(path string) string {
 	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+", r))
 	}) {
 		return path
 	}

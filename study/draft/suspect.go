@@ -170,7 +170,9 @@ func (d *Draft) sameRows() (wrong problem.List) {
 	for i, a := range d.Sites {
 		for _, b := range d.Sites[i+1:] {
 			if a.census != nil && b.census != nil && a.census.Fingerprint == b.census.Fingerprint {
-				wrong.Add(problem.Problem{File: b.Folder, What: fmt.Sprintf("holds the same rows as %s, so that each subject would count twice", a.Folder), Hint: "move one of the two elsewhere"})
+				wrong.Add(problem.Problem{File: b.Folder,
+					What: fmt.Sprintf("holds the same rows as %s, so that each subject would count twice", a.Folder),
+					Hint: "move one of the two elsewhere"})
 			}
 		}
 	}
@@ -184,17 +186,20 @@ func (d *Draft) settle() problem.List {
 		features += len(v.Features)
 	}
 	if d.Outcome != nil {
-		d.Reason = fmt.Sprintf("%s is to be predicted from %s: a regression", d.Outcome.Column, plural(features, "feature"))
+		d.Reason = fmt.Sprintf("%s is to be predicted from %s: a regression", d.Outcome.Column,
+			plural(features, "feature"))
 		d.enough()
 		d.followUp()
 		d.spread()
 		return nil
 	}
 	if features < 2 {
-		return problem.List{{What: fmt.Sprintf("factors need at least 2 columns of numbers that vary, and there is %d", features),
+		return problem.List{{What: fmt.Sprintf("factors need at least 2 columns of numbers that vary, and there is %d",
+			features),
 			Hint: strings.Join(append(d.Omitted(), "name an outcome with --outcome, or mend the data"), "\n")}}
 	}
-	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that the views share", plural(features, "number"), plural(len(d.Views), "view"))
+	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that the views share", plural(features, "number"),
+		plural(len(d.Views), "view"))
 	if len(d.Views) == 1 {
 		d.Reason = fmt.Sprintf("%s in 1 view and no outcome: factors that they share", plural(features, "number"))
 	}
@@ -246,9 +251,11 @@ func (d *Draft) enough() {
 	advice := fmt.Sprintf("keep at most %s, chosen without looking at the outcome", plural(most, "feature"))
 	d.tooFew = fmt.Sprintf("Few data: at most %d %s for %s. The usual rule is %d for each.\n"+
 		"The prior keeps the weights finite, and decides much of the result: single effects are uncertain.\n"+
-		"Better: %s,\nor begin without an outcome: mvppca finds a few factors.", (events+9)/10*10, oneLine(what), plural(weights, "weight"), perWeight, advice)
+		"Better: %s,\nor begin without an outcome: mvppca finds a few factors.", (events+9)/10*10, oneLine(what),
+		plural(weights, "weight"), perWeight, advice)
 	d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column,
-		What: fmt.Sprintf("there are %d %s for %s, which is few: the usual rule is %d for each; the prior keeps the weights finite, and decides much of the result", events, what, plural(weights, "weight"), perWeight),
+		What: fmt.Sprintf("there are %d %s for %s, which is few: the usual rule is %d for each; the prior keeps the "+
+			"weights finite, and decides much of the result", events, what, plural(weights, "weight"), perWeight),
 		Hint: advice + "\nor begin without --outcome: mvppca finds a few factors first"}}, d.Said...)
 }
 
@@ -262,7 +269,9 @@ var (
 // not everybody had: a regression of such times takes the others' for times of the event.
 func (d *Draft) followUp() {
 	named := func(column string, parts []string) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(strings.ToLower(column), part) })
+		return slices.ContainsFunc(parts, func(part string) bool {
+			return strings.Contains(strings.ToLower(column), part)
+		})
 	}
 	if len(d.Outcome.Levels) > 0 || !named(d.Outcome.Column, times) {
 		return
@@ -277,10 +286,15 @@ func (d *Draft) followUp() {
 		}
 		also := ""
 		if len(levels) > 2 {
-			levels, also = []string{"NO EVENT", "EVENT"}, fmt.Sprintf("\nof %d ways that the time ended, one is the event; write the others as no event, or let levels in mapping.yaml do so", len(c.Levels))
+			levels, also = []string{"NO EVENT", "EVENT"},
+				fmt.Sprintf("\nof %d ways that the time ended, one is the event; write the others as no event, or let "+
+					"levels in mapping.yaml do so", len(c.Levels))
 		}
-		d.survival = fmt.Sprintf("outcome: {column: %s, event: %s, levels: %s, cuts: [END OF EACH PERIOD]}", study.Quote(d.Outcome.Column), study.Quote(c.Column), flow(levels, study.Quote))
-		d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column, What: fmt.Sprintf("if %s says how the time %s ended, a plain regression of the times is wrong: the event had not come for everybody", c.Column, d.Outcome.Column),
+		d.survival = fmt.Sprintf("outcome: {column: %s, event: %s, levels: %s, cuts: [END OF EACH PERIOD]}",
+			study.Quote(d.Outcome.Column), study.Quote(c.Column), flow(levels, study.Quote))
+		d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column,
+			What: fmt.Sprintf("if %s says how the time %s ended, a plain regression of the times is wrong: the event "+
+				"had not come for everybody", c.Column, d.Outcome.Column),
 			Hint: "in the plan, with no event before the event among the levels: " + d.survival + also}}, d.Said...)
 		return
 	}

@@ -22,10 +22,11 @@ type whole struct {
 	columns  []string
 }
 
-// wholeTables are the tables in a folder if each seems to be all that one site has: two or more of them have most columns
-// in common; nil if not.
+// wholeTables are the tables in a folder if each seems to be all that one site has: two or more of them have most
+// columns in common; nil if not.
 func wholeTables(ctx context.Context, folder string) (all []whole) {
-	if inside, err := foldersIn(folder); err != nil || len(dataset.Files(folder)) > 0 || slices.ContainsFunc(inside, func(f string) bool { return len(dataset.Files(f)) > 0 }) {
+	if inside, err := foldersIn(folder); err != nil || len(dataset.Files(folder)) > 0 ||
+		slices.ContainsFunc(inside, func(f string) bool { return len(dataset.Files(f)) > 0 }) {
 		return nil
 	}
 	for _, name := range dataset.Tables(folder) {
@@ -57,15 +58,16 @@ func (t *whole) like(other *whole) bool {
 	return 2*n > max(len(t.columns), len(other.columns))
 }
 
-// SplitSites makes a folder for each table, where a folder holds one for each site, with a mapping that says which column is the
-// outcome and that the others are measured. It changes no file that is there, and says what it made; nothing
-// where the folder is of another kind.
+// SplitSites makes a folder for each table, where a folder holds one for each site, with a mapping that says which
+// column is the outcome and that the others are measured. It changes no file that is there, and says what it made;
+// nothing where the folder is of another kind.
 func SplitSites(ctx context.Context, folder, outcome string) (said problem.List, err error) {
 	for _, t := range wholeTables(ctx, folder) {
 		base, _, _ := strings.Cut(filepath.Base(t.path), ".")
 		name := siteName(base)
 		if !study.IsName(name) {
-			return nil, problem.Problem{File: t.path, What: "this cannot be the name of a site", Hint: "name it with lower-case letters, digits and hyphens"}
+			return nil, problem.Problem{File: t.path, What: "this cannot be the name of a site",
+				Hint: "name it with lower-case letters, digits and hyphens"}
 		}
 		site := filepath.Join(folder, name)
 		if err := os.Mkdir(site, 0o755); err != nil {
@@ -75,7 +77,8 @@ func SplitSites(ctx context.Context, folder, outcome string) (said problem.List,
 		if err := os.WriteFile(file, []byte(t.mapping(outcome)), 0o644); err != nil {
 			return nil, err
 		}
-		said.Add(problem.Problem{File: t.path, What: "is taken for all that site " + name + " has: " + file + " says which column describes subjects, and which are measured"})
+		said.Add(problem.Problem{File: t.path, What: "is taken for all that site " + name + " has: " + file +
+			" says which column describes subjects, and which are measured"})
 	}
 	return said, nil
 }
@@ -93,7 +96,10 @@ func (t *whole) mapping(outcome string) string {
 			subjects = append(subjects, fmt.Sprintf("{name: %s, from: %s}", study.Quote(outcome), study.Quote(c)))
 		}
 	}
-	from := fmt.Sprintf("file: %s\n    id: %s\n    columns: ", study.Quote("../"+filepath.Base(t.path)), study.Quote(t.id))
-	return "# Which columns of the site's table describe subjects, as an outcome does, and which are measured.\nmapping: 1\nsubjects:\n    " +
-		from + "[" + strings.Join(subjects, ", ") + "]\nviews:\n  - name: " + wholeView + "\n    " + from + "[" + strings.Join(measured, ", ") + "]\n"
+	from := fmt.Sprintf("file: %s\n    id: %s\n    columns: ", study.Quote("../"+filepath.Base(t.path)),
+		study.Quote(t.id))
+	return "# Which columns of the site's table describe subjects, as an outcome does, and which are " +
+		"measured.\nmapping: 1\nsubjects:\n    " +
+		from + "[" + strings.Join(subjects, ", ") + "]\nviews:\n  - name: " + wholeView + "\n    " + from + "[" +
+		strings.Join(measured, ", ") + "]\n"
 }

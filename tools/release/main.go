@@ -42,7 +42,8 @@ func (t target) program() string {
 	return "parley"
 }
 
-var targets = []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}}
+var targets = []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"},
+	{"windows", "amd64"}}
 
 func main() {
 	out := flag.String("out", "dist", "folder for the files, new or empty")
@@ -148,7 +149,8 @@ func commitOf(root string) (name string, made time.Time, err error) {
 		}
 	}
 	if seconds == "" {
-		return "", made, fmt.Errorf("%w\n  hint: outside a clone, set SOURCE_DATE_EPOCH to the release's time in seconds", err)
+		return "", made, fmt.Errorf("%w\n  hint: outside a clone, set SOURCE_DATE_EPOCH to the release's time in "+
+			"seconds", err)
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
@@ -179,7 +181,8 @@ func build(root, work, commit string, t target) (string, error) {
 	cmd.Dir = root
 	// The oldest processors of each architecture, and Go's own flags, whatever this
 	// machine is set to.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-trimpath")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0",
+		"GOFLAGS=-trimpath")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building for %s: %w\n%s", t, err, said)
 	}

@@ -32,19 +32,21 @@ func source(t *testing.T, target target) content {
 		"deploy/parley-site.service":                        "ExecStart=/usr/local/bin/parley site serve",
 		"deploy/parley-coordinator.service":                 "ExecStart=/usr/local/bin/parley coordinator serve",
 		"deploy/parley-coordinator.service.d/port-443.conf": "[Service]",
-		"deploy/prometheus-alerts.yaml":                     "groups:", "deploy/grafana-dashboard.json": "parley_ready", "deploy/Containerfile": "FROM scratch",
+		"deploy/prometheus-alerts.yaml":                     "groups:", "deploy/grafana-dashboard.json": "parley_ready",
+		"deploy/Containerfile": "FROM scratch",
 	} {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		testkit.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		testkit.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	return content{root: root, program: []byte("program"), bill: []byte("{}"), target: target, version: "1.2.3-rc1", made: made, documents: []entry{
-		{name: "man/man1/parley.1", data: []byte(".TH PARLEY 1\n")},
-		{name: "completions/parley.bash", data: []byte("complete")},
-		{name: "completions/parley.fish", data: []byte("complete")},
-		{name: "completions/_parley", data: []byte("#compdef")},
-		{name: "completions/parley.ps1", data: []byte("Register")},
-	}}
+	return content{root: root, program: []byte("program"), bill: []byte("{}"), target: target, version: "1.2.3-rc1",
+		made: made, documents: []entry{
+			{name: "man/man1/parley.1", data: []byte(".TH PARLEY 1\n")},
+			{name: "completions/parley.bash", data: []byte("complete")},
+			{name: "completions/parley.fish", data: []byte("complete")},
+			{name: "completions/_parley", data: []byte("#compdef")},
+			{name: "completions/parley.ps1", data: []byte("Register")},
+		}}
 }
 
 // written returns the files that a target's content gives.
@@ -81,9 +83,12 @@ func TestTwoReleasesHaveTheSameBytes(t *testing.T) {
 
 func TestFilesOfATarget(t *testing.T) {
 	for target, want := range map[target][]string{
-		{"linux", "arm64"}:   {"SHA256SUMS", "parley-1.2.3-rc1-linux-arm64.cdx.json", "parley-1.2.3-rc1-linux-arm64.tar.gz", "parley_1.2.3~rc1_arm64.deb"},
-		{"darwin", "arm64"}:  {"SHA256SUMS", "parley-1.2.3-rc1-darwin-arm64.cdx.json", "parley-1.2.3-rc1-darwin-arm64.tar.gz"},
-		{"windows", "amd64"}: {"SHA256SUMS", "parley-1.2.3-rc1-windows-amd64.cdx.json", "parley-1.2.3-rc1-windows-amd64.zip"},
+		{"linux", "arm64"}: {"SHA256SUMS", "parley-1.2.3-rc1-linux-arm64.cdx.json",
+			"parley-1.2.3-rc1-linux-arm64.tar.gz", "parley_1.2.3~rc1_arm64.deb"},
+		{"darwin", "arm64"}: {"SHA256SUMS", "parley-1.2.3-rc1-darwin-arm64.cdx.json",
+			"parley-1.2.3-rc1-darwin-arm64.tar.gz"},
+		{"windows", "amd64"}: {"SHA256SUMS", "parley-1.2.3-rc1-windows-amd64.cdx.json",
+			"parley-1.2.3-rc1-windows-amd64.zip"},
 	} {
 		files := written(t, source(t, target))
 		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
@@ -115,7 +120,8 @@ func unpack(t *testing.T, data []byte) (headers []tar.Header, contents map[strin
 }
 
 func TestArchiveOfLinux(t *testing.T) {
-	headers, contents := unpack(t, written(t, source(t, target{"linux", "amd64"}))["parley-1.2.3-rc1-linux-amd64.tar.gz"])
+	headers, contents := unpack(t, written(t,
+		source(t, target{"linux", "amd64"}))["parley-1.2.3-rc1-linux-amd64.tar.gz"])
 	const below = "parley-1.2.3-rc1-linux-amd64/"
 	for _, h := range headers {
 		want := int64(0o644)
@@ -166,13 +172,17 @@ func members(t *testing.T, data []byte) (names []string, contents map[string][]b
 func TestDebianPackage(t *testing.T) {
 	c := source(t, target{"linux", "amd64"})
 	names, parts := members(t, written(t, c)["parley_1.2.3~rc1_amd64.deb"])
-	if want := []string{"debian-binary", "control.tar.gz", "data.tar.gz"}; !slices.Equal(names, want) || string(parts["debian-binary"]) != "2.0\n" {
+	if want := []string{"debian-binary", "control.tar.gz", "data.tar.gz"}; !slices.Equal(names, want) ||
+		string(parts["debian-binary"]) != "2.0\n" {
 		t.Fatalf("members %v, want %v", names, want)
 	}
 	headers, files := unpack(t, parts["data.tar.gz"])
-	for _, want := range []string{"usr/bin/parley", "usr/share/man/man1/parley.1.gz", "usr/share/bash-completion/completions/parley",
-		"usr/share/zsh/vendor-completions/_parley", "usr/share/fish/vendor_completions.d/parley.fish", "usr/share/doc/parley/copyright",
-		"usr/share/doc/parley/changelog.gz", "usr/share/doc/parley/examples/parley-coordinator.service.d/port-443.conf"} {
+	for _, want := range []string{"usr/bin/parley", "usr/share/man/man1/parley.1.gz",
+		"usr/share/bash-completion/completions/parley",
+		"usr/share/zsh/vendor-completions/_parley", "usr/share/fish/vendor_completions.d/parley.fish",
+		"usr/share/doc/parley/copyright",
+		"usr/share/doc/parley/changelog.gz",
+		"usr/share/doc/parley/examples/parley-coordinator.service.d/port-443.conf"} {
 		if files["./"+want] == "" {
 			t.Errorf("%s is missing from %v", want, slices.Sorted(maps.Keys(files)))
 		}
@@ -181,7 +191,8 @@ func TestDebianPackage(t *testing.T) {
 		t.Errorf("the unit says %q", got)
 	}
 	_, control := unpack(t, parts["control.tar.gz"])
-	if got := control["./control"]; !strings.Contains(got, "\nVersion: 1.2.3~rc1\n") || !strings.Contains(got, "\nArchitecture: amd64\n") {
+	if got := control["./control"]; !strings.Contains(got, "\nVersion: 1.2.3~rc1\n") ||
+		!strings.Contains(got, "\nArchitecture: amd64\n") {
 		t.Errorf("control says\n%s", got)
 	}
 	regular := 0
@@ -190,7 +201,8 @@ func TestDebianPackage(t *testing.T) {
 			continue
 		}
 		regular++
-		if line := fmt.Sprintf("%x  %s\n", md5.Sum([]byte(files[h.Name])), strings.TrimPrefix(h.Name, "./")); !strings.Contains(control["./md5sums"], line) {
+		if line := fmt.Sprintf("%x  %s\n", md5.Sum([]byte(files[h.Name])),
+			strings.TrimPrefix(h.Name, "./")); !strings.Contains(control["./md5sums"], line) {
 			t.Errorf("md5sums lacks %q", line)
 		}
 	}
@@ -204,7 +216,8 @@ func TestBillListsWhatIsLinked(t *testing.T) {
 	data := testkit.Get(bill(binary, "1.2.3", made))(t)
 	var d document
 	testkit.Do(t, json.Unmarshal(data, &d))
-	if d.Format != "CycloneDX" || d.Metadata.Component.URL != "pkg:golang/parley@1.2.3" || d.Metadata.Timestamp != "2023-11-14T22:13:20Z" {
+	if d.Format != "CycloneDX" || d.Metadata.Component.URL != "pkg:golang/parley@1.2.3" || d.Metadata.Timestamp !=
+		"2023-11-14T22:13:20Z" {
 		t.Errorf("%+v", d.Metadata)
 	}
 	if !slices.ContainsFunc(d.Components, func(c component) bool { return c.Name == "stdlib" && c.Version != "" }) {

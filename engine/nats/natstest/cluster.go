@@ -100,7 +100,8 @@ func NewCluster(t testing.TB, root, program string) *Cluster {
 		name, dir := fmt.Sprint("m", i), t.TempDir()
 		clients := freeAddress(t)
 		c.URLs, c.folders[name] = append(c.URLs, "tls://"+clients), dir
-		values["NAME"], values["CLIENTS"], values["SERVERS"], values["FOLDER"] = name, clients, a, filepath.Join(dir, "store")
+		values["NAME"], values["CLIENTS"], values["SERVERS"], values["FOLDER"] = name, clients, a,
+			filepath.Join(dir, "store")
 		var first strings.Builder
 		for key, value := range values {
 			quoted, err := json.Marshal(value)
@@ -138,9 +139,11 @@ func (c *Cluster) certify(dir string) map[string]any {
 	c.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	c.must(err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "cluster"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	c.must(err)
 	leaf, err := x509.ParseCertificate(der)
@@ -173,7 +176,8 @@ func (c *Cluster) accounts(file string) (system string, tokens map[string]string
 	}
 	sc, ac := jwt.NewAccountClaims(public(own)), jwt.NewAccountClaims(public(account))
 	sc.Name, ac.Name = "system", "study centre"
-	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit,
+		Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
 	tokens = map[string]string{}
 	for _, claims := range []*jwt.AccountClaims{sc, ac} {
 		token, err := claims.Encode(operator)
@@ -215,7 +219,8 @@ func (c *Cluster) connect() {
 	c.must(err)
 	token, err := c.Authority.Coordinator(public)
 	c.must(err)
-	c.conn, err = client.Connect(c.URLs[0], client.UserJWTAndSeed(token, string(seed)), client.CustomInboxPrefix("_I_coordinator"),
+	c.conn, err = client.Connect(c.URLs[0], client.UserJWTAndSeed(token, string(seed)),
+		client.CustomInboxPrefix("_I_coordinator"),
 		client.Secure(&tls.Config{RootCAs: c.Roots, MinVersion: tls.VersionTLS13}), client.TLSHandshakeFirst(),
 		client.RetryOnFailedConnect(true), client.MaxReconnects(-1), client.ReconnectWait(50*time.Millisecond),
 		func(o *client.Options) error { o.Servers = c.URLs; return nil })

@@ -38,7 +38,8 @@ func (*Options) Check(p *study.Plan, report study.Report) {
 			case f.Kind == study.Category:
 				report("", f.Name+" is a category, which has no mean", "leave it out")
 			case p.Privacy.Differential() && f.Range == nil:
-				report("", f.Name+" has no range, which bounds what a subject adds", fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
+				report("", f.Name+" has no range, which bounds what a subject adds",
+					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
 			}
 		}
 	}
@@ -69,7 +70,9 @@ func (Method) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "number of values and their sum, of each feature", Values: 2 * len(s.features)}}}
+	r := privacy.Request{Protection: privacy.Unprotected,
+		Contents: []privacy.Content{{What: "number of values and their sum, of each feature",
+			Values: 2 * len(s.features)}}}
 	if s.sum != nil {
 		r = privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.sum}}
 	}
@@ -110,7 +113,8 @@ func newSetup(p *study.Plan) (*setup, error) {
 	}
 	m.Noise = account.RoundUp(factor)
 	d := len(s.features)
-	s.sum = &privacy.Sum{Name: "sums and counts", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2 * d}, Bound: math.Sqrt(2 * float64(d)), Mechanism: m}
+	s.sum = &privacy.Sum{Name: "sums and counts", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2 * d},
+		Bound: math.Sqrt(2 * float64(d)), Mechanism: m}
 	return s, nil
 }
 
@@ -142,7 +146,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*state)
 	if s.Phase == "" {
 		s.Phase = taskSums
-		tasks, err := method.Ask(taskSums, method.Staying(c.plan.Sites, s.Left), func(string) (any, error) { return struct{}{}, nil })
+		tasks, err := method.Ask(taskSums, method.Staying(c.plan.Sites, s.Left), func(string) (any, error) {
+			return struct{}{}, nil
+		})
 		return method.Step{State: s, Tasks: tasks, Of: 1}, err
 	}
 	s.Phase = method.Done
@@ -226,14 +232,16 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			metrics["mean."+f.Name] = means[j]
 		}
 	}
-	table := figure.Table{ID: "means", Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "mean", Numbers: means}}}
+	table := figure.Table{ID: "means", Columns: []figure.Column{{Name: "feature", Text: names},
+		{Name: "mean", Numbers: means}}}
 	if c.sum != nil {
 		table.Columns = append(table.Columns, figure.Column{Name: "standard deviation of the noise in it", Numbers: sd})
 	}
 	return &method.Result{
 		Metrics:  metrics,
 		Headline: []figure.Fact{{Name: "features", Value: fmt.Sprint(len(names))}},
-		Sections: []figure.Section{{ID: "means", Title: "Means", Lead: "The mean of each feature over all sites.", Items: []figure.Item{{Table: &table}}}},
+		Sections: []figure.Section{{ID: "means", Title: "Means", Lead: "The mean of each feature over all sites.",
+			Items: []figure.Item{{Table: &table}}}},
 	}, nil
 }
 

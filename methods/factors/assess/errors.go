@@ -55,14 +55,15 @@ func (e *Errors) Check(d, q int) error {
 		return fmt.Errorf("errors of other than %d factors", q)
 	}
 	const what = "standard errors"
-	return cmp.Or(ppca.Numbers(what, d*q, 0, e.Loading, e.Standardised), ppca.Numbers(what, q, 0, e.Turn, e.Outside), ppca.Finite(what, e.Tilts.Data))
+	return cmp.Or(ppca.Numbers(what, d*q, 0, e.Loading, e.Standardised), ppca.Numbers(what, q, 0, e.Turn, e.Outside),
+		ppca.Finite(what, e.Tilts.Data))
 }
 
-// Widen returns the posterior covariance M of a subject's factors, q × q, given p features, with what the errors of
-// the loadings add. With v the features in units of their noise, and r = v − V z, scores z = M Vᵀv move by
-// M (dVᵀr − VᵀdV z), where Vᵀr = z and VᵀV = M⁻¹ − I: along the factors, dV = V K, by (M (K + Kᵀ) − K) z, and outside of
-// these by M dVᵀr. Where other axes are shown than the fit's own, which a rotation finds anew, its turns do not count:
-// they are the part of K that differs from Kᵀ. A mean of n subjects, 1/n being given, adds (I − M)/n.
+// Widen returns the posterior covariance M of a subject's factors, q × q, given p features, with what the errors of the
+// loadings add. With v the features in units of their noise, and r = v − V z, scores z = M Vᵀv move by M (dVᵀr − VᵀdV
+// z), where Vᵀr = z and VᵀV = M⁻¹ − I: along the factors, dV = V K, by (M (K + Kᵀ) − K) z, and outside of these by M
+// dVᵀr. Where other axes are shown than the fit's own, which a rotation finds anew, its turns do not count: they are
+// the part of K that differs from Kᵀ. A mean of n subjects, 1/n being given, adds (I − M)/n.
 func Widen(m, z []float64, p int, tilts [][]float64, outside []float64, mean float64, turns bool) []float64 {
 	q := len(z)
 	out, cov := mat.NewDense(q, q, slices.Clone(m)), mat.NewDense(q, q, m)
@@ -98,7 +99,8 @@ func newErrors(l ppca.Layout, model *ppca.Params, without []*ppca.Params, n []fl
 	}
 	d, q, groups, group := l.Features(), like.Rank, float64(len(without)), l.GroupOf()
 	vector := func(n int) wire.Vector { return make(wire.Vector, n) }
-	e := &Errors{Loading: vector(d * q), Standardised: vector(d * q), Turn: vector(q), Tilts: wire.Matrix{Cols: q * q}, Outside: vector(q)}
+	e := &Errors{Loading: vector(d * q), Standardised: vector(d * q), Turn: vector(q), Tilts: wire.Matrix{Cols: q * q},
+		Outside: vector(q)}
 	ratio, known, p, subjects := standardised(l, like), slices.Repeat([]bool{true}, d), float64(q+2), slices.Max(n)
 	times := func(n float64) float64 { return (groups - 1) / groups * (n + p) / max(n-p, 1) }
 	for _, other := range without {

@@ -12,7 +12,8 @@ import (
 
 // errorsOf draws sites whose loadings differ by so much from a true model of these strengths, fits all, and returns the
 // true model and the fitted one, with factors that point alike, and the errors of this.
-func errorsOf(t *testing.T, rng *rand.Rand, noise ppca.Noise, dims []int, strengths []float64, sizes []int, apart, lacks float64) (l ppca.Layout, truth, got *ppca.Params, e *Errors) {
+func errorsOf(t *testing.T, rng *rand.Rand, noise ppca.Noise, dims []int, strengths []float64, sizes []int, apart,
+	lacks float64) (l ppca.Layout, truth, got *ppca.Params, e *Errors) {
 	t.Helper()
 	l, q := factorstest.Shape(t, noise, dims...), len(strengths)
 	tr := factorstest.NewTruth(rand.New(rand.NewPCG(5, uint64(noise))), l, q, 0.7)
@@ -31,7 +32,8 @@ func errorsOf(t *testing.T, rng *rand.Rand, noise ppca.Noise, dims []int, streng
 		factorstest.Lacking(l, rows[:int(lacks*float64(n))], 1)
 		sites = append(sites, factorstest.BlocksOf(t, l, rows))
 	}
-	fit := factorstest.Must(ppca.FitBest(l, ppca.Merge(slices.Concat(sites...)), q, ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
+	fit := factorstest.Must(ppca.FitBest(l, ppca.Merge(slices.Concat(sites...)), q,
+		ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
 	h := factorstest.Must(LeaveOut(l, &fit.Params, false, sites, rng))(t)
 	canonical, _, _, err := ppca.Canonical(l, &fit.Params)
 	factorstest.Must(canonical, err)(t)
@@ -39,9 +41,9 @@ func errorsOf(t *testing.T, rng *rand.Rand, noise ppca.Noise, dims []int, streng
 	return l, factorstest.Must(want, err)(t), canonical, h.Errors
 }
 
-// Intervals of 90 % hold the true loadings in about nine of ten cases, for whatever noise, subjects who lack a
-// view, few features, and where sites' loadings differ; of 30 subjects in all, in five of six. Loadings of one draw go together, so that
-// the shares of 40 draws are known to about .015.
+// Intervals of 90 % hold the true loadings in about nine of ten cases, for whatever noise, subjects who lack a view,
+// few features, and where sites' loadings differ; of 30 subjects in all, in five of six. Loadings of one draw go
+// together, so that the shares of 40 draws are known to about .015.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	hundreds, many := []int{100, 100, 100}, slices.Repeat([]int{30}, 12)
 	for name, c := range map[string]struct {
@@ -83,7 +85,8 @@ func TestFactorsThatTurnAreNotStable(t *testing.T) {
 	for subjects, least := range map[int]int{60: 6, 20000: 0} {
 		turn, rng := 0, rand.New(rand.NewPCG(3, 4))
 		for range 20 {
-			_, _, _, e := errorsOf(t, rng, ppca.NoisePerView, []int{15, 20, 10}, []float64{2, 0.35, 0.33}, []int{subjects}, 0, 0)
+			_, _, _, e := errorsOf(t, rng, ppca.NoisePerView, []int{15, 20, 10}, []float64{2, 0.35, 0.33},
+				[]int{subjects}, 0, 0)
 			if max(e.Turn[1], e.Turn[2]) > Stable {
 				turn++
 			}

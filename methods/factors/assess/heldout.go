@@ -39,7 +39,8 @@ func (h *HeldOut) Gain(k int) float64 { return 1 - h.Error[k]/h.Squares[k] }
 // Check says what is wrong with what was kept of a layout and q factors.
 func (h *HeldOut) Check(l ppca.Layout, q int) error {
 	const what = "subjects left out"
-	if err := cmp.Or(ppca.Numbers(what, l.Views(), 0, h.Cells, h.Error, h.Squares, h.GainSE), ppca.Numbers(what, l.Views(), 1, h.Times),
+	if err := cmp.Or(ppca.Numbers(what, l.Views(), 0, h.Cells, h.Error, h.Squares, h.GainSE),
+		ppca.Numbers(what, l.Views(), 1, h.Times),
 		ppca.Numbers(what, l.Views(), -1, h.Shift)); err != nil {
 		return err
 	}
@@ -287,8 +288,8 @@ func (r *Ranks) Behind(i int) (mean, se float64) {
 	return mean / each, sd / math.Sqrt(n) / each
 }
 
-// Choice is the place of the smallest value that is not behind the likeliest by more than a standard error, or two where
-// a model has filled cells.
+// Choice is the place of the smallest value that is not behind the likeliest by more than a standard error, or two
+// where a model has filled cells.
 func (r *Ranks) Choice() int {
 	for i := range r.Values {
 		if mean, se := r.Behind(i); !(mean > r.errors*se) {

@@ -19,9 +19,9 @@ import (
 const (
 	// groupsLeftOut is how many groups of subjects are left out in turn, at most.
 	groupsLeftOut = 10
-	// stepsLeftOut end fits to those who are not left out. Where numbers of factors are compared, stepsCompared do: a factor
-	// too many moves slowly, and after a few steps still holds what those who were left out had of it. Fits of all
-	// end by toleranceLeftOut there.
+	// stepsLeftOut end fits to those who are not left out. Where numbers of factors are compared, stepsCompared do: a
+	// factor too many moves slowly, and after a few steps still holds what those who were left out had of it. Fits of
+	// all end by toleranceLeftOut there.
 	stepsLeftOut, stepsCompared, toleranceLeftOut = 10, 400, 1e-5
 )
 
@@ -68,7 +68,8 @@ func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng
 }
 
 // divided is the blocks of sites, by sites, and by parts of these of which at least ten make up all.
-func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all []ppca.Block, whole, parts [][]ppca.Block) {
+func divided(l ppca.Layout, own bool, sites [][]ppca.Block,
+	rng *rand.Rand) (all []ppca.Block, whole, parts [][]ppca.Block) {
 	for _, blocks := range sites {
 		if own {
 			_, mean, _ := ppca.Means(l, blocks)
@@ -86,7 +87,8 @@ func divided(l ppca.Layout, own bool, sites [][]ppca.Block, rng *rand.Rand) (all
 
 // judged leaves one of at most ten groups of units out after the other, each unit the blocks of some subjects, and
 // returns the models of the others too.
-func judged(l ppca.Layout, start *ppca.Params, units [][]ppca.Block) (list []*hidden, without []*ppca.Params, err error) {
+func judged(l ppca.Layout, start *ppca.Params,
+	units [][]ppca.Block) (list []*hidden, without []*ppca.Params, err error) {
 	return list, without, eachOut(l, start, grouped(units), stepsLeftOut, func(p *ppca.Params, out []ppca.Block) error {
 		h, err := hide(l, p, out)
 		list, without = append(list, h), append(without, p)
@@ -114,7 +116,8 @@ func grouped(units [][]ppca.Block) [][]ppca.Block {
 
 // eachOut hands out each group with a model that is fitted to the others from a start in so many steps, of the features
 // that these have.
-func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int, judge func(p *ppca.Params, out []ppca.Block) error) error {
+func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int,
+	judge func(p *ppca.Params, out []ppca.Block) error) error {
 	if len(groups) < 2 {
 		return nil
 	}
@@ -124,7 +127,8 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int
 	}
 	for g, out := range groups {
 		others := slices.Concat(slices.Concat(sums[:g]...), slices.Concat(sums[g+1:]...))
-		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: steps})
+		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise,
+			MaxIter: steps})
 		if err != nil {
 			return fmt.Errorf("leaving subjects out: %w", err)
 		}

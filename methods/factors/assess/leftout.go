@@ -47,7 +47,8 @@ func NewSums(views int) *Sums {
 	matrix := func(bins int) wire.Matrix {
 		return wire.Matrix{Rows: views, Cols: bins, Data: make([]float64, views*bins)}
 	}
-	return &Sums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins), matrix(DistributionBins), vector()}
+	return &Sums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins),
+		matrix(DistributionBins), vector()}
 }
 
 // Values is how many numbers the sums hold.
@@ -59,8 +60,10 @@ func (s *Sums) Check(views int) error {
 		return err
 	}
 	for i, m := range []wire.Matrix{s.Calibration, s.Observed, s.Imputed} {
-		if want := []int{CalibrationBins, DistributionBins, DistributionBins}[i]; m.Rows != views || m.Cols != want || len(m.Data) != views*want {
-			return fmt.Errorf("histograms of views left out: %d × %d for %d views and %d bins", m.Rows, m.Cols, views, want)
+		if want := []int{CalibrationBins, DistributionBins, DistributionBins}[i]; m.Rows != views || m.Cols != want ||
+			len(m.Data) != views*want {
+			return fmt.Errorf("histograms of views left out: %d × %d for %d views and %d bins", m.Rows,
+				m.Cols, views, want)
 		}
 		for k, n := range s.Cells {
 			sum := 0.0
@@ -71,7 +74,8 @@ func (s *Sums) Check(views int) error {
 				sum += x
 			}
 			if sum != n {
-				return fmt.Errorf("histograms of views left out: view %d has %v values in a histogram and %v in all", k, sum, n)
+				return fmt.Errorf("histograms of views left out: view %d has %v values in a histogram and %v in all", k,
+					sum, n)
 			}
 		}
 	}
@@ -81,7 +85,8 @@ func (s *Sums) Check(views int) error {
 // Merge adds the sums of another site.
 func (s *Sums) Merge(o *Sums) {
 	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
-		{s.Uneven, o.Uneven}, {s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data}, {s.Imputed.Data, o.Imputed.Data}} {
+		{s.Uneven, o.Uneven}, {s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data},
+		{s.Imputed.Data, o.Imputed.Data}} {
 		floats.Add(x[0], x[1])
 	}
 }
@@ -148,7 +153,8 @@ func newPredictor(l ppca.Layout, md *ppca.Model) *Predictor {
 	n := l.Views() * md.Q * md.LD
 	o := &Predictor{
 		layout: l, md: md, SD: make([]float64, md.D), whole: make([]float64, n),
-		given: &given{From: make([]int, l.Views()+1), OK: make([]bool, l.Views())}, gram: make([]float64, n), b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
+		given: &given{From: make([]int, l.Views()+1), OK: make([]bool, l.Views())}, gram: make([]float64, n),
+		b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
 	}
 	for k := range l.Views() {
 		lo, hi := l.View(k)
@@ -202,7 +208,8 @@ func (o *Predictor) Prepare(observed []int) error {
 	q, ld, views, i := o.md.Q, o.md.LD, o.layout.Views(), 0
 	if len(o.known) < mostKnown {
 		o.given = &given{
-			From: make([]int, views+1), OK: make([]bool, views), Within: make([]float64, o.md.D), cov: make([]float64, views*q*ld),
+			From: make([]int, views+1), OK: make([]bool, views), Within: make([]float64, o.md.D),
+			cov: make([]float64, views*q*ld),
 		}
 	} else {
 		o.given = o.known[0] // the oldest, and its room
@@ -312,7 +319,8 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 		within, cells := 0.0, observed[o.From[k]:o.From[k+1]] // of intervals, less what is expected
 		failed, squares, x := 0.0, 0.0, o.x[k*o.md.LD:][:o.md.Q]
 		calibration := s.Calibration.Data[k*CalibrationBins:][:CalibrationBins]
-		seen, drawn := s.Observed.Data[k*DistributionBins:][:DistributionBins], s.Imputed.Data[k*DistributionBins:][:DistributionBins]
+		seen, drawn := s.Observed.Data[k*DistributionBins:][:DistributionBins],
+			s.Imputed.Data[k*DistributionBins:][:DistributionBins]
 		for i, value := range values[o.From[k]:o.From[k+1]] {
 			j := cells[i]
 			shift, sd, off := 0.0, o.Within[j], value-o.md.Mu[j]

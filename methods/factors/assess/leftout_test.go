@@ -144,7 +144,8 @@ func TestSubjectsComeInAnyOrder(t *testing.T) {
 			testkit.Do(t, o.Read(post.Observed, values))
 		}
 		if !slices.Equal(kept.OK, fresh.OK) || !slices.Equal(kept.From, fresh.From) {
-			t.Fatalf("of features %v: %v and %v, and a fresh predictor has %v and %v", post.Observed, kept.OK, kept.From, fresh.OK, fresh.From)
+			t.Fatalf("of features %v: %v and %v, and a fresh predictor has %v and %v", post.Observed, kept.OK,
+				kept.From, fresh.OK, fresh.From)
 		}
 		for i, j := range post.Observed {
 			k := l.ViewOf()[j]
@@ -153,7 +154,8 @@ func TestSubjectsComeInAnyOrder(t *testing.T) {
 			}
 			mean, sd := kept.Predict(k, j)
 			if wantMean, wantSD := fresh.Predict(k, j); mean != wantMean || sd != wantSD {
-				t.Fatalf("value %d of %v: %v ± %v, and a fresh predictor says %v ± %v", i, post.Observed, mean, sd, wantMean, wantSD)
+				t.Fatalf("value %d of %v: %v ± %v, and a fresh predictor says %v ± %v", i, post.Observed, mean, sd,
+					wantMean, wantSD)
 			}
 		}
 	}
@@ -177,7 +179,8 @@ func TestBiasOfWhatIsMissing(t *testing.T) {
 		predictor := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
 		for kind := range 3 { // chance, the factor, the value
 			var s Selection
-			off, seen := 0.0, 0.0 // the means of what the predictions leave of observed and of all values differ by off/seen
+			// the means of what the predictions leave of observed and of all values differ by off/seen
+			off, seen := 0.0, 0.0
 			for site := range 2 {
 				p := NewPredictions(predictor)
 				observed, absent := 0.0, 0.0

@@ -166,7 +166,8 @@ func (s *Selection) Bias(variance, probability float64) float64 {
 	r2 := min(s.Information/s.Weight/variance, 1)
 	m := s.Missing / (s.Missing + s.Observed)
 	implied := math.Abs(away) / r2 / math.Sqrt(variance)
-	if most := distuv.UnitNormal.Prob(distuv.UnitNormal.Quantile(m)) / (m * (1 - m)); implied*(1-sure/math.Abs(z)) > most {
+	if most := distuv.UnitNormal.Prob(distuv.UnitNormal.Quantile(m)) / (m * (1 - m)); implied*(1-sure/math.Abs(z)) >
+		most {
 		return 0
 	}
 	return -m * away * (1/r2 - 1) / math.Sqrt(variance)

@@ -91,7 +91,8 @@ const (
 // features, the outcome is that of [ppca.FitFrom] on all blocks.
 //
 // LogLik is the log-likelihood of all subjects, offsets integrated out: that within sites and that of the means.
-func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
+func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
+	o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
 	m, err := newMeans(l, sites)
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +130,8 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 // them; Offsets are those that it has or would have, nil where they cannot be told.
 //
 // Fits begin at a start, or at several of their own if that is nil.
-func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o ppca.FitOptions) (fit *ppca.Fitted, means *Offsets, differ bool, err error) {
+func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
+	o ppca.FitOptions) (fit *ppca.Fitted, means *Offsets, differ bool, err error) {
 	m, err := newMeans(l, sites)
 	if err != nil {
 		return nil, nil, false, err

@@ -17,7 +17,8 @@ import (
 
 // shifted draws sites whose means differ by offsets of variance v, and whose subjects
 // lack each view but the first with probability lack. It returns the offsets too.
-func shifted(r *rand.Rand, tr factorstest.Truth, sizes []int, v, lack float64) (rows [][][]float64, offsets [][]float64) {
+func shifted(r *rand.Rand, tr factorstest.Truth, sizes []int, v,
+	lack float64) (rows [][][]float64, offsets [][]float64) {
 	d := tr.L.Features()
 	for _, n := range sizes {
 		δ := make([]float64, d)
@@ -127,12 +128,14 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 		if slices.Contains(m.has, false) {
 			return
 		}
-		within, _, err := ppca.LogLik(l, &ppca.Params{Features: l.AllFeatures(), Rank: q, W: tr.P.W, Mu: make([]float64, d), Noise: tr.P.Noise}, m.within(sites))
+		within, _, err := ppca.LogLik(l, &ppca.Params{Features: l.AllFeatures(), Rank: q, W: tr.P.W,
+			Mu: make([]float64, d), Noise: tr.P.Noise}, m.within(sites))
 		testkit.Do(rt, err)
 		about := tr.P.Clone()
 		clear(about.Mu)
 		factorstest.Must(m.estimate(l, &about))(rt)
-		p, want, logLik := ppca.Params{Features: l.AllFeatures(), Rank: q, W: tr.P.W, Mu: m.mu, Noise: tr.P.Noise}, 0.0, within+factorstest.Must(m.posteriors())(rt)
+		p, want, logLik := ppca.Params{Features: l.AllFeatures(), Rank: q, W: tr.P.W, Mu: m.mu, Noise: tr.P.Noise}, 0.0,
+			within+factorstest.Must(m.posteriors())(rt)
 		for i := range sites {
 			want += jointDensity(l, &p, rows[i], m.v)
 			mean, cov := denseOffset(rt, l, &p, sites[i], m.v)
@@ -196,7 +199,8 @@ func TestOnePopulationHasNoOffsets(t *testing.T) {
 	for seed := range uint64(60) {
 		l := factorstest.Shape(t, ppca.Noise(seed%2), 10, 8, 12)
 		r := rand.New(rand.NewPCG(seed, 15))
-		rows, _ := shifted(r, factorstest.NewTruth(r, l, 3, 0.4), [][]int{{100, 100, 100}, {40, 30, 20, 20}, slices.Repeat([]int{8}, 20)}[seed%3], 0, 0.2)
+		rows, _ := shifted(r, factorstest.NewTruth(r, l, 3, 0.4),
+			[][]int{{100, 100, 100}, {40, 30, 20, 20}, slices.Repeat([]int{8}, 20)}[seed%3], 0, 0.2)
 		for _, row := range slices.Concat(rows...) {
 			if seed >= 30 && r.Float64() < 0.1 {
 				floats.Scale(5, row)
@@ -237,7 +241,8 @@ func TestChoose(t *testing.T) {
 			name string
 			rows [][][]float64
 			want bool
-		}{{"one population", draw(0), false}, {"other means", draw(4), true}, {"parts of one population", parts, false}, {"a view at one site", alone, false}} {
+		}{{"one population", draw(0), false}, {"other means", draw(4), true}, {"parts of one population", parts, false},
+			{"a view at one site", alone, false}} {
 			fit, off := chosen(t, l, siteBlocks(t, l, c.rows), 2)
 			if (off != nil) != c.want {
 				t.Fatalf("%s, seed %d: offsets %t", c.name, seed, off != nil)
@@ -266,9 +271,11 @@ func TestOffsetsCover(t *testing.T) {
 		{slices.Repeat([]int{30, 20, 20, 15, 15, 12, 12, 10, 10, 8, 8, 8, 6, 6, 5, 5}, 3), 200},
 	} {
 		seen, unseen, v := coverage(t, l, c.sizes, c.draws)
-		t.Logf("%d sites: intervals of 90 %% cover %.3f of sites' means, %.3f of new ones, mean variance %.3f", len(c.sizes), seen, unseen, v)
+		t.Logf("%d sites: intervals of 90 %% cover %.3f of sites' means, %.3f of new ones, mean variance %.3f",
+			len(c.sizes), seen, unseen, v)
 		if !(seen > 0.87 && seen < 0.93 && unseen > 0.87 && unseen < 0.94) {
-			t.Errorf("%d sites: intervals of 90 %% cover %.3f of sites' means and %.3f of new ones", len(c.sizes), seen, unseen)
+			t.Errorf("%d sites: intervals of 90 %% cover %.3f of sites' means and %.3f of new ones", len(c.sizes),
+				seen, unseen)
 		}
 		if math.Abs(v-0.25) > 0.02 {
 			t.Errorf("variance between sites is %.3f on average, truth 0.25", v)

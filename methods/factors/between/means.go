@@ -44,12 +44,14 @@ func newMeans(l ppca.Layout, sites [][]ppca.Block) (*means, error) {
 	}
 	d := l.Features()
 	vector := func() []float64 { return make([]float64, d) }
-	m := &means{view: l.ViewOf(), having: make([][]int, d), rows: vector(), has: make([]bool, d), mu: vector(), v: vector(), least: vector(), unseen: vector()}
+	m := &means{view: l.ViewOf(), having: make([][]int, d), rows: vector(), has: make([]bool, d), mu: vector(),
+		v: vector(), least: vector(), unseen: vector()}
 	for i, blocks := range sites {
 		if err := ppca.CheckBlocks(l, blocks); err != nil {
 			return nil, fmt.Errorf("site %d: %w", i, err)
 		}
-		s := siteMean{blocks: ppca.Merge(slices.Clone(blocks)), place: make([][]int, d), offset: SiteOffset{Mean: vector(), Diag: vector()}}
+		s := siteMean{blocks: ppca.Merge(slices.Clone(blocks)), place: make([][]int, d),
+			offset: SiteOffset{Mean: vector(), Diag: vector()}}
 		s.n, s.at, s.squares = ppca.Means(l, blocks)
 		for j := range s.place {
 			s.place[j] = slices.Repeat([]int{-1}, len(s.blocks))
@@ -123,7 +125,8 @@ func (m *means) estimate(l ppca.Layout, p *ppca.Params) (logLik float64, err err
 	}
 	m.widen()
 	for i := range m.sites { // a model file, and a predictor, have at most q directions of a site
-		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: m.sites[i].offset.Factor, Diag: m.sites[i].offset.Diag}
+		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: m.sites[i].offset.Factor,
+			Diag: m.sites[i].offset.Diag}
 		if b, err = b.Strongest(m.rank); err != nil {
 			return 0, fmt.Errorf("site %d: %w", i, err)
 		}

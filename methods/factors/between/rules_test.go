@@ -41,13 +41,16 @@ func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 		lacks func(site, row, view int) bool
 		has   [3]bool
 	}{
-		"one site":               {[]int{40}, nil, [3]bool{}},
-		"one row each":           {slices.Repeat([]int{1}, 30), nil, [3]bool{}},
-		"two rows each":          {slices.Repeat([]int{2}, 15), nil, [3]bool{true, true, true}},
-		"some of one row":        {[]int{1, 1, 1, 1, 20, 20}, nil, [3]bool{true, true, true}},
-		"a view at one site":     {[]int{20, 20, 20}, func(s, _, k int) bool { return s > 0 && k == 1 }, [3]bool{true, false, true}},
-		"a view of one row each": {[]int{20, 20, 20}, func(_, i, k int) bool { return i > 0 && k == 2 }, [3]bool{true, true, false}},
-		"a view nowhere":         {[]int{20, 20, 20}, func(_, _, k int) bool { return k == 2 }, [3]bool{true, true, false}},
+		"one site":        {[]int{40}, nil, [3]bool{}},
+		"one row each":    {slices.Repeat([]int{1}, 30), nil, [3]bool{}},
+		"two rows each":   {slices.Repeat([]int{2}, 15), nil, [3]bool{true, true, true}},
+		"some of one row": {[]int{1, 1, 1, 1, 20, 20}, nil, [3]bool{true, true, true}},
+		"a view at one site": {[]int{20, 20, 20}, func(s, _, k int) bool { return s > 0 && k == 1 },
+			[3]bool{true, false, true}},
+		"a view of one row each": {[]int{20, 20, 20}, func(_, i, k int) bool { return i > 0 && k == 2 },
+			[3]bool{true, true, false}},
+		"a view nowhere": {[]int{20, 20, 20}, func(_, _, k int) bool { return k == 2 },
+			[3]bool{true, true, false}},
 	} {
 		rows, _ := shifted(r, tr, c.sizes, 0.5, 0)
 		for s := range rows {
@@ -86,7 +89,8 @@ func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 			}
 		}
 		for i := range off.Sites {
-			ll, n, err := factorstest.Must(AtSite(l, &fit.Params, &off.Sites[i]))(t).LogLik(factorstest.BlocksOf(t, l, rows[i]))
+			ll, n, err := factorstest.Must(AtSite(l, &fit.Params, &off.Sites[i]))(t).LogLik(
+				factorstest.BlocksOf(t, l, rows[i]))
 			if err != nil || math.IsNaN(ll) || n != float64(len(rows[i])) {
 				t.Errorf("%s: log-likelihood %v of %v rows at site %d: %v", name, ll, n, i, err)
 			}
@@ -132,7 +136,8 @@ func TestPredictorsAtSites(t *testing.T) {
 	}
 	got, n, err := seen.LogLik(factorstest.BlocksOf(t, l, rows))
 	gotOther, _, errOther := other.LogLik(factorstest.BlocksOf(t, l, rows))
-	if err != nil || errOther != nil || n != 5 || factorstest.Worst([]float64{want, wantOther}, []float64{got, gotOther}) > 1e-10 {
+	if err != nil || errOther != nil || n != 5 || factorstest.Worst([]float64{want, wantOther},
+		[]float64{got, gotOther}) > 1e-10 {
 		t.Errorf("log-likelihoods %v and %v, want %v and %v: %v, %v", got, gotOther, want, wantOther, err, errOther)
 	}
 	// The second view given the first: mean μ₂ + C₂₁C₁₁⁻¹(t₁ − μ₁).
@@ -158,7 +163,8 @@ func TestPredictorsAtSites(t *testing.T) {
 			t.Errorf("feature %d: %v ± %v, want %v ± %v", 3+i, imputed[i], variance[i], m, v)
 		}
 	}
-	for _, bad := range []*SiteOffset{{}, {Mean: s.Mean, Diag: s.Mean[:2]}, {Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)}, {Mean: s.Mean, Diag: s.Diag, Factor: s.Diag[:3]}} {
+	for _, bad := range []*SiteOffset{{}, {Mean: s.Mean, Diag: s.Mean[:2]},
+		{Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)}, {Mean: s.Mean, Diag: s.Diag, Factor: s.Diag[:3]}} {
 		if _, err := AtSite(l, &tr.P, bad); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}

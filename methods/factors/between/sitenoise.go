@@ -262,7 +262,8 @@ func newVariances(k, d int, sites []SiteNoise, solved []solution) (v variances) 
 	squares, left := 0.0, 0.0
 	for i, s := range sites {
 		if mean := s.U[k] / s.Subjects[k]; mean > 1/ppca.LargestValue && solved[i].share[k] > 0 {
-			v.site, v.s2, v.f = append(v.site, i), append(v.s2, solved[i].times[k]), append(v.f, s.Subjects[k]*solved[i].share[k])
+			v.site, v.s2, v.f = append(v.site, i), append(v.s2, solved[i].times[k]),
+				append(v.f, s.Subjects[k]*solved[i].share[k])
 			squares += max(0, s.Squares[k]/(mean*mean)-s.Subjects[k])
 			left += s.Subjects[k] - 1
 		}

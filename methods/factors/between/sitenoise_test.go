@@ -16,7 +16,8 @@ import (
 
 // sums is what sites say whose noise has these standard deviations, and whose subjects are
 // each scaled by a draw of tail.
-func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd []float64, ownMean bool, tail func() float64) (all []between.SiteNoise) {
+func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd []float64, ownMean bool,
+	tail func() float64) (all []between.SiteNoise) {
 	t.Helper()
 	p := factorstest.Must(ppca.NewPredictor(truth.L, &truth.P))(t)
 	group := truth.L.GroupOf()
@@ -51,7 +52,8 @@ func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd [
 			s.Add(p, post, values, latent)
 		}
 		testkit.Do(t, s.Check(truth.L.Views()))
-		all = append(all, between.SiteNoise{Sums: s, Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: float64(n), Share: 1}}, OwnMean: ownMean})
+		all = append(all, between.SiteNoise{Sums: s,
+			Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: float64(n), Share: 1}}, OwnMean: ownMean})
 	}
 	return all
 }

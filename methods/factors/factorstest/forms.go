@@ -84,7 +84,8 @@ func Mutate(r *rand.Rand, v reflect.Value) {
 	case reflect.Int:
 		v.SetInt([]int64{-1, 0, 1, v.Int() + 1, v.Int() - 1, 1 << 40}[r.IntN(6)])
 	case reflect.Float64:
-		v.SetFloat([]float64{0, -1, 1, math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, -v.Float(), v.Float() * 1e9}[r.IntN(10)])
+		v.SetFloat([]float64{0, -1, 1, math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, -v.Float(),
+			v.Float() * 1e9}[r.IntN(10)])
 	}
 }
 

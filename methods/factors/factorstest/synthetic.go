@@ -221,7 +221,8 @@ func RangesOf(rows [][]float64) [][2]float64 {
 }
 
 // NoisedSum does in floating point, with test noise, what a site's session does.
-func NoisedSum(r *rand.Rand, rows [][][]float64, s privacy.Sum, sd float64, contribution func([][]float64, []float64) int) [][]float64 {
+func NoisedSum(r *rand.Rand, rows [][][]float64, s privacy.Sum, sd float64,
+	contribution func([][]float64, []float64) int) [][]float64 {
 	out := make([][]float64, len(s.Blocks))
 	for i, n := range s.Blocks {
 		if s.Form == privacy.Moments {

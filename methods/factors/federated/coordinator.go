@@ -60,7 +60,8 @@ type outcome struct {
 	Params    options.Params `cbor:"params"`
 	Converged bool           `cbor:"converged"`
 	Filled    float64        `cbor:"filled"` // cells
-	Moved     float64        `cbor:"moved"`  // nats per subject by which the last exchange moved the model, about; 0 without one
+	// nats per subject by which the last exchange moved the model, about; 0 without one
+	Moved float64 `cbor:"moved"`
 	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
 	Starts int `cbor:"starts"`
 	AtBest int `cbor:"at_best"`
@@ -194,9 +195,10 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	settled := report.Convergence(o.Fit.Converged)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
 	if n := len(o.Latent); n > 0 {
-		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " + figure.Plural(o.Latent[n-1], "factor"),
-			Text: "Models of 1, 2 and more factors were fitted to nine tenths of the subjects, and judged by how likely they " +
-				"make the others. No more factors made them likelier by more than a standard error."}})
+		settled.Items = append(settled.Items, figure.Item{Note: &figure.Note{Title: "The study chose " +
+			figure.Plural(o.Latent[n-1], "factor"),
+			Text: "Models of 1, 2 and more factors were fitted to nine tenths of the subjects, and judged by how " +
+				"likely they make the others. No more factors made them likelier by more than a standard error."}})
 	}
 	if note := fillNote(o.Fit, len(o.LogLik)); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
@@ -211,21 +213,23 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 func cutNote(sites []string) *figure.Note {
 	return &figure.Note{Title: "Sums were too large to be sent whole", Warning: true,
 		Text: "Features and subjects are so many at " + strings.Join(sites, ", ") + " that these sent the strongest " +
-			"directions of their covariances and all variances. The fit may be a little behind one to all rows in one " +
-			"place. Fewer features make it exact."}
+			"directions of their covariances and all variances. The fit may be a little behind one to all rows in " +
+			"one place. Fewer features make it exact."}
 }
 
 // startsNote says how many starts ended at the best.
 func startsNote(f *outcome) *figure.Note {
 	if f.AtBest == f.Starts {
-		text := fmt.Sprintf("The fit began at %d places, most of them drawn, and all ended at the same likelihood.", f.Starts)
+		text := fmt.Sprintf("The fit began at %d places, most of them drawn, and all ended at the same likelihood.",
+			f.Starts)
 		if f.Filled > 0 {
 			text += " That was before the last models filled what subjects lack: another maximum is possible."
 		}
 		return &figure.Note{Title: "All starts ended at the same model", Text: text}
 	}
 	return &figure.Note{Title: fmt.Sprintf("%d of %d starts ended at the model", f.AtBest, f.Starts),
-		Text: "The likelihood has several maxima, and this is the highest that was found. Data that do not determine so many factors often have them."}
+		Text: "The likelihood has several maxima, and this is the highest that was found. Data that do not determine " +
+			"so many factors often have them."}
 }
 
 // fillNote says how far the exchanges in which cells were filled, n of them by a common model, have come; nil
@@ -236,13 +240,14 @@ func fillNote(f *outcome, n int) *figure.Note {
 	}
 	if n == 0 {
 		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true,
-			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by the means of each site, since the plan has "+
-				"rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
+			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by the means of each site, since the plan "+
+				"has rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
 	}
-	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last time "+
-		"moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
+	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last "+
+		"time moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
 	if !(f.Moved < settledBy) {
-		return &figure.Note{Title: "The filled cells have not settled", Warning: true, Text: text + ". Give the plan more rounds."}
+		return &figure.Note{Title: "The filled cells have not settled", Warning: true,
+			Text: text + ". Give the plan more rounds."}
 	}
 	return &figure.Note{Title: "The filled cells have settled", Text: text + "."}
 }
@@ -374,7 +379,8 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
-func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]ppca.Block, means *between.Offsets) (err error) {
+func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]ppca.Block,
+	means *between.Offsets) (err error) {
 	last := recordOf(s).Fit
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}

@@ -308,7 +308,10 @@ func discordVerdict(set options.Setup, list []loadingHeterogeneity) (v fitted.Ve
 		return v
 	}
 	var what []string
-	v = fitted.Verdict{Kind: fitted.OnSites, Advice: "The model has one set of loadings for all sites, and that of such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for reversed scales, other codings or other instruments at these sites, or at the others where as many go the other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
+	v = fitted.Verdict{Kind: fitted.OnSites, Advice: "The model has one set of loadings for all sites, and that of " +
+		"such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for " +
+		"reversed scales, other codings or other instruments at these sites, or at the others where as many go the " +
+		"other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
 	for _, d := range list { // in the order of features
 		view, feature := set.Feature(d.Feature)
 		name := feature.Name

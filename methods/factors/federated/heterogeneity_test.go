@@ -100,7 +100,8 @@ func (d drawn) found(t *testing.T, seed uint64) []loadingHeterogeneity {
 	for _, site := range rows {
 		sites = append(sites, factorstest.Said(t, l, factorstest.BlocksOf(t, l, site), fit))
 	}
-	set := options.Setup{Layout: l, Options: &options.Options{Latent: options.Factors(fit), SiteMeans: options.MeansAuto}}
+	set := options.Setup{Layout: l, Options: &options.Options{Latent: options.Factors(fit),
+		SiteMeans: options.MeansAuto}}
 	model, _, _, err := fitSums(set, sites, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,9 @@ func TestFeaturesThatAgreeAreNotNamed(t *testing.T) {
 		"loadings by 20 %":       {sizes: alike(100), differ: 0.2},
 		"too few factors":        {sizes: alike(100), truth: 5, latent: 1, lacking: own},
 		"too many factors":       {sizes: alike(60), latent: 6, kind: ppca.NoisePerFeature},
-		"other factors":          {sizes: alike(100), scaled: func(site int) float64 { return []float64{1, 2, 0.4, 1, 1.5, 0.7}[site] }},
+		"other factors": {sizes: alike(100), scaled: func(site int) float64 {
+			return []float64{1, 2, 0.4, 1, 1.5, 0.7}[site]
+		}},
 	} {
 		named := 0
 		for seed := range uint64(draws) {

@@ -29,9 +29,9 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
 	r.Say((d+2)*sets/2+1, "which features these have")
 	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, "+
-		"or principal directions that give it; of fewer than %d subjects only together with others, if the site has others, "+
-		"which several exchanges together may tell apart; where subjects are fewer than features, whoever has a person's "+
-		"values can tell from it whether the person is among them", ppca.Fewest))
+		"or principal directions that give it; of fewer than %d subjects only together with others, if the site has "+
+		"others, which several exchanges together may tell apart; where subjects are fewer than features, whoever "+
+		"has a person's values can tell from it whether the person is among them", ppca.Fewest))
 	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; "+
 		"log-likelihood of the subjects")
 	return r.Request, nil
@@ -96,9 +96,10 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 	return atSite(model, t.Offset), nil
 }
 
-// Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once what subjects lack was filled by a model of so many that has
-// settled. Filled is how many values they lack.
-func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums, rank int) (sites [][]ppca.Block, filled float64, err error) {
+// Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once what
+// subjects lack was filled by a model of so many that has settled. Filled is how many values they lack.
+func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums,
+	rank int) (sites [][]ppca.Block, filled float64, err error) {
 	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
 	var sent *ppca.Params
 	var means *options.SiteMeans
@@ -205,7 +206,8 @@ func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
 			return nil, err
 		}
 		if len(b.Scatter) != d*(d+1)/2 {
-			return nil, fmt.Errorf("%d numbers for the scatter of %d features, where there are %d", len(b.Scatter), d, d*(d+1)/2)
+			return nil, fmt.Errorf("%d numbers for the scatter of %d features, where there are %d", len(b.Scatter),
+				d, d*(d+1)/2)
 		}
 		if !slices.Equal(runs, features) {
 			continue
@@ -246,7 +248,8 @@ func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
 		if !(n >= 1) {
 			continue
 		}
-		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Scatter: make([]float64, d*d), Filled: make([]float64, d)}
+		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Scatter: make([]float64, d*d),
+			Filled: make([]float64, d)}
 		filled := 0.0
 		for i := range d {
 			b.Mean[i] = raw[2+i] / n
@@ -272,8 +275,8 @@ func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
 	return out, nil
 }
 
-// endTotals ends a study of totals, in which no site is asked how well the model describes it: by its sums the coordinator
-// knows how well it describes all subjects. What was filled counts as its expectation.
+// endTotals ends a study of totals, in which no site is asked how well the model describes it: by its sums the
+// coordinator knows how well it describes all subjects. What was filled counts as its expectation.
 func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) error {
 	s.Phase = method.Done
 	if err := c.Finish(s, model); err != nil {

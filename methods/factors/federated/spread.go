@@ -62,7 +62,9 @@ func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []fl
 	loadings, noise, leverage := make([]moments, l.Views()), make([]moments, l.Features()), leverages(l, p)
 	for j, sets := range regressions(l, p, sites, fewestOfSpread) {
 		all := slices.Concat(sets...) // the model has the same loadings whatever views a subject has
-		if found, ok := departures(q, all, func(r *regression) float64 { return (r.free - 2) / r.free / r.noise }); ok && len(all) > 1 {
+		if found, ok := departures(q, all, func(r *regression) float64 {
+			return (r.free - 2) / r.free / r.noise
+		}); ok && len(all) > 1 {
 			m := &loadings[view[j]]
 			for _, d := range found {
 				m.beyond += d.squared - d.trace
@@ -87,7 +89,8 @@ func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []fl
 			m.times += weights - squares/weights
 		}
 	}
-	out := &spread{Loadings: make(wire.Vector, l.Views()), Means: make(wire.Vector, l.Views()), Noise: make(wire.Vector, l.Features())}
+	out := &spread{Loadings: make(wire.Vector, l.Views()), Means: make(wire.Vector, l.Views()),
+		Noise: make(wire.Vector, l.Features())}
 	for k := range out.Loadings {
 		lo, hi := l.View(k)
 		if out.Loadings[k] = loadings[k].sd(); floats.Sum(variance[lo:hi]) > leastSpread*floats.Sum(within[lo:hi]) {
@@ -119,7 +122,8 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 // fitSums fits one model to the sums of all sites, each by [ppca.Describe]. It says how their means differ, if
 // it has found that, and whether they do: else they are taken for samples of one population. It begins at a
 // start, or at several if that is nil.
-func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (fit *ppca.Fitted, means *between.Offsets, differ bool, err error) {
+func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (fit *ppca.Fitted, means *between.Offsets,
+	differ bool, err error) {
 	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
@@ -181,9 +185,11 @@ func compositionVerdict(m *fitted.Model, views []int) (v fitted.Verdict) {
 	for _, k := range views {
 		names = append(names, m.Views[k].Name)
 	}
-	return fitted.Verdict{Kind: fitted.OnComposition, Views: names, Says: "The features of a view add up to the same in every subject: " + strings.Join(names, ", "),
-		Advice: "They are shares of a whole, so that one rises only where others fall, and factors show that rather than what " +
-			"drives them. Give the plan the logarithms of each share over the geometric mean of the subject's shares, or leave one out."}
+	return fitted.Verdict{Kind: fitted.OnComposition, Views: names,
+		Says: "The features of a view add up to the same in every subject: " + strings.Join(names, ", "),
+		Advice: "They are shares of a whole, so that one rises only where others fall, and factors show that rather " +
+			"than what drives them. Give the plan the logarithms of each share over the geometric mean of the " +
+			"subject's shares, or leave one out."}
 }
 
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.

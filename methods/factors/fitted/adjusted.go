@@ -25,11 +25,13 @@ func ModelFormats() []string { return []string{ModelFormat, adjustedFormat} }
 
 // PutAdjusted puts in what the features are adjusted for.
 func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
-	m.Format, m.AdjustedSubjects, m.LackingCovariates, m.FarCovariates = adjustedFormat, int(e.Subjects), int(e.Lacking), int(e.Far)
+	m.Format, m.AdjustedSubjects, m.LackingCovariates, m.FarCovariates = adjustedFormat, int(e.Subjects),
+		int(e.Lacking), int(e.Far)
 	at := 0
 	for _, c := range of {
 		next := at + len(options.Terms([]options.Covariate{c}))
-		m.Covariates = append(m.Covariates, modelCovariate{c.Column, c.Levels, e.Effects.Centre[at:next], e.CovariateSD[at:next]})
+		m.Covariates = append(m.Covariates, modelCovariate{c.Column, c.Levels, e.Effects.Centre[at:next],
+			e.CovariateSD[at:next]})
 		at = next
 	}
 	j := 0
@@ -86,8 +88,10 @@ func (m *Model) checkAdjusted(d int) error {
 	}
 	p := len(options.Terms(m.adjustedFor()))
 	for i, c := range m.Covariates {
-		if own := len(options.Terms(m.adjustedFor()[i : i+1])); c.Column == "" || own == 0 || len(c.Mean) != own || len(c.WithinSD) != own {
-			return fmt.Errorf("covariate %q: %d means and %d standard deviations for %d terms", c.Column, len(c.Mean), len(c.WithinSD), own)
+		if own := len(options.Terms(m.adjustedFor()[i : i+1])); c.Column == "" || own == 0 || len(c.Mean) != own ||
+			len(c.WithinSD) != own {
+			return fmt.Errorf("covariate %q: %d means and %d standard deviations for %d terms", c.Column, len(c.Mean),
+				len(c.WithinSD), own)
 		}
 		if err := ppca.Within("standard deviations of "+c.Column, c.WithinSD, options.Largest); err != nil {
 			return err
@@ -134,7 +138,9 @@ func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*options.Row
 		if more := len(lacking) - shown; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		return nil, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
+		return nil, problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s",
+				len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
 			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
 	}
 	return options.Remove(design, m.effects(), data), nil
@@ -143,13 +149,15 @@ func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*options.Row
 // AdjustModel makes of a model of adjusted features one of features as they were measured,
 // for rows with these subject columns. A subject of whom a covariate is not known is
 // taken to be at the means of all.
-func AdjustModel(of []options.Covariate, effects *options.Effects, columns []dataset.Column, dims []int, inner evaluate.Predictive) (evaluate.Predictive, error) {
+func AdjustModel(of []options.Covariate, effects *options.Effects, columns []dataset.Column, dims []int,
+	inner evaluate.Predictive) (evaluate.Predictive, error) {
 	design, err := options.Bind(of, columns)
 	if err != nil {
 		return nil, err
 	}
 	d := effects.Slopes.Rows
-	return &adjustedModel{inner, design, effects, dims, make([]float64, design.Terms()), make([]float64, d), make([]float64, d)}, nil
+	return &adjustedModel{inner, design, effects, dims, make([]float64, design.Terms()), make([]float64, d),
+		make([]float64, d)}, nil
 }
 
 // Adjust is [AdjustModel] with the model's own covariates; inner where it has none.
@@ -183,7 +191,8 @@ func (m *adjustedModel) of(row *dataset.Row, dst *evaluate.Posterior, inner func
 		copy(m.x, m.effects.Centre)
 	}
 	m.effects.Part(m.x, m.part)
-	if err := inner(&dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part, m.values, nil)}); err != nil {
+	if err := inner(&dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part,
+		m.values, nil)}); err != nil {
 		return err
 	}
 	j := 0
@@ -219,16 +228,26 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 		}
 	}
 	if len(none) > 0 {
-		list = append(list, Verdict{Kind: OnAdjustment, Says: "the features could not be adjusted for " + strings.Join(none, ", "),
-			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole sites is for site_means; a covariate that says what another says can be left out of adjust."})
+		list = append(list, Verdict{Kind: OnAdjustment, Says: "the features could not be adjusted for " +
+			strings.Join(none, ", "),
+			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so " +
+				"no slope can be told. Factors may be differences in it. What separates whole sites is for " +
+				"site_means; a covariate that says what another says can be left out of adjust."})
 	}
 	if m.FarCovariates > 0 {
-		list = append(list, Verdict{Kind: OnAdjustment, Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a missing value", has(m.FarCovariates)),
-			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at all. Look for codes for missing values, such as 999 or −9, which have to be empty cells, and for other units. If the values are right, adjust for their logarithm."})
+		list = append(list, Verdict{Kind: OnAdjustment,
+			Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a "+
+				"missing value", has(m.FarCovariates)),
+			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at " +
+				"all. Look for codes for missing values, such as 999 or −9, which have to be empty cells, and for " +
+				"other units. If the values are right, adjust for their logarithm."})
 	}
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
-		list = append(list, Verdict{Kind: OnAdjustment, Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known", m.LackingCovariates, all),
-			Advice: "The model is of the others. If covariates are not known of a certain kind of subject, it does not describe that kind."})
+		list = append(list, Verdict{Kind: OnAdjustment,
+			Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known",
+				m.LackingCovariates, all),
+			Advice: "The model is of the others. If covariates are not known of a certain kind of subject, it does " +
+				"not describe that kind."})
 	}
 	return list
 }
@@ -255,14 +274,20 @@ func (m *Model) adjustedFact() []figure.Fact {
 // AdjustedSection says what the factors are adjusted for.
 func (m *Model) AdjustedSection() figure.Section {
 	names := options.AdjustedFor(m.adjustedFor())
-	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in. model/model.json has the effects.",
+	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken "+
+		"out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate "+
+		"among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left "+
+		"in. model/model.json has the effects.",
 		names, figure.Plural(m.AdjustedSubjects, "subject"))
 	if m.LackingCovariates > 0 {
 		lead += fmt.Sprintf(" Of %d more one of these is not known, so they took no part.", m.LackingCovariates)
 	}
 	sec := figure.Section{ID: "adjusted", Title: "What the factors are adjusted for", Lead: lead}
-	about := figure.Table{ID: "covariates", Title: "The covariates", Caption: "Of a level, the mean is the share of subjects who have it. Means that nobody can have, or far too large standard deviations, come from codes for missing values or wrong units, and spoil the adjustment.",
-		Columns: []figure.Column{{Name: "covariate"}, {Name: "compared with"}, {Name: "mean", Numbers: figure.Numbers{}}, {Name: "sd within sites", Numbers: figure.Numbers{}}}}
+	about := figure.Table{ID: "covariates", Title: "The covariates",
+		Caption: "Of a level, the mean is the share of subjects who have it. Means that nobody can have, or far too " +
+			"large standard deviations, come from codes for missing values or wrong units, and spoil the adjustment.",
+		Columns: []figure.Column{{Name: "covariate"}, {Name: "compared with"},
+			{Name: "mean", Numbers: figure.Numbers{}}, {Name: "sd within sites", Numbers: figure.Numbers{}}}}
 	for i, c := range m.Covariates {
 		with := ""
 		if len(c.Levels) > 0 {
@@ -276,7 +301,8 @@ func (m *Model) AdjustedSection() figure.Section {
 	if len(m.Sites) == 0 { // else it is said first
 		for _, v := range m.Verdicts {
 			if v.Kind == OnAdjustment {
-				sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice, Warning: true}})
+				sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice,
+					Warning: true}})
 			}
 		}
 	}

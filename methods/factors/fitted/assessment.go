@@ -22,7 +22,8 @@ import (
 // Assess says how well a finished model describes a site, whose subjects are these blocks in the
 // units of the scale. It reads the rows once more: absolute errors are no function of the
 // sufficient statistics.
-func Assess(ctx context.Context, set options.Setup, site string, t *options.AssessTask, patterns []ppca.Pattern, blocks []ppca.Block, scale *ppca.Scale, data dataset.Source) (*options.Assessment, error) {
+func Assess(ctx context.Context, set options.Setup, site string, t *options.AssessTask, patterns []ppca.Pattern,
+	blocks []ppca.Block, scale *ppca.Scale, data dataset.Source) (*options.Assessment, error) {
 	predictor, model, err := t.Predictor(set.Layout)
 	if err != nil {
 		return nil, err
@@ -46,19 +47,21 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 			return nil, err
 		}
 	}
-	q := model.Rank
+	q, d := model.Rank, set.Layout.Features()
 	a := &options.Assessment{
 		Patterns: options.PackPatterns(patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
-		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q), ScoreSquares: make(wire.Vector, q), ScoreFourths: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, FeatureSquares: make(wire.Vector, set.Layout.Features()), FeatureFourths: make(wire.Vector, set.Layout.Features()),
+		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
+		ScoreSquares: make(wire.Vector, q), ScoreFourths: make(wire.Vector, q*q),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual,
+		FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
 		LeftOut: assess.NewSums(x.Views), Noise: between.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
 	}
 	others := assess.Of(predictor)
 	rng := options.Draws(set.Plan.Seed, site, 0)
-	view, expected := set.Layout.ViewOf(), make([]float64, set.Layout.Features())
+	view, expected := set.Layout.ViewOf(), make([]float64, d)
 	z, own := make([]float64, q), make([]float64, q)
-	cells := make(wire.Vector, set.Layout.Features())
+	cells := make(wire.Vector, d)
 	missing := assess.NewPredictions(plain)
 	var scores []float64
 	err = EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -173,15 +176,20 @@ func (m *Model) noiseAt(p *ppca.Params, l ppca.Layout, who Population) (*ppca.Pa
 
 // SiteNoiseSection shows how the noise of sites differs.
 func (m *Model) SiteNoiseSection() figure.Section {
-	t := figure.Table{ID: "noise-of-sites", Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "noise, times the model's"}, {Name: "low"}, {Name: "high"}},
-		Caption: "Variances, drawn to those of all sites where few subjects tell, with intervals of 90 %. 1 where nothing says that the view's noise differs between sites."}
+	t := figure.Table{ID: "noise-of-sites", Columns: []figure.Column{{Name: "site"}, {Name: "view"},
+		{Name: "noise, times the model's"}, {Name: "low"}, {Name: "high"}},
+		Caption: "Variances, drawn to those of all sites where few subjects tell, with intervals of 90 %. 1 where " +
+			"nothing says that the view's noise differs between sites."}
 	for _, s := range m.SiteNoise {
 		for k, v := range s.Views {
 			t.Add(s.Name, m.Views[k].Name, v.Times, v.Low, v.High)
 		}
 	}
-	return figure.Section{ID: "noise-of-sites", Title: "How the noise of sites differs", Items: []figure.Item{{Table: &t}},
-		Lead: "Subjects of the sites lie around what the factors say by more at some sites than at others, more than chance would have it. What is said of subjects of a site of the study uses that site's own noise; the loadings and everything else in this report are those of all sites."}
+	return figure.Section{ID: "noise-of-sites", Title: "How the noise of sites differs",
+		Items: []figure.Item{{Table: &t}},
+		Lead: "Subjects of the sites lie around what the factors say by more at some sites than at others, more than " +
+			"chance would have it. What is said of subjects of a site of the study uses that site's own noise; the " +
+			"loadings and everything else in this report are those of all sites."}
 }
 
 // samplingTimes lists what the sampling of subjects multiplies the variance of predictions of
@@ -226,7 +234,8 @@ func (m *Model) scoreCovariance(post *ppca.Posterior, z []float64) []float64 {
 	if subjects > 0 && !m.Separate() {
 		mean = 1 / float64(subjects)
 	}
-	return m.Rotation.covariance(assess.Widen(post.Cov, z, len(post.Observed), m.Errors.Tilts, m.Errors.Outside, mean, m.Rotation == nil))
+	return m.Rotation.covariance(assess.Widen(post.Cov, z, len(post.Observed), m.Errors.Tilts, m.Errors.Outside, mean,
+		m.Rotation == nil))
 }
 
 // unstableNote warns of factors that are not stable; nil if all are.
@@ -243,5 +252,8 @@ func (m *Model) unstableNote() *figure.Note {
 		which = "Factors " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 	}
 	return &figure.Note{Title: which + " not stable", Warning: true,
-		Text: "Another factor is about as strong, and these subjects are too few to tell the two apart: another sample of subjects would show other loadings, turned among these factors by more than 30° as a rule. What the factors explain together, and what they predict, is not touched by that. Do not read such a factor's loadings by themselves; a larger study, or fewer factors, may settle them."}
+		Text: "Another factor is about as strong, and these subjects are too few to tell the two apart: another " +
+			"sample of subjects would show other loadings, turned among these factors by more than 30° as a rule. " +
+			"What the factors explain together, and what they predict, is not touched by that. Do not read such a " +
+			"factor's loadings by themselves; a larger study, or fewer factors, may settle them."}
 }

@@ -42,7 +42,8 @@ func associations(t testing.TB, m *Model, data dataset.Source, categories ...str
 		t.Fatal(err)
 	}
 	value := account.Value.(sitesOwn)
-	if !strings.Contains(value.For, "this site only") || !strings.Contains(account.Tables[0].Title, "for this site only") {
+	if !strings.Contains(value.For, "this site only") || !strings.Contains(account.Tables[0].Title,
+		"for this site only") {
 		t.Errorf("labelled %q, %q", value.For, account.Tables[0].Title)
 	}
 	return value.Associations, account.Notes.Error()
@@ -103,7 +104,8 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 		rho := stat.Correlation(x, y, nil)
 		statistic := rho * math.Sqrt(56/(1-rho*rho))
 		p := 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: 56}.Survival(math.Abs(statistic))
-		if got.Column != "age" || got.Kind != "number" || got.Subjects != 58 || got.Factor != a+1 || math.Abs(*got.R-rho) > 1e-10 || math.Abs(got.R2-rho*rho) > 1e-10 ||
+		if got.Column != "age" || got.Kind != "number" || got.Subjects != 58 || got.Factor != a+1 ||
+			math.Abs(*got.R-rho) > 1e-10 || math.Abs(got.R2-rho*rho) > 1e-10 ||
 			math.Abs(got.F-statistic*statistic) > 1e-8*got.F || math.Abs(got.P-p) > 1e-8*p+1e-13 {
 			t.Errorf("%+v: r %v, p %v", got, rho, p)
 		}
@@ -114,8 +116,10 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 		f := (total - within) / 2 / (within / 56)
 		p = distuv.F{D1: 2, D2: 56}.Survival(f)
 		for _, got := range []tested{list[2+a], list[4+a]} {
-			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil || got.DF != [2]int{2, 56} ||
-				math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p+1e-12 {
+			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil || got.DF !=
+				[2]int{2, 56} ||
+				math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) >
+				1e-8*p+1e-12 {
 				t.Errorf("%+v: F %v, p %v", got, f, p)
 			}
 		}
@@ -131,16 +135,20 @@ func TestColumnsThatTellNothingAreRefused(t *testing.T) {
 		"is the same for all subjects": func(int) string { return "x" },
 		"has more than 100 different":  func(i int) string { return fmt.Sprintf("id%d", i) },
 		"no subject with values":       func(int) string { return "" },
-		"there is no variance within":  func(i int) string { return map[bool]string{true: fmt.Sprintf("id%d", i)}[i < 50] },
-		"2 subjects are too few":       func(i int) string { return map[bool]string{true: fmt.Sprint(i)}[i < 2] },
+		"there is no variance within": func(i int) string {
+			return map[bool]string{true: fmt.Sprintf("id%d", i)}[i < 50]
+		},
+		"2 subjects are too few": func(i int) string { return map[bool]string{true: fmt.Sprint(i)}[i < 2] },
 	} {
 		data := labelled(t, table, []string{"column"}, func(i int) []string { return []string{cell(i)} })
-		if _, err := m.Associate(context.Background(), data, method.AssociateOptions{}); err == nil || !strings.Contains(err.Error(), "column column: ") || !strings.Contains(err.Error(), want) {
+		if _, err := m.Associate(context.Background(), data, method.AssociateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), "column column: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 	data := labelled(t, table, []string{"code"}, func(i int) []string { return []string{fmt.Sprint(i % 3)} })
-	if _, notes := associations(t, m, data); !strings.Contains(notes, "hint: if they are codes of a category, say --category code") {
+	if _, notes := associations(t, m, data); !strings.Contains(notes,
+		"hint: if they are codes of a category, say --category code") {
 		t.Errorf("notes %s", notes)
 	}
 }
@@ -168,14 +176,16 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 	r := rand.New(rand.NewPCG(113, 1))
 	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5), r)
 	account := factorstest.Must(m.Summary(2))(t)
-	if tables := account.Tables; len(tables) != 3 || tables[0].Len() != 2 || tables[1].Len() != 2 || tables[2].Len() != 4 {
+	if tables := account.Tables; len(tables) != 3 || tables[0].Len() != 2 || tables[1].Len() != 2 ||
+		tables[2].Len() != 4 {
 		t.Errorf("%+v", tables)
 	}
 	var text bytes.Buffer
 	for _, f := range account.Facts {
 		fmt.Fprintln(&text, f.Name, f.Value)
 	}
-	for _, want := range []string{"study test", "seed 5", "10 at 2 sites: one (5), two (5)", "7 in 2 views", "standard, noise per view", "parley/mvppca-model/1", "0123456789ab"} {
+	for _, want := range []string{"study test", "seed 5", "10 at 2 sites: one (5), two (5)", "7 in 2 views",
+		"standard, noise per view", "parley/mvppca-model/1", "0123456789ab"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &text)
 		}
@@ -207,7 +217,8 @@ func TestUnknownErrorsOfLoadingsAreEmptyCells(t *testing.T) {
 	}
 	m.Errors = &modelErrors{Turns: []float64{0.1, 0.1}, Outside: []float64{0, 0}}
 	data := string(factorstest.Must(m.LoadingsCSV())(t))
-	if !strings.Contains(data, "se_2") || strings.Contains(data, "NaN") || strings.Contains(data, "Inf") || !strings.Contains(data, ",\n") {
+	if !strings.Contains(data, "se_2") || strings.Contains(data, "NaN") || strings.Contains(data, "Inf") ||
+		!strings.Contains(data, ",\n") {
 		t.Errorf("loadings.csv is\n%s", data)
 	}
 }

@@ -25,11 +25,12 @@ type tested struct {
 	Subjects int      `json:"subjects"`
 	Levels   int      `json:"levels,omitempty"`
 	R        *float64 `json:"correlation,omitempty"` // of a number; partial where adjusted
-	R2       float64  `json:"explained"`             // r², or η² of a category: share of the factor's variance that what was adjusted for leaves
-	F        float64  `json:"f"`
-	DF       [2]int   `json:"degrees_of_freedom"`
-	P        float64  `json:"p"`
-	Adjusted float64  `json:"p_adjusted"`
+	// r², or η² of a category: share of the factor's variance that what was adjusted for leaves
+	R2       float64 `json:"explained"`
+	F        float64 `json:"f"`
+	DF       [2]int  `json:"degrees_of_freedom"`
+	P        float64 `json:"p"`
+	Adjusted float64 `json:"p_adjusted"`
 	// Reference is the level with the most subjects, with which Effects compare the
 	// others; of a number Effects has the slope.
 	Reference string   `json:"reference,omitempty"`
@@ -106,17 +107,23 @@ func (a *columnTests) run(t *columnTest) *problem.Problem {
 	}
 	fit := fitTo(a.z, a.q, before, t.covariate)
 	if fit.df[0] == 0 {
-		return &problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()), Hint: "leave one of them out of --adjust"}
+		return &problem.Problem{Where: "column " + t.name,
+			What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()),
+			Hint: "leave one of them out of --adjust"}
 	}
 	if fit.df[1] < 1 {
-		return &problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("%d subjects are too few for so many columns and levels to adjust for", t.n), Hint: "adjust for less"}
+		return &problem.Problem{Where: "column " + t.name,
+			What: fmt.Sprintf("%d subjects are too few for so many columns and levels to adjust for", t.n),
+			Hint: "adjust for less"}
 	}
 	t.fit = fit
 	return nil
 }
 
 func (c *covariate) tooManyLevels() *problem.Problem {
-	return &problem.Problem{Where: "column " + c.name, What: fmt.Sprintf("has more than %d different values, and not all are numbers", dataset.MaxLevels), Hint: "is it an identifier? mend cells that should be numbers, or choose another column"}
+	return &problem.Problem{Where: "column " + c.name,
+		What: fmt.Sprintf("has more than %d different values, and not all are numbers", dataset.MaxLevels),
+		Hint: "is it an identifier? mend cells that should be numbers, or choose another column"}
 }
 
 // untestable says why a column cannot be tested, nil if it can.
@@ -134,7 +141,8 @@ func (c *covariate) untestable() *problem.Problem {
 	case levels > dataset.MaxLevels:
 		return c.tooManyLevels()
 	case c.n <= levels:
-		p.What, p.Hint = fmt.Sprintf("%d subjects with %d different values: there is no variance within them", c.n, levels), "choose a column with more subjects to a value"
+		p.What, p.Hint = fmt.Sprintf("%d subjects with %d different values: there is no variance within them", c.n,
+			levels), "choose a column with more subjects to a value"
 	default:
 		return nil
 	}
@@ -146,7 +154,9 @@ const fewCodes = 8
 
 func (a *columnTests) results(notes *method.Notes) (list []tested, untested problem.List) {
 	if a.incomplete > 0 {
-		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without a value in %v, which is adjusted for, were left out", a.incomplete, a.adjusted())})
+		notes.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("%d without a value in %v, which is adjusted for, were left out", a.incomplete,
+				a.adjusted())})
 	}
 	for _, t := range a.tests {
 		if p := a.run(t); p != nil {
@@ -154,10 +164,13 @@ func (a *columnTests) results(notes *method.Notes) (list []tested, untested prob
 			continue
 		}
 		if missing := a.complete() - t.n; missing > 0 {
-			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("is not known of %s, left out of its tests", figure.Plural(missing, "subject"))})
+			notes.Add(problem.Problem{Where: "column " + t.name,
+				What: fmt.Sprintf("is not known of %s, left out of its tests", figure.Plural(missing, "subject"))})
 		}
 		if !t.category && !t.fraction && len(t.names) <= fewCodes {
-			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("was taken as a number, and has only %d different values", len(t.names)), Hint: "if they are codes of a category, say --category " + t.name})
+			notes.Add(problem.Problem{Where: "column " + t.name,
+				What: fmt.Sprintf("was taken as a number, and has only %d different values", len(t.names)),
+				Hint: "if they are codes of a category, say --category " + t.name})
 		}
 		for factor := range a.q {
 			list = append(list, t.association(factor))
@@ -217,8 +230,12 @@ func (f *fittedRegression) variance(factor int) float64 { return f.after[factor]
 // associationTable shows the tests.
 func associationTable(list []tested) figure.Table {
 	t := figure.Table{Title: "Factors and subject columns, for this site only",
-		Caption: "Explained is r² for numbers and η² for categories: the share of the factor's variance among these subjects, partial where other columns are adjusted for. p is of the F test, and adjusted by Benjamini and Hochberg over all rows. These are exact numbers about this site's subjects: they are not protected and not for release.",
-		Columns: []figure.Column{{Name: "column"}, {Name: "kind"}, {Name: "factor", Format: figure.Count}, {Name: "subjects", Format: figure.Count}, {Name: "correlation"},
+		Caption: "Explained is r² for numbers and η² for categories: the share of the factor's variance among these " +
+			"subjects, partial where other columns are adjusted for. p is of the F test, and adjusted by Benjamini " +
+			"and Hochberg over all rows. These are exact numbers about this site's subjects: they are not protected " +
+			"and not for release.",
+		Columns: []figure.Column{{Name: "column"}, {Name: "kind"}, {Name: "factor", Format: figure.Count},
+			{Name: "subjects", Format: figure.Count}, {Name: "correlation"},
 			{Name: "explained", Format: figure.Percent}, {Name: "F"}, {Name: "p"}, {Name: "adjusted p"}}}
 	for _, x := range list {
 		kind, r := x.Kind, math.NaN()
@@ -235,8 +252,12 @@ func associationTable(list []tested) figure.Table {
 // effectTable shows slopes, and differences between levels.
 func effectTable(list []tested, reliability []float64) figure.Table {
 	t := figure.Table{Title: "Slopes, and differences between levels",
-		Caption: "In standard deviations of the factor in the study: for one unit of a number, or against the level with the most subjects. Reliability is how much of the factor's variance these subjects' scores show, on average: estimates are about so many times those of the factor itself.",
-		Columns: []figure.Column{{Name: "column"}, {Name: "level"}, {Name: "factor", Format: figure.Count}, {Name: "subjects", Format: figure.Count}, {Name: "estimate"}, {Name: "standard error"}, {Name: "reliability"}}}
+		Caption: "In standard deviations of the factor in the study: for one unit of a number, or against the level " +
+			"with the most subjects. Reliability is how much of the factor's variance these subjects' scores show, " +
+			"on average: estimates are about so many times those of the factor itself.",
+		Columns: []figure.Column{{Name: "column"}, {Name: "level"}, {Name: "factor", Format: figure.Count},
+			{Name: "subjects", Format: figure.Count}, {Name: "estimate"}, {Name: "standard error"},
+			{Name: "reliability"}}}
 	for _, x := range list {
 		for _, e := range x.Effects {
 			level := "slope"
@@ -262,19 +283,24 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // stated. Of each subject the factors' means are kept, with a number and a level of each column. Subjects of a
 // site of the fit are scored about that site's means, where sites have means of their own: otherwise scores would
 // depend on which views a subject lacks.
-func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.AssociateOptions) (*method.Account, error) {
+func (m *Model) Associate(ctx context.Context, data dataset.Source,
+	opts method.AssociateOptions) (*method.Account, error) {
 	r, notes, err := m.use(Population{Site: opts.Site})
 	if err != nil {
 		return nil, err
 	}
 	if m.Separate() && opts.Site == "" {
-		notes.Add(problem.Problem{Where: "--site", What: "sites have means of their own, and nothing says whose subjects these are. Scores of subjects who lack a view are then off by what the site's means are, and where lacking it goes with a column, p values can be far too small",
+		notes.Add(problem.Problem{Where: "--site", What: "sites have means of their own, and nothing says whose " +
+			"subjects these are. Scores of subjects who lack a view are then off by what the site's means are, and " +
+			"where lacking it goes with a column, p values can be far too small",
 			Hint: "name the site of the fit that they are of"})
 	}
 	q, empty := len(m.Factors), 0
 	tests := newColumnTests(data.Schema().Subject, opts.Categories, opts.Adjust, q)
 	if len(opts.Tested) > 0 { // the data may have others that the model needs
-		tests.tests = slices.DeleteFunc(tests.tests, func(t *columnTest) bool { return !slices.Contains(opts.Tested, t.name) })
+		tests.tests = slices.DeleteFunc(tests.tests, func(t *columnTest) bool {
+			return !slices.Contains(opts.Tested, t.name)
+		})
 	}
 	z, reliability := make([]float64, q), make([]float64, q)
 	if _, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -298,7 +324,8 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts method.
 		reliability[a] /= float64(tests.complete())
 	}
 	if empty > 0 {
-		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without any value of the model's views were left out", empty)})
+		notes.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("%d without any value of the model's views were left out", empty)})
 	}
 	list, untested := tests.results(&notes)
 	if err := untested.Err(); err != nil {

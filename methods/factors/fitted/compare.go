@@ -48,17 +48,20 @@ type common struct{ a, b *ModelFeature }
 func (m *Model) Compare(with method.Model) (*method.Account, error) {
 	o, ok := with.(*Model)
 	if !ok {
-		return nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(), with.Method())}
+		return nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(),
+			with.Method())}
 	}
 	if (m.Scaling == options.ScaleSiteRange) != (o.Scaling == options.ScaleSiteRange) {
-		return nil, problem.Problem{What: fmt.Sprintf("one model was fitted with scaling %q, in units of each site, and the other was not: their loadings have no common unit", options.ScaleSiteRange),
+		return nil, problem.Problem{What: fmt.Sprintf("one model was fitted with scaling %q, in units of each site, "+
+			"and the other was not: their loadings have no common unit", options.ScaleSiteRange),
 			Hint: "compare two fits that have a common scale"}
 	}
 	a, b := m.shown(), o.shown()
 	shared, only := a.inCommon(b)
 	switch n := len(shared); {
 	case n == 0:
-		return nil, problem.Problem{What: "the two models have no feature in common", Hint: "features are matched by view and name"}
+		return nil, problem.Problem{What: "the two models have no feature in common",
+			Hint: "features are matched by view and name"}
 	case n < max(len(m.Factors), len(o.Factors)):
 		return nil, problem.Problem{What: fmt.Sprintf("%d features in common are fewer than the factors", n)}
 	}
@@ -77,10 +80,13 @@ func (m *Model) Compare(with method.Model) (*method.Account, error) {
 	}
 	account := c.account()
 	if a, b := options.AdjustedFor(m.adjustedFor()), options.AdjustedFor(o.adjustedFor()); a != b {
-		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the features of A are adjusted for %s and those of B for %s: factors that are such differences are in one model alone", cmp.Or(a, "nothing"), cmp.Or(b, "nothing"))})
+		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the features of A are adjusted for %s and those of B for "+
+			"%s: factors that are such differences are in one model alone", cmp.Or(a, "nothing"),
+			cmp.Or(b, "nothing"))})
 	}
 	if m.Rotation.name() != o.Rotation.name() {
-		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the factors of A are rotated by %s and those of B by %s: compare single factors only under one rotation", m.Rotation.name(), o.Rotation.name()),
+		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the factors of A are rotated by %s and those of B by %s: "+
+			"compare single factors only under one rotation", m.Rotation.name(), o.Rotation.name()),
 			Hint: "parley model rotate gives a model another rotation"})
 	}
 	return account, nil
@@ -109,7 +115,8 @@ func (m *Model) inCommon(o *Model) (shared []common, only [2][]string) {
 
 // weightedLoadings are those of both models, features × factors.
 func weightedLoadings(shared []common) (a, b *mat.Dense) {
-	a, b = mat.NewDense(len(shared), len(shared[0].a.Loadings), nil), mat.NewDense(len(shared), len(shared[0].b.Loadings), nil)
+	a, b = mat.NewDense(len(shared), len(shared[0].a.Loadings), nil),
+		mat.NewDense(len(shared), len(shared[0].b.Loadings), nil)
 	for i, s := range shared {
 		weight := s.b.Factor / math.Sqrt(s.b.Noise) // 1/√ψ in own units
 		for f, w := range s.a.Loadings {
@@ -148,7 +155,9 @@ func matches(a, b *mat.Dense) (list []factorMatch) {
 			all = append(all, factorMatch{A: i + 1, B: j + 1, Correlation: x})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y factorMatch) int { return cmp.Compare(math.Abs(y.Correlation), math.Abs(x.Correlation)) })
+	slices.SortStableFunc(all, func(x, y factorMatch) int {
+		return cmp.Compare(math.Abs(y.Correlation), math.Abs(x.Correlation))
+	})
 	for _, x := range all {
 		if !slices.ContainsFunc(list, func(y factorMatch) bool { return x.A == y.A || x.B == y.B }) {
 			list = append(list, x)
@@ -160,7 +169,8 @@ func matches(a, b *mat.Dense) (list []factorMatch) {
 
 // apart says whether a factor's strength differs enough from its neighbours'.
 func apart(strengths []float64, i int) bool {
-	return (i == 0 || strengths[i-1] >= steadyRatio*strengths[i]) && (i+1 == len(strengths) || strengths[i] >= steadyRatio*strengths[i+1])
+	return (i == 0 || strengths[i-1] >= steadyRatio*strengths[i]) &&
+		(i+1 == len(strengths) || strengths[i] >= steadyRatio*strengths[i+1])
 }
 
 func (c *comparison) account() *method.Account {
@@ -176,12 +186,18 @@ func (c *comparison) account() *method.Account {
 	}
 	for i, name := range []string{"A", "B"} {
 		if n := len(c.Only[i]); n > 0 {
-			a.Notes.Add(problem.Problem{Where: "model " + name, What: fmt.Sprintf("%s of it not compared, since the other lacks them: %s", figure.Plural(n, "feature"), strings.Join(c.Only[i][:min(n, 8)], ", "))})
+			a.Notes.Add(problem.Problem{Where: "model " + name,
+				What: fmt.Sprintf("%s of it not compared, since the other lacks them: %s", figure.Plural(n, "feature"),
+					strings.Join(c.Only[i][:min(n, 8)], ", "))})
 		}
 	}
 	f := figure.Table{Title: "Factors, matched one to one",
-		Caption: "Correlation is that of the loadings, weighted by the noise. Compare single factors only where it says yes: elsewhere a neighbour is so close in strength (less than 1.8 times) that the two may turn into each other, or the models have other rotations, and only the space that they span is sure, for which see the principal angles.",
-		Columns: []figure.Column{{Name: "A", Format: figure.Count}, {Name: "B", Format: figure.Count}, {Name: "correlation"}, {Name: "comparable"}}}
+		Caption: "Correlation is that of the loadings, weighted by the noise. Compare single factors only where it " +
+			"says yes: elsewhere a neighbour is so close in strength (less than 1.8 times) that the two may turn " +
+			"into each other, or the models have other rotations, and only the space that they span is sure, for " +
+			"which see the principal angles.",
+		Columns: []figure.Column{{Name: "A", Format: figure.Count}, {Name: "B", Format: figure.Count},
+			{Name: "correlation"}, {Name: "comparable"}}}
 	for _, m := range c.Matches {
 		f.Add(m.A, m.B, m.Correlation, map[bool]string{true: "yes", false: "no"}[m.Comparable])
 	}

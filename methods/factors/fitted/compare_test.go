@@ -76,7 +76,8 @@ func TestHalvesOfOnePopulation(t *testing.T) {
 	r := rand.New(rand.NewPCG(96, 1))
 	tr := steadyTruth(t, r)
 	half := func() *Model {
-		fit := factorstest.Must(ppca.Fit(tr.L, factorstest.BlocksOf(t, tr.L, tr.Subjects(r, 400)), 4, nil, ppca.FitOptions{}))(t)
+		fit := factorstest.Must(ppca.Fit(tr.L, factorstest.BlocksOf(t, tr.L, tr.Subjects(r, 400)), 4, nil,
+			ppca.FitOptions{}))(t)
 		m := modelOf(t, factorstest.Truth{L: tr.L, P: fit.Params}, rand.New(rand.NewPCG(97, 1)))
 		return m
 	}
@@ -105,7 +106,8 @@ func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 	if c.Features != 5 || len(c.Only[0]) != 5 || len(c.Only[1]) != 5 || len(c.Matches) != 2 || len(c.Angles) != 2 {
 		t.Fatalf("%+v", c)
 	}
-	if !strings.Contains(account.Notes.Error(), "model A: 5 features of it not compared") || !strings.Contains(account.Notes.Error(), "view0/renamed") {
+	if !strings.Contains(account.Notes.Error(), "model A: 5 features of it not compared") ||
+		!strings.Contains(account.Notes.Error(), "view0/renamed") {
 		t.Errorf("notes %v", account.Notes)
 	}
 	for _, v := range b.Views {
@@ -120,7 +122,8 @@ func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 	if _, err := a.Compare(b); err == nil || !strings.Contains(err.Error(), "no common unit") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := a.Compare(otherModel{}); err == nil || !strings.Contains(err.Error(), "a model of mvppca cannot be compared with one of other") {
+	if _, err := a.Compare(otherModel{}); err == nil ||
+		!strings.Contains(err.Error(), "a model of mvppca cannot be compared with one of other") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -31,7 +31,9 @@ func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model
 		return nil, err
 	}
 	if m.Scaling == options.ScaleSiteRange {
-		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
+		return nil, problem.Problem{Where: "method.scaling",
+			What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none",
+				options.ScaleSiteRange),
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
 	columns := p.Schema().Subject
@@ -122,7 +124,8 @@ type predictive struct {
 }
 
 func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
-	m := &predictive{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())}
+	m := &predictive{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(),
+		values: make([]float64, l.Features())}
 	for _, f := range scale.Factor {
 		m.logFactor = append(m.logFactor, math.Log(f))
 	}

@@ -30,9 +30,11 @@ import (
 //
 // An interval is for one value of one subject, its measurement noise included, and what the
 // fit to so many subjects leaves unknown: see [ppca.SamplingTimes].
-func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts method.ImputeOptions) (int, method.Notes, error) {
+func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
+	opts method.ImputeOptions) (int, method.Notes, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
-		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level), Hint: "0.9 for intervals that hold nine values of ten"}
+		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level),
+			Hint: "0.9 for intervals that hold nine values of ten"}
 	}
 	wanted, err := m.wanted(opts.Views)
 	if err != nil {
@@ -64,7 +66,9 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 		return nil
 	})
 	warnings := m.verdictNotes(func(v *Verdict) bool {
-		return slices.ContainsFunc(v.Views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
+		return slices.ContainsFunc(v.Views, func(name string) bool {
+			return len(opts.Views) == 0 || slices.Contains(opts.Views, name)
+		})
 	})
 	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
 }
@@ -89,7 +93,8 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 	var wrong problem.List
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			wrong.Add(problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+problem.Names(known))})
+			wrong.Add(problem.Problem{Where: "view " + name, What: "the model has no such view",
+				Hint: problem.DidYouMean(name, known, "one of "+problem.Names(known))})
 		}
 	}
 	if err := wrong.Err(); err != nil {
@@ -115,7 +120,8 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 //
 // Verdicts that void what the study says of the model are repeated: by each of them the
 // factors themselves are not to be relied on.
-func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
+func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
+	opts method.TransformOptions) (int, method.Notes, error) {
 	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
@@ -203,7 +209,8 @@ func (l *lines) flush() error {
 func Simulate(set options.Setup, c method.Simulation) (*method.Simulated, error) {
 	p := set.Plan
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
-		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
+		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
+			"cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
 	population := imagine(p, set.Rank(), c)
@@ -249,8 +256,8 @@ func imagine(p *study.Plan, latent int, c method.Simulation) *Model {
 	return m
 }
 
-// drawn is n subjects from N(μ, W Wᵀ + Ψ), in the features' own units, with some views, which are drawn anew, and alike,
-// whenever they are read. Which views these are does not change what is drawn of the others.
+// drawn is n subjects from N(μ, W Wᵀ + Ψ), in the features' own units, with some views, which are drawn anew, and
+// alike, whenever they are read. Which views these are does not change what is drawn of the others.
 type drawn struct {
 	model *Model
 	n     int
@@ -272,7 +279,8 @@ func (s *drawn) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 				yield(nil, ctx.Err())
 				return
 			}
-			row := &dataset.Row{ID: fmt.Sprintf("drawn-%0*d", digits, i+1), Views: make([][]float64, len(s.model.Views))}
+			row := &dataset.Row{ID: fmt.Sprintf("drawn-%0*d", digits, i+1),
+				Views: make([][]float64, len(s.model.Views))}
 			for a := range x {
 				x[a] = r.NormFloat64()
 			}

@@ -57,7 +57,8 @@ func (s *modelSiteMeans) check(d, q int) error {
 		return fmt.Errorf("%s: %d directions for %d factors", what, len(s.Factor), q)
 	}
 	return cmp.Or(ppca.Numbers("variances of the "+what, d, 0, s.Variance),
-		ppca.Numbers("offsets and directions of the "+what, d, math.Inf(-1), append([][]float64{s.Offset}, s.Factor...)...))
+		ppca.Numbers("offsets and directions of the "+what, d, math.Inf(-1),
+			append([][]float64{s.Offset}, s.Factor...)...))
 }
 
 // PredictorFor returns what answers questions about subjects of a population in scaled units,
@@ -127,7 +128,8 @@ func (m *Model) checkSite(name string) error {
 	names = slices.Compact(names)
 	switch {
 	case len(names) == 0:
-		return problem.Problem{Where: "--site", What: "the model says nothing of single sites", Hint: "leave it out: without it subjects are those of all sites together"}
+		return problem.Problem{Where: "--site", What: "the model says nothing of single sites",
+			Hint: "leave it out: without it subjects are those of all sites together"}
 	case !slices.Contains(names, name):
 		return problem.Problem{Where: "--site", What: fmt.Sprintf("%q is not a site of the fit", name),
 			Hint: problem.DidYouMean(name, names, "one of "+problem.Names(names)+"; or leave it out")}
@@ -141,7 +143,8 @@ func (m *Model) spreadNotes() (notes method.Notes, err error) {
 		return nil, nil
 	}
 	if !m.Separate() && !m.HasSpread() {
-		p := problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
+		p := problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no " +
+			"spread for a new site",
 			Hint: "leave out --new-site, and take the intervals for too narrow at a new site"}
 		if m.Options != nil && m.Options.Mechanism == options.MechanismStatistics {
 			p.Hint = "the private mechanism " + m.Options.Mechanism + " does not estimate that; " + p.Hint
@@ -155,7 +158,9 @@ func (m *Model) spreadNotes() (notes method.Notes, err error) {
 		}
 	}
 	if len(alone) > 0 {
-		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "), What: "too few sites or subjects had them for anything to be known of how sites differ there: no spread was added"})
+		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "),
+			What: "too few sites or subjects had them for anything to be known of how sites differ there: no spread " +
+				"was added"})
 	}
 	return notes, nil
 }
@@ -175,7 +180,8 @@ func (m *Model) siteMeans() (list []siteMean) {
 		for k := range m.Views {
 			for f := range m.Views[k].Features {
 				if s.Offset[j] != 0 { // else nobody there has it
-					list = append(list, siteMean{s.Name, m.Views[k].Name, &m.Views[k].Features[f], s.Offset[j], math.Sqrt(variance[j])})
+					list = append(list, siteMean{s.Name, m.Views[k].Name, &m.Views[k].Features[f], s.Offset[j],
+						math.Sqrt(variance[j])})
 				}
 				j++
 			}
@@ -194,7 +200,8 @@ func (m *Model) siteMeansCSV() ([]byte, error) {
 		f := x.feature
 		all := m.inUnits(f, f.Mean, 1) + f.Shift
 		mean, half := all+m.inUnits(f, x.offset, 1), z90*m.inUnits(f, x.sd, 1)
-		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1), m.inUnits(f, math.Sqrt(f.SiteVariance), 1))
+		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1),
+			m.inUnits(f, math.Sqrt(f.SiteVariance), 1))
 	}
 	return asCSV(t)
 }
@@ -211,21 +218,29 @@ func (m *Model) SiteMeansSection() figure.Section {
 	away := func(x siteMean) float64 { return math.Abs(x.offset) / x.feature.total() }
 	slices.SortStableFunc(list, func(a, b siteMean) int { return cmp.Compare(away(b), away(a)) })
 	list = list[:min(shownMeans, len(list))]
-	b := figure.Bars{X: figure.Axis{Label: "difference from all sites (standard deviations of the feature within a site)"}}
+	b := figure.Bars{X: figure.Axis{Label: "difference from all sites (standard deviations of the feature within a " +
+		"site)"}}
 	for _, x := range list {
 		d, half := x.offset/x.feature.total(), z90*x.sd/x.feature.total()
 		b.Labels, b.Groups = append(b.Labels, x.feature.Name), append(b.Groups, x.site)
 		b.Values, b.Low, b.High = append(b.Values, d), append(b.Low, d-half), append(b.High, d+half)
 	}
-	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the factors alone. So the model"
+	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the " +
+		"factors alone. So the model"
 	if m.Options != nil && m.Options.SiteMeans == options.MeansSeparate {
 		why = "By the plan, the model"
 	}
-	lead := why + " gives every site means of its own, and its factors describe how subjects of the same site differ: a difference between sites is no factor, and scores compare a subject with others of its site. What makes sites differ, devices, habits or whom they see, the model does not know. If that difference is what the study is about, fit it again with site_means: pooled."
+	lead := why + " gives every site means of its own, and its factors describe how subjects of the same site " +
+		"differ: a difference between sites is no factor, and scores compare a subject with others of its site. What " +
+		"makes sites differ, devices, habits or whom they see, the model does not know. If that difference is what " +
+		"the study is about, fit it again with site_means: pooled."
 	return figure.Section{ID: "means-of-sites", Title: "How the sites' means differ", Lead: lead,
 		Items: []figure.Item{{Figure: &figure.Figure{
-			ID: "means-of-sites", Title: fmt.Sprintf("The %d means of sites that are furthest from the others", len(list)), Chart: b,
-			Caption: "Marks are the differences of a site's mean from that of all sites, whiskers the intervals of 90 %, drawn towards 0 where few subjects tell. Coloured by site. model/site-means.csv has all, in the features' own units.",
-			Alt:     "Forest plot of the largest differences of sites' means.",
+			ID: "means-of-sites", Title: fmt.Sprintf("The %d means of sites that are furthest from the others",
+				len(list)), Chart: b,
+			Caption: "Marks are the differences of a site's mean from that of all sites, whiskers the intervals of " +
+				"90 %, drawn towards 0 where few subjects tell. Coloured by site. model/site-means.csv has all, in " +
+				"the features' own units.",
+			Alt: "Forest plot of the largest differences of sites' means.",
 		}}}}
 }

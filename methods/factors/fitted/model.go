@@ -26,8 +26,9 @@ const ModelFormat = "parley/mvppca-model/1"
 // In scaled units z_j = (t_j − shift_j)·factor_j, a subject has
 // z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
 type Model struct {
-	Format  string           `json:"format"`
-	Program string           `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Format string `json:"format"`
+	// what wrote it, if it was older: a model does not depend on that
+	Program string           `json:"program,omitempty"`
 	Plan    string           `json:"plan_sha256"`
 	Study   string           `json:"study"`
 	Seed    uint64           `json:"seed"`
@@ -340,7 +341,8 @@ func (m *Model) Layout() (ppca.Layout, error) {
 		dims[k] = len(v.Features)
 		for _, f := range v.Features {
 			if len(f.Loadings) != len(m.Factors) {
-				return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings), len(m.Factors))
+				return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings),
+					len(m.Factors))
 			}
 		}
 	}

@@ -16,11 +16,14 @@ import (
 func (m *Model) LoadingSection() figure.Section {
 	const top = 12
 	sec := figure.Section{ID: "loadings", Title: "What the factors are made of",
-		Lead: "A standardised loading is the correlation of a feature with the factor over the study's population: −1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, and mean nothing by themselves: a factor and its mirror image describe the same pattern."}
+		Lead: "A standardised loading is the correlation of a feature with the factor over the study's population: " +
+			"−1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, " +
+			"and mean nothing by themselves: a factor and its mirror image describe the same pattern."}
 	caption := ""
 	errors := m.hasErrors()
 	if errors {
-		caption = " Whiskers are intervals of 90 %, by how far leaving sites or groups of subjects out moves the loadings."
+		caption = " Whiskers are intervals of 90 %, by how far leaving sites or groups of subjects out moves the " +
+			"loadings."
 	}
 	if note := m.unstableNote(); note != nil {
 		sec.Items = append([]figure.Item{{Note: note}}, sec.Items...)
@@ -30,7 +33,8 @@ func (m *Model) LoadingSection() figure.Section {
 		for _, v := range m.Views {
 			for i := range v.Features {
 				x := v.Features[i].standardised(a)
-				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name), append(b.Values, x)
+				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name),
+					append(b.Values, x)
 				if errors {
 					e := assess.Half * v.Features[i].StandardisedSE[a]
 					b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
@@ -38,15 +42,20 @@ func (m *Model) LoadingSection() figure.Section {
 			}
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: fmt.Sprintf("loadings-%d", a+1), Title: fmt.Sprintf("Factor %d: the %d features that show it most", a+1, min(top, len(b.Labels))), Chart: b,
-			Caption: "Subjects who are high on the factor are high on features at the right and low on those at the left. Coloured by view." + caption,
-			Alt:     "Ranked bars of the largest standardised loadings, coloured by view.", Choice: "Factor",
+			ID: fmt.Sprintf("loadings-%d", a+1), Title: fmt.Sprintf("Factor %d: the %d features that show it most", a+1,
+				min(top, len(b.Labels))), Chart: b,
+			Caption: "Subjects who are high on the factor are high on features at the right and low on those at the " +
+				"left. Coloured by view." + caption,
+			Alt: "Ranked bars of the largest standardised loadings, coloured by view.", Choice: "Factor",
 		}})
 	}
 	t := m.loadingTable(5)
 	t.ID, t.Title = "top-loadings", "The five features that show each factor most"
-	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { return c.Name == "unit" && strings.Join(c.Text, "") == "" })
-	t.Caption = "Loadings for one standard deviation of the factor: standardised, in the scaled units of the model, and in the feature's own unit. model/loadings.csv has all."
+	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool {
+		return c.Name == "unit" && strings.Join(c.Text, "") == ""
+	})
+	t.Caption = "Loadings for one standard deviation of the factor: standardised, in the scaled units of the model, " +
+		"and in the feature's own unit. model/loadings.csv has all."
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
 	return sec
 }
@@ -54,7 +63,8 @@ func (m *Model) LoadingSection() figure.Section {
 // ImpliedSection shows how much of each view the factors account for by the model alone, for
 // studies in which no site said so.
 func (m *Model) ImpliedSection() figure.Section {
-	h := figure.Heatmap{Legend: "share of the view's variance", Format: figure.Percent, Rows: FactorNames(len(m.Factors)), TotalLabel: "All factors"}
+	h := figure.Heatmap{Legend: "share of the view's variance", Format: figure.Percent,
+		Rows: FactorNames(len(m.Factors)), TotalLabel: "All factors"}
 	facet := figure.Facet{Title: "By the model"}
 	rows := make([]figure.Numbers, len(m.Factors)+1)
 	for _, v := range m.Views {
@@ -77,18 +87,29 @@ func (m *Model) ImpliedSection() figure.Section {
 	facet.Values, facet.Totals = rows[:len(m.Factors)], rows[len(m.Factors)]
 	h.Facets = []figure.Facet{facet}
 	return figure.Section{ID: "variance", Title: "How much the factors explain, by the model",
-		Lead: "No site said how well the model describes its subjects. This is what the model says of itself: of a feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy noise in the loadings makes it look like more.",
-		Items: []figure.Item{{Figure: &figure.Figure{ID: "variance-explained", Title: "Variance of each view that is in each factor, by the model", Chart: h,
-			Caption: "The darker a cell, the more of that view's variance the model gives to the factor. Nothing here was measured on subjects.",
-			Alt:     "Table of the share of each view's variance that the model gives to each factor."}}}}
+		Lead: "No site said how well the model describes its subjects. This is what the model says of itself: of a " +
+			"feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy " +
+			"noise in the loadings makes it look like more.",
+		Items: []figure.Item{{Figure: &figure.Figure{ID: "variance-explained",
+			Title: "Variance of each view that is in each factor, by the model", Chart: h,
+			Caption: "The darker a cell, the more of that view's variance the model gives to the factor. Nothing " +
+				"here was measured on subjects.",
+			Alt: "Table of the share of each view's variance that the model gives to each factor."}}}}
 }
 
 // BetweenSection shows what differs between sites beyond who is there.
 func (m *Model) BetweenSection() figure.Section {
 	t := figure.Table{ID: "between-sites", Title: "Spread between sites, in numbers",
-		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, after each site's own distribution of scores has been allowed for; where sites have means of their own, that of the means is the total one. Beside them stands the size of what differs: the root mean square of the loadings over all sites, a feature's standard deviation, and that of its noise. Zero means that the sites are as alike as samples from one population would be. From few sites these are rough numbers.",
-		Columns: []figure.Column{{Name: "view"}, {Name: "loadings, between sites", Numbers: figure.Numbers{}}, {Name: "loadings, size", Numbers: figure.Numbers{}},
-			{Name: "means, between sites", Numbers: figure.Numbers{}}, {Name: "features", Unit: "sd", Numbers: figure.Numbers{}}, {Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}}}
+		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, after " +
+			"each site's own distribution of scores has been allowed for; where sites have means of their own, that " +
+			"of the means is the total one. Beside them stands the size of what differs: the root mean square of the " +
+			"loadings over all sites, a feature's standard deviation, and that of its noise. Zero means that the " +
+			"sites are as alike as samples from one population would be. From few sites these are rough numbers.",
+		Columns: []figure.Column{{Name: "view"}, {Name: "loadings, between sites", Numbers: figure.Numbers{}},
+			{Name: "loadings, size", Numbers: figure.Numbers{}},
+			{Name: "means, between sites", Numbers: figure.Numbers{}},
+			{Name: "features", Unit: "sd", Numbers: figure.Numbers{}},
+			{Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}}}
 	for _, v := range m.Views {
 		d, squares, noise, variance := float64(len(v.Features)), 0.0, 0.0, 0.0
 		for i := range v.Features {
@@ -101,7 +122,8 @@ func (m *Model) BetweenSection() figure.Section {
 		t.Add(v.Name, value(v.LoadingSD), math.Sqrt(squares), value(v.MeanSD), math.Sqrt(variance), math.Sqrt(noise))
 	}
 	return figure.Section{ID: "between", Title: "How much the sites differ", Items: []figure.Item{{Table: &t}},
-		Lead: "Even when their subjects are alike, sites measure with other devices and habits. The table says how much means and loadings differ from site to site."}
+		Lead: "Even when their subjects are alike, sites measure with other devices and habits. The table says how " +
+			"much means and loadings differ from site to site."}
 }
 
 // Strongest names the n features with the largest standardised loadings on factor a, from 0.
@@ -165,14 +187,19 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 func (m *Model) summaryTables(loadings figure.Table) []figure.Table {
 	factors, views := m.factorTable(), m.viewTable()
 	factors.Title = "Factors"
-	factors.Caption = "Strength is the eigenvalue of WᵀΨ⁻¹W: how far the factor stands out of the noise. r2 is the share of the view's variance within sites that the factor explains by itself; shares do not add up."
+	factors.Caption = "Strength is the eigenvalue of WᵀΨ⁻¹W: how far the factor stands out of the noise. r2 is the " +
+		"share of the view's variance within sites that the factor explains by itself; shares do not add up."
 	views.Title = "Views"
-	views.Caption = "r2 is for all factors together. Standard deviations between sites are in scaled units; n/a where nothing estimated them, and 0 also where a single site had the view."
+	views.Caption = "r2 is for all factors together. Standard deviations between sites are in scaled units; n/a " +
+		"where nothing estimated them, and 0 also where a single site had the view."
 	views.Columns[5].Name, views.Columns[6].Name = "loadings between sites", "means between sites"
 	loadings.Title = "Strongest loadings"
-	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one standard deviation of the factor. The sign of a factor is a rule, not a finding."
+	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one " +
+		"standard deviation of the factor. The sign of a factor is a rule, not a finding."
 	if m.Rotation != nil {
-		factors.Caption = "Factors are rotated, in the order of the variance that they account for. Strength is λᵀΨ⁻¹λ of a factor's own loadings. share is the share of the view's variance, as the model describes it, that the factor explains by itself."
+		factors.Caption = "Factors are rotated, in the order of the variance that they account for. Strength is " +
+			"λᵀΨ⁻¹λ of a factor's own loadings. share is the share of the view's variance, as the model describes " +
+			"it, that the factor explains by itself."
 	}
 	return []figure.Table{factors, views, loadings}
 }

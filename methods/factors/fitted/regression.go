@@ -91,9 +91,10 @@ type fittedRegression struct {
 	full          bool        // no term of the tested column was left out
 }
 
-// fitTo is ordinary least squares of q factors z, of one subject after the other, on an intercept, the columns before and
-// the last, over the subjects of whom that is known: of each column its number, or an indicator of each level but the
-// reference. It sweeps one term after the other into the sums of products (Goodnight 1979), the last column's at the end.
+// fitTo is ordinary least squares of q factors z, of one subject after the other, on an intercept, the columns before
+// and the last, over the subjects of whom that is known: of each column its number, or an indicator of each level but
+// the reference. It sweeps one term after the other into the sums of products (Goodnight 1979), the last column's at
+// the end.
 func fitTo(z []float64, q int, before []*covariate, last *covariate) *fittedRegression {
 	columns, p, first, n := append(slices.Clone(before), last), 1, 0, 0
 	places := make([][]int, len(columns)) // of the term of each level, 0 for none, or of the column's number

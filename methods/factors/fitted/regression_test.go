@@ -49,7 +49,8 @@ func manyColumns(r *rand.Rand, n int) (cells func(i int) []string, age []float64
 		sex, site, group = append(sex, r.IntN(2)), append(site, i%3), append(group, (i%3+r.IntN(3))%3)
 	}
 	return func(i int) []string {
-		c := []string{fmt.Sprint(age[i]), []string{"f", "m"}[sex[i]], fmt.Sprint("site", site[i]), []string{"x", "y", "z"}[group[i]], fmt.Sprint(sex[i])}
+		c := []string{fmt.Sprint(age[i]), []string{"f", "m"}[sex[i]], fmt.Sprint("site", site[i]),
+			[]string{"x", "y", "z"}[group[i]], fmt.Sprint(sex[i])}
 		switch i {
 		case 4:
 			c[0] = ""
@@ -89,7 +90,8 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 	}
 	value := account.Value.(sitesOwn)
 	if len(value.Associations) != 2 || !slices.Equal(value.AdjustedFor, []string{"age", "sex", "site"}) ||
-		!strings.Contains(account.Notes.Error(), "1 without a value in [age sex site]") || !strings.Contains(account.Notes.Error(), "is not known of 1 subject, left out of its tests") {
+		!strings.Contains(account.Notes.Error(), "1 without a value in [age sex site]") ||
+		!strings.Contains(account.Notes.Error(), "is not known of 1 subject, left out of its tests") {
 		t.Fatalf("%+v, %v", value, account.Notes)
 	}
 	predictor, scale, _ := m.PredictorFor(Population{})
@@ -110,14 +112,16 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		post.Latent(z, values)
 		y[0], y[1] = append(y[0], z[0]), append(y[1], z[1])
 		row := []float64{1, age[i] - 1965, is(sex[i], 1), is(site[i], 1), is(site[i], 2)}
-		small, large = append(small, row), append(large, append(slices.Clone(row), is(group[i], others[0]), is(group[i], others[1])))
+		small, large = append(small, row), append(large, append(slices.Clone(row), is(group[i], others[0]),
+			is(group[i], others[1])))
 	}
 	for a, got := range value.Associations {
 		_, _, before := leastSquares(small, y[a])
 		b, inverse, after := leastSquares(large, y[a])
 		f := (before - after) / 2 / (after / 81)
 		p := distuv.F{D1: 2, D2: 81}.Survival(f)
-		if got.Subjects != 88 || got.DF != [2]int{2, 81} || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p || math.Abs(got.R2-(1-after/before)) > 1e-10 {
+		if got.Subjects != 88 || got.DF != [2]int{2, 81} || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p ||
+			math.Abs(got.R2-(1-after/before)) > 1e-10 {
 			t.Errorf("%+v, want F %v, p %v", got, f, p)
 		}
 		for k, e := range got.Effects {
@@ -128,7 +132,8 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		}
 	}
 	// A slope, per year, given the others.
-	account, err = m.Associate(context.Background(), choose(t, m, rows, cells, "age", "sex"), method.AssociateOptions{Adjust: []string{"sex"}})
+	account, err = m.Associate(context.Background(), choose(t, m, rows, cells, "age", "sex"),
+		method.AssociateOptions{Adjust: []string{"sex"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +141,8 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		small[i] = []float64{1, small[i][2], small[i][1]}
 	}
 	got := account.Value.(sitesOwn).Associations[0]
-	if got.Subjects != 89 || got.Reference != "" || len(got.Effects) != 1 || math.Signbit(*got.R) != math.Signbit(got.Effects[0].Estimate) {
+	if got.Subjects != 89 || got.Reference != "" || len(got.Effects) != 1 || math.Signbit(*got.R) !=
+		math.Signbit(got.Effects[0].Estimate) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -148,11 +154,13 @@ func TestWhatTheCovariatesSayAlreadyIsNotTested(t *testing.T) {
 	cells, _, _, _, _ := manyColumns(r, 60)
 	rows := tr.Subjects(r, 60)
 	data := choose(t, m, rows, cells, "sex", "copy")
-	if _, err := m.Associate(context.Background(), data, method.AssociateOptions{Adjust: []string{"sex"}}); err == nil || !strings.Contains(err.Error(), "column copy: says nothing that [sex] does not say already") {
+	if _, err := m.Associate(context.Background(), data, method.AssociateOptions{Adjust: []string{"sex"}}); err ==
+		nil || !strings.Contains(err.Error(), "column copy: says nothing that [sex] does not say already") {
 		t.Errorf("got %v", err)
 	}
 	// Twice the same covariate takes one degree of freedom.
-	account, err := m.Associate(context.Background(), choose(t, m, rows, cells, "sex", "copy", "age"), method.AssociateOptions{Adjust: []string{"sex", "copy"}})
+	account, err := m.Associate(context.Background(), choose(t, m, rows, cells, "sex", "copy", "age"),
+		method.AssociateOptions{Adjust: []string{"sex", "copy"}})
 	if err != nil || account.Value.(sitesOwn).Associations[0].DF != [2]int{1, 59 - 3} {
 		t.Errorf("%+v, %v", account, err)
 	}
@@ -174,7 +182,8 @@ func TestSitesThatDifferMakeNoAssociations(t *testing.T) {
 			var cells [][]string
 			var z []float64
 			for i := range 60 {
-				cells = append(cells, []string{fmt.Sprint("s", i%3), fmt.Sprint(50 + 10*float64(i%3) + 5*r.NormFloat64())})
+				cells = append(cells, []string{fmt.Sprint("s", i%3),
+					fmt.Sprint(50 + 10*float64(i%3) + 5*r.NormFloat64())})
 				z = append(z, float64(i%3)+r.NormFloat64())
 			}
 			for i := range cells {
@@ -208,7 +217,9 @@ func TestReliabilitySaysHowMuchEstimatesShrink(t *testing.T) {
 			rows[i][j] += 0.8 * w[j]
 		}
 	}
-	data := labelled(t, ownUnits(m, rows), []string{"group"}, func(i int) []string { return []string{[]string{"yes", "no"}[i%2]} })
+	data := labelled(t, ownUnits(m, rows), []string{"group"}, func(i int) []string {
+		return []string{[]string{"yes", "no"}[i%2]}
+	})
 	account, err := m.Associate(context.Background(), data, method.AssociateOptions{})
 	if err != nil {
 		t.Fatal(err)

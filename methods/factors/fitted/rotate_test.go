@@ -53,7 +53,8 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 	data := ownUnits(m, rows)
 	numbers := func(m *Model) (out [][]float64) {
 		var b bytes.Buffer
-		if _, _, err := m.Transform(context.Background(), data, &b, method.TransformOptions{Covariance: true}); err != nil {
+		if _, _, err := m.Transform(context.Background(), data, &b, method.TransformOptions{Covariance: true}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		_, lines := readCSV(t, &b)
@@ -100,7 +101,8 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 					}
 				}
 				if math.Abs(y[a]-mean) > 1e-10 || math.Abs(y[3+a]-math.Sqrt(variance)) > 1e-10 {
-					t.Fatalf("%s, subject %d, factor %d: %v ± %v, want %v ± %v", to, i, a+1, y[a], y[3+a], mean, math.Sqrt(variance))
+					t.Fatalf("%s, subject %d, factor %d: %v ± %v, want %v ± %v", to, i, a+1, y[a], y[3+a], mean,
+						math.Sqrt(variance))
 				}
 			}
 			if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[6]) > 1e-9) {
@@ -125,7 +127,8 @@ func TestRotatedLoadingsDescribeTheSameCovariance(t *testing.T) {
 				want += w.Loadings[a] * m.Sites[0].LatentMean[a]
 			}
 			if math.Abs(cross) > 1e-10 || math.Abs(f.total()-w.total()) > 1e-10 || math.Abs(site-want) > 1e-10 {
-				t.Fatalf("%s: a covariance is off by %v; it varies by %v, and is at %v at a site; want %v, %v", f.Name, cross, f.total(), site, w.total(), want)
+				t.Fatalf("%s: a covariance is off by %v; it varies by %v, and is at %v at a site; want %v, %v", f.Name,
+					cross, f.total(), site, w.total(), want)
 			}
 		}
 	}
@@ -133,10 +136,12 @@ func TestRotatedLoadingsDescribeTheSameCovariance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := fmt.Sprintf("view0,f0,%v,%v,%v,", s.Views[0].Features[0].Mean, s.Views[0].Features[0].Noise, s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
+	if line := fmt.Sprintf("view0,f0,%v,%v,%v,", s.Views[0].Features[0].Mean, s.Views[0].Features[0].Noise,
+		s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
 		t.Errorf("loadings.csv lacks %s", line)
 	}
-	if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,factor_2,factor_3" {
+	if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header !=
+		"view,feature,mean,noise_variance,factor_1,factor_2,factor_3" {
 		t.Errorf("loadings.csv has %s", header)
 	}
 }

@@ -44,7 +44,8 @@ func (r *factorRotation) check(q int) error {
 		return nil
 	}
 	if r.Method != rotateVarimax {
-		return problem.Problem{Where: "rotation " + r.Method, What: "is not known", Hint: "turn the study's own model by varimax"}
+		return problem.Problem{Where: "rotation " + r.Method, What: "is not known",
+			Hint: "turn the study's own model by varimax"}
 	}
 	if len(r.Matrix) != q || slices.ContainsFunc(r.Matrix, func(row []float64) bool { return len(row) != q }) {
 		return fmt.Errorf("the %s rotation is not %d × %d", r.Method, q, q)
@@ -93,16 +94,20 @@ func (m *Model) Rotate(to string) ([]method.File, *method.Account, error) {
 	names := []string{rotateVarimax, rotateNone}
 	switch {
 	case to == "promax":
-		return nil, nil, problem.Problem{Where: "rotation " + to, What: "lets factors correlate, and is no longer offered", Hint: "varimax; or in R promax of the loadings in model/loadings.csv"}
+		return nil, nil, problem.Problem{Where: "rotation " + to,
+			What: "lets factors correlate, and is no longer offered",
+			Hint: "varimax; or in R promax of the loadings in model/loadings.csv"}
 	case !slices.Contains(names, to):
-		return nil, nil, problem.Problem{Where: "rotation " + to, What: "is not known", Hint: problem.DidYouMean(to, names, "one of "+strings.Join(names, ", "))}
+		return nil, nil, problem.Problem{Where: "rotation " + to, What: "is not known",
+			Hint: problem.DidYouMean(to, names, "one of "+strings.Join(names, ", "))}
 	}
 	out := *m
 	out.Rotation = nil
 	if to == rotateVarimax {
 		r, err := m.varimax()
 		if err != nil {
-			return nil, nil, problem.Problem{Where: "model " + m.Study, What: err.Error(), Hint: "fit it with fewer factors (latent)"}
+			return nil, nil, problem.Problem{Where: "model " + m.Study, What: err.Error(),
+				Hint: "fit it with fewer factors (latent)"}
 		}
 		out.Rotation = r
 	}

@@ -33,7 +33,8 @@ type loading struct {
 	*ModelFeature
 }
 
-// ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top is 0.
+// ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top
+// is 0.
 func (m *Model) ranked(a, top int) (all []loading) {
 	for _, v := range m.Views {
 		for i := range v.Features {
@@ -53,11 +54,14 @@ func (m *Model) ranked(a, top int) (all []loading) {
 
 // loadingTable has the first top features of each factor; all if top is 0.
 func (m *Model) loadingTable(top int) figure.Table {
-	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
-		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}}, {Name: "own", Numbers: figure.Numbers{}}}}
+	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count},
+		{Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
+		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}},
+		{Name: "own", Numbers: figure.Numbers{}}}}
 	for a := range m.Factors {
 		for i, e := range m.ranked(a, top) {
-			t.Add(a+1, i+1, e.view, e.Name, e.Unit, e.standardised(a), e.Loadings[a], m.inUnits(e.ModelFeature, e.Loadings[a], 1))
+			t.Add(a+1, i+1, e.view, e.Name, e.Unit, e.standardised(a), e.Loadings[a],
+				m.inUnits(e.ModelFeature, e.Loadings[a], 1))
 		}
 	}
 	return t
@@ -66,16 +70,19 @@ func (m *Model) loadingTable(top int) figure.Table {
 // factorTable has each factor's strength, and its R² by itself in each view or, of a
 // rotated factor, the share of the view's population variance that it explains by itself.
 func (m *Model) factorTable() figure.Table {
-	t := figure.Table{ID: "factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "strength", Numbers: figure.Numbers(m.Factors)}}}
+	t := figure.Table{ID: "factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count},
+		{Name: "strength", Numbers: figure.Numbers(m.Factors)}}}
 	for a := range m.Factors {
 		t.Columns[0].Numbers = append(t.Columns[0].Numbers, float64(a+1))
 	}
 	for _, v := range m.Views {
 		if len(v.R2Each) > 0 {
-			t.Columns = append(t.Columns, figure.Column{Name: "r2 " + v.Name, Format: figure.Percent, Numbers: v.R2Each})
+			t.Columns = append(t.Columns, figure.Column{Name: "r2 " + v.Name, Format: figure.Percent,
+				Numbers: v.R2Each})
 		}
 		if len(v.shares) > 0 {
-			t.Columns = append(t.Columns, figure.Column{Name: "share " + v.Name, Format: figure.Percent, Numbers: v.shares})
+			t.Columns = append(t.Columns, figure.Column{Name: "share " + v.Name, Format: figure.Percent,
+				Numbers: v.shares})
 		}
 	}
 	return t
@@ -83,7 +90,8 @@ func (m *Model) factorTable() figure.Table {
 
 // viewTable has what belongs to one view.
 func (m *Model) viewTable() figure.Table {
-	t := figure.Table{ID: "views", Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count}, {Name: "values", Format: figure.Count}, {Name: "sites", Format: figure.Count},
+	t := figure.Table{ID: "views", Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count},
+		{Name: "values", Format: figure.Count}, {Name: "sites", Format: figure.Count},
 		{Name: "r2", Format: figure.Percent}, {Name: "loading_sd_between_sites"}, {Name: "mean_sd_between_sites"}}}
 	for _, v := range m.Views {
 		values, sites := v.Values, float64(m.sitesWith(v.Name))

@@ -95,5 +95,7 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 	if more := len(far) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return problem.Problem{Where: "view " + u.view[lo], What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all), text), Hint: hint}, len(far) > 0
+	return problem.Problem{Where: "view " + u.view[lo],
+		What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all), text),
+		Hint: hint}, len(far) > 0
 }

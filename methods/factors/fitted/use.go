@@ -29,7 +29,8 @@ func LoadModel(data []byte) (*Model, error) {
 	}
 	var made struct{ Options struct{ Variant string } }
 	if err := json.Unmarshal(data, &made); err != nil || made.Options.Variant == "published" {
-		return nil, errors.Join(err, problem.Problem{Where: "model " + m.Study, What: "was made before fed-mv-ppca was a method of its own",
+		return nil, errors.Join(err, problem.Problem{Where: "model " + m.Study,
+			What: "was made before fed-mv-ppca was a method of its own",
 			Hint: "run its study again with name: fed-mv-ppca"})
 	}
 	if err := m.check(); err != nil {
@@ -77,7 +78,8 @@ func (m *Model) check() error {
 			}
 			names[f.Name] = true
 			for _, se := range [][]float64{f.LoadingSE, f.StandardisedSE} {
-				if want := map[bool]int{true: q}[m.Errors != nil]; len(se) != want || ppca.Finite("standard errors of "+f.Name, se) != nil {
+				if want := map[bool]int{true: q}[m.Errors != nil]; len(se) != want ||
+					ppca.Finite("standard errors of "+f.Name, se) != nil {
 					return fmt.Errorf("feature %s: %d standard errors of loadings", f.Name, len(se))
 				}
 			}
@@ -183,14 +185,17 @@ type reader struct {
 // use prepares the model for new subjects of a population.
 func (m *Model) use(who Population) (*reader, method.Notes, error) {
 	if m.Scaling == options.ScaleSiteRange {
-		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
+		return nil, nil, problem.Problem{Where: "model " + m.Study,
+			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
+				m.Scaling),
 			Hint: "fit it with another scaling; each site's scores are in its own report"}
 	}
 	var notes method.Notes
 	var err error
 	switch {
 	case who.New && who.Site != "":
-		err = problem.Problem{Where: "--site", What: "subjects are of a site of the fit, or of a new one", Hint: "--site or --new-site, not both"}
+		err = problem.Problem{Where: "--site", What: "subjects are of a site of the fit, or of a new one",
+			Hint: "--site or --new-site, not both"}
 	case who.New:
 		notes, err = m.spreadNotes()
 	case who.Site != "":
@@ -204,7 +209,8 @@ func (m *Model) use(who Population) (*reader, method.Notes, error) {
 		return nil, nil, err
 	}
 	_, md := predictor.Model()
-	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
+	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""),
+		rotation: m.Rotation, model: m}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
@@ -277,7 +283,8 @@ func (m *Model) sitesWith(view string) (n int) {
 
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
-func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
+func (r *reader) each(ctx context.Context, data dataset.Source,
+	do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
 	less, err := r.model.adjusted(ctx, data)
 	if err != nil {
 		return 0, err
@@ -285,7 +292,8 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 	if less != nil {
 		data, r.part = less, less.Part
 	}
-	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior,
+		values []float64) error {
 		subjects++
 		if d := distance(post, values); strange(d, len(values)) {
 			r.strange++
@@ -295,7 +303,8 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 	})
 	r.subjects = subjects
 	if err == nil && subjects == 0 {
-		err = problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
+		err = problem.Problem{Where: "data", What: "there are no subjects in them",
+			Hint: "subjects.csv needs a row for each subject"}
 	}
 	return subjects, err
 }
@@ -323,8 +332,10 @@ func strange(distance float64, values int) bool {
 func (r *reader) notes() method.Notes {
 	notes := r.units.notes()
 	if r.strange > 0 {
-		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
-			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})
+		notes.Add(problem.Problem{Where: "data",
+			What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
+			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, " +
+				"codes for missing values and mixed-up columns"})
 	}
 	return notes
 }
@@ -341,7 +352,8 @@ func (r *reader) own(j int, z float64) float64 {
 // EachSubject reads the rows with what the model says of each subject: the
 // posterior given what was observed, and the scaled values of that. Both, and
 // the row, are valid until the next.
-func EachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
+func EachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source,
+	do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return err

@@ -38,17 +38,20 @@ func modelOf(t testing.TB, tr factorstest.Truth, r *rand.Rand) *Model {
 	if tr.L.Noise == ppca.NoisePerFeature {
 		o.Noise = "feature"
 	}
-	m := &Model{Format: ModelFormat, Program: "parley test", Plan: strings.Repeat("0123456789abcdef", 4), Study: "test", Seed: 5,
+	m := &Model{Format: ModelFormat, Program: "parley test", Plan: strings.Repeat("0123456789abcdef", 4),
+		Study: "test", Seed: 5,
 		Options: o, Scaling: options.ScaleStandard, Factors: strengths}
 	group, view := tr.L.GroupOf(), tr.L.ViewOf()
 	sdW, sdMu, noiseSD := 0.1, 0.2, 0.05
 	for j := range view {
 		if view[j] == len(m.Views) {
 			r2 := 0.5
-			m.Views = append(m.Views, ModelView{Name: fmt.Sprintf("view%d", view[j]), LoadingSD: &sdW, MeanSD: &sdMu, Values: 10, R2: &r2, R2Each: make(figure.Numbers, p.Rank)})
+			m.Views = append(m.Views, ModelView{Name: fmt.Sprintf("view%d", view[j]), LoadingSD: &sdW, MeanSD: &sdMu,
+				Values: 10, R2: &r2, R2Each: make(figure.Numbers, p.Rank)})
 		}
 		v := &m.Views[view[j]]
-		v.Features = append(v.Features, ModelFeature{Name: fmt.Sprintf("f%d", j), Unit: "mm", Shift: 10 * r.NormFloat64(), Factor: math.Exp(r.NormFloat64()),
+		v.Features = append(v.Features, ModelFeature{Name: fmt.Sprintf("f%d", j), Unit: "mm",
+			Shift: 10 * r.NormFloat64(), Factor: math.Exp(r.NormFloat64()),
 			Mean: p.Mu[j], Noise: p.Noise[group[j]], NoiseSD: &noiseSD, Loadings: p.W[j*p.Rank : (j+1)*p.Rank]})
 	}
 	for _, name := range []string{"one", "two"} {
@@ -99,7 +102,8 @@ func cellNumber(t testing.TB, cell string) float64 {
 
 // closedForm is the posterior by the textbook: x | t ~ N(Wᵀ C⁻¹ (t − μ), I − Wᵀ C⁻¹ W),
 // C = W Wᵀ + Ψ over what was observed; and for the rest its conditional law.
-func closedForm(m *Model, extra float64, row []float64) (mean, cov *mat.Dense, missing []int, missMean, missVar []float64) {
+func closedForm(m *Model, extra float64, row []float64) (mean, cov *mat.Dense, missing []int, missMean,
+	missVar []float64) {
 	l, _ := m.Layout()
 	p := m.params()
 	q, group := p.Rank, l.GroupOf()
@@ -165,15 +169,18 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 			extra = 0.2*0.2 + 3*0.1*0.1 // times 2/C, and there are two sites
 		}
 		var scores, values bytes.Buffer
-		n, _, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{NewSite: newSite, Covariance: true})
+		n, _, err := m.Transform(context.Background(), data, &scores,
+			method.TransformOptions{NewSite: newSite, Covariance: true})
 		if err != nil || n != len(rows) {
 			rt.Fatalf("%d subjects, %v", n, err)
 		}
 		header, lines := readCSV(t, &scores)
-		if got := strings.Join(header, ","); got != "id,values,factor_1,factor_2,factor_3,sd_1,sd_2,sd_3,cov_1_2,cov_1_3,cov_2_3" {
+		if got := strings.Join(header, ","); got != "id,values,factor_1,factor_2,factor_3,sd_1,sd_2,sd_3,cov_1_2,"+
+			"cov_1_3,cov_2_3" {
 			rt.Fatalf("header %s", got)
 		}
-		if _, _, err := m.Impute(context.Background(), data, &values, method.ImputeOptions{NewSite: newSite, Level: 0.9}); err != nil {
+		if _, _, err := m.Impute(context.Background(), data, &values,
+			method.ImputeOptions{NewSite: newSite, Level: 0.9}); err != nil {
 			rt.Fatal(err)
 		}
 		_, imputed := readCSV(t, &values)
@@ -199,7 +206,8 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 			for k, j := range missing {
 				line := imputed[0]
 				imputed = imputed[1:]
-				if line[0] != data.Row(i).ID || line[1] != m.Views[l.ViewOf()[j]].Name || line[2] != fmt.Sprintf("f%d", j) {
+				if line[0] != data.Row(i).ID || line[1] != m.Views[l.ViewOf()[j]].Name || line[2] !=
+					fmt.Sprintf("f%d", j) {
 					rt.Fatalf("subject %d, feature %d: line %v", i, j, line)
 				}
 				// Own units may be large against the scaled ones.
@@ -231,17 +239,21 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 	m := modelOf(t, tr, r)
 	data := ownUnits(m, tr.Subjects(r, 2))
 	use := func() (method.Notes, error) {
-		_, notes, err := m.Transform(context.Background(), data, new(bytes.Buffer), method.TransformOptions{NewSite: true})
+		_, notes, err := m.Transform(context.Background(), data, new(bytes.Buffer),
+			method.TransformOptions{NewSite: true})
 		return notes, err
 	}
 	m.Sites[1].Views = []string{"view0"}
-	if notes, err := use(); err != nil || !strings.Contains(notes.Error(), "view1: too few sites or subjects") || strings.Contains(notes.Error(), "view0:") {
+	if notes, err := use(); err != nil || !strings.Contains(notes.Error(), "view1: too few sites or subjects") ||
+		strings.Contains(notes.Error(), "view0:") {
 		t.Errorf("%v, %v", notes, err)
 	}
 	m.Views[0].LoadingSD, m.Views[1].LoadingSD = nil, nil
-	for mechanism, want := range map[string]string{"": "hint: leave out --new-site", options.MechanismStatistics: "does not estimate that"} {
+	for mechanism, want := range map[string]string{"": "hint: leave out --new-site",
+		options.MechanismStatistics: "does not estimate that"} {
 		m.Options = &options.Options{Mechanism: mechanism}
-		if _, err := use(); err == nil || !strings.Contains(err.Error(), "nothing estimated how sites differ") || !strings.Contains(err.Error(), want) {
+		if _, err := use(); err == nil || !strings.Contains(err.Error(), "nothing estimated how sites differ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -261,7 +273,8 @@ func TestNewSiteVariance(t *testing.T) {
 		sites   int
 		want    float64
 	}{{false, 2, 0.07}, {false, 7, 0.02}, {true, 2, 0.105}, {true, 7, 0.08}} {
-		m := &Model{Published: &Published{TypicalSite: c.typical}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
+		m := &Model{Published: &Published{TypicalSite: c.typical}, Factors: make([]float64, 3),
+			Sites: make([]ModelSite, c.sites)}
 		for i := range m.Sites {
 			m.Sites[i].Views = []string{"v"}
 		}
@@ -325,10 +338,13 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 		for j := range x {
 			x[j] /= 100
 		}
-	}); !strings.Contains(got, "view view0: 4 of 4 features are far") || !strings.Contains(got, "f0 (mean") || !strings.Contains(got, "a factor of about 10^-2") || !strings.Contains(got, "hint: are they in the units") || strings.Contains(got, "view1") {
+	}); !strings.Contains(got, "view view0: 4 of 4 features are far") || !strings.Contains(got, "f0 (mean") ||
+		!strings.Contains(got, "a factor of about 10^-2") || !strings.Contains(got, "hint: are they in the units") ||
+		strings.Contains(got, "view1") {
 		t.Errorf("metres for centimetres: %s", got)
 	}
-	if got := notes(func(x []float64) { x[2] = 999 }); !strings.Contains(got, "1 of 4 features") || !strings.Contains(got, "f2 (mean 999") {
+	if got := notes(func(x []float64) { x[2] = 999 }); !strings.Contains(got, "1 of 4 features") ||
+		!strings.Contains(got, "f2 (mean 999") {
 		t.Errorf("a code for missing values: %s", got)
 	}
 	if got := notes(func(x []float64) {
@@ -353,13 +369,15 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 	}
 	m = factorstest.Must(LoadModel(factorstest.Must(m.Encode())(t)))(t)
 	var scores, values bytes.Buffer
-	if _, notes, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{}); err != nil || len(notes) > 0 {
+	if _, notes, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{}); err != nil ||
+		len(notes) > 0 {
 		t.Fatal(notes, err)
 	}
 	if _, lines := readCSV(t, &scores); lines[0][1] != "3" {
 		t.Errorf("%s values were used of 3", lines[0][1])
 	}
-	if n, _, err := m.Impute(context.Background(), data.Without(0), &values, method.ImputeOptions{Level: 0.9}); err != nil || n != 6 {
+	if n, _, err := m.Impute(context.Background(), data.Without(0), &values, method.ImputeOptions{Level: 0.9}); err !=
+		nil || n != 6 {
 		t.Errorf("%d values were imputed, %v", n, err)
 	}
 	factorstest.Must(json.Marshal(factorstest.Must(m.Summary(3))(t).Value))(t)
@@ -376,10 +394,13 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		"not 2 × 2":                     func(m *Model) { m.Sites[0].LatentCov[1] = []float64{1} },
 		"of predictions times 0.5":      func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
 		"errors of factors: 3 numbers":  func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
-		"0 standard errors of loadings": func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}} },
-		"shares of variance":            func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
+		"0 standard errors of loadings": func(m *Model) {
+			m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
+		},
+		"shares of variance": func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
 		"noise variance": func(m *Model) {
-			m.Views[0].Features[0].Noise, m.Views[0].Features[1].Noise, m.Views[0].Features[2].Noise = minus, minus, minus
+			m.Views[0].Features[0].Noise, m.Views[0].Features[1].Noise, m.Views[0].Features[2].Noise = minus, minus,
+				minus
 		},
 		"scale":               func(m *Model) { m.Views[0].Features[0].Factor = 0 },
 		"layout has no views": func(m *Model) { m.Views = nil },
@@ -399,7 +420,8 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := LoadModel([]byte(`{"format": "parley/mvppca-model/3", "program": "parley 9"}`)); err == nil || !strings.Contains(err.Error(), "newer") {
+	if _, err := LoadModel([]byte(`{"format": "parley/mvppca-model/3", "program": "parley 9"}`)); err == nil ||
+		!strings.Contains(err.Error(), "newer") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -411,7 +433,8 @@ func FuzzUseModel(f *testing.F) {
 	m := modelOf(f, factorstest.NewTruth(r, factorstest.Shape(f, ppca.NoisePerFeature, 2, 1), 1, 0.5), r)
 	f.Add(factorstest.Must(m.Encode())(f))
 	m.PutAdjusted([]options.Covariate{{Column: "age"}, {Column: "sex", Levels: []string{"f", "m"}}}, &options.Estimates{
-		Effects:     options.Effects{Centre: []float64{60, 0.5}, Slopes: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{1, 2, 3, 0, 5, 6}}},
+		Effects: options.Effects{Centre: []float64{60, 0.5},
+			Slopes: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{1, 2, 3, 0, 5, 6}}},
 		CovariateSD: []float64{10, 0.5}, Subjects: 20})
 	f.Add(factorstest.Must(m.Encode())(f))
 	f.Add([]byte(`{"format": "parley/mvppca-model/1"}`))

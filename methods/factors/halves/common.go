@@ -113,13 +113,16 @@ func Answers[A any](c Common, s *State, check func(site string, a *A) error) (si
 
 // Left decodes what sites said before that have left since, in the plan's order.
 func Left[A any](c Common, s *State, said map[string][]byte, take func(site string, a *A) error) error {
-	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool { return !slices.Contains(s.Left, site) || said[site] == nil })
+	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool {
+		return !slices.Contains(s.Left, site) || said[site] == nil
+	})
 	_, _, err := kept(said, nil, left, "what it said before", take)
 	return err
 }
 
 // kept decodes what sites said, if it is not decoded already.
-func kept[A any](said map[string][]byte, decoded map[string]any, sites []string, what string, check func(site string, a *A) error) (_ []string, all []*A, err error) {
+func kept[A any](said map[string][]byte, decoded map[string]any, sites []string, what string,
+	check func(site string, a *A) error) (_ []string, all []*A, err error) {
 	for _, site := range sites {
 		a, ok := decoded[site].(*A)
 		if !ok {

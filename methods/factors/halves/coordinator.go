@@ -61,7 +61,8 @@ func NewCoordinator(set options.Setup, way Way) *Coordinator { return &Coordinat
 func (c *Coordinator) Init() (method.State, error) { return c.state(), nil }
 
 func (c *Coordinator) state() *State {
-	return &State{Inbox: map[string][]byte{}, decoded: map[string]any{}, Reports: map[string]*options.Assessment{}, Own: c.way.Record()}
+	return &State{Inbox: map[string][]byte{}, decoded: map[string]any{}, Reports: map[string]*options.Assessment{},
+		Own: c.way.Record()}
 }
 
 // Restore implements [method.Coordinator].
@@ -114,7 +115,8 @@ func (c *Coordinator) check(s *State) error {
 			return err
 		}
 	}
-	if fitted := slices.Contains([]string{options.TaskAssess, method.Done}, s.Phase); fitted && (s.Model == nil || c.CheckRank(len(s.Strengths)) != nil) {
+	if fitted := slices.Contains([]string{options.TaskAssess, method.Done}, s.Phase); fitted &&
+		(s.Model == nil || c.CheckRank(len(s.Strengths)) != nil) {
 		return fmt.Errorf("it has no model, or the strengths of %d factors", len(s.Strengths))
 	}
 	if s.Model != nil {
@@ -183,7 +185,8 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 	if s.Phase == method.Done {
 		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
 	}
-	return method.Step{State: s, Tasks: tasks, Done: s.Phase == method.Done, Progress: min(s.Steps, of), Of: of, Info: info}, nil
+	return method.Step{State: s, Tasks: tasks, Done: s.Phase == method.Done, Progress: min(s.Steps, of), Of: of,
+		Info: info}, nil
 }
 
 // advance works through the answers of the phase and says what comes next.
@@ -220,7 +223,9 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 // scale brings features to common units: it asks for sums if the plan does.
 func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
 	if c.Options.Pools() {
-		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) { return options.ScaleTask{Effects: s.effects()}, nil })
+		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) {
+			return options.ScaleTask{Effects: s.effects()}, nil
+		})
 		return tasks, nil, err
 	}
 	s.scaled(options.StartScale(c.Setup))
@@ -239,7 +244,8 @@ func (s *State) effects() *options.Effects {
 // through in the plan's order of sites. What is wrong with it shows now.
 func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase), method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
+	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase),
+		method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
 		return nil, err
 	}
 	kept, err := c.receive(s, a)

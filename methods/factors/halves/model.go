@@ -34,7 +34,8 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 
 // AssessedResult is the result of a study that ended with [Common.Assess], of the sites
 // that answered, after so many rounds. Settled says how the fit settled; nil where nothing did.
-func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int, settled *figure.Section) *method.Result {
+func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int,
+	settled *figure.Section) *method.Result {
 	sites := c.reports(s)
 	if s.OfTotals != nil {
 		return report.OfTotals(c.Of(s), m, files, s.OfTotals, settled)
@@ -202,7 +203,8 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
+	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling,
+		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -290,7 +292,9 @@ func (c *Coordinator) checkAssessment(s *State) func(*options.Assessment) error 
 
 // assessed keeps what the sites said; then the study is done.
 func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
-	sites, all, err := Answers(c.Common, s, func(_ string, a *options.Assessment) error { return c.checkAssessment(s)(a) })
+	sites, all, err := Answers(c.Common, s, func(_ string, a *options.Assessment) error {
+		return c.checkAssessment(s)(a)
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -307,7 +311,8 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 }
 
 // assess says how well the model describes the site.
-func (h *Site) assess(ctx context.Context, t *options.AssessTask, sums *options.RowSums, data dataset.Source) (*options.Assessment, error) {
+func (h *Site) assess(ctx context.Context, t *options.AssessTask, sums *options.RowSums,
+	data dataset.Source) (*options.Assessment, error) {
 	blocks, scale, err := h.Scaled(&t.Scale)
 	if err != nil {
 		return nil, err

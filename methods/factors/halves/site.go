@@ -112,8 +112,10 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 	switch kind {
 	case options.TaskAdjust:
 		p := len(options.Terms(h.Options.Adjust))
-		r.Say(3+p, "number of subjects of whom all covariates are known, of others, and of those with a covariate far from all others here; mean of each covariate")
-		r.Say(options.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, and products, of the feature and the covariates of the subjects who have it")
+		r.Say(3+p, "number of subjects of whom all covariates are known, of others, and of those with a covariate far "+
+			"from all others here; mean of each covariate")
+		r.Say(options.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, "+
+			"and products, of the feature and the covariates of the subjects who have it")
 	case options.TaskScale:
 		r.SayScale(h.Setup)
 	case options.TaskAssess:
@@ -139,7 +141,9 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 		})
 	case options.TaskAssess:
 		answer, err = Open(t, func(task *options.AssessTask) (any, error) {
-			return h.Exact(ctx, s, task.Scale.Effects, func(sums *options.RowSums, data dataset.Source) (any, error) { return h.assess(ctx, task, sums, data) })
+			return h.Exact(ctx, s, task.Scale.Effects, func(sums *options.RowSums, data dataset.Source) (any, error) {
+				return h.assess(ctx, task, sums, data)
+			})
 		})
 	default:
 		answer, err = h.way.Run(ctx, t, s, h)
@@ -167,7 +171,8 @@ func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 }
 
 // Exact answers a task without protection, from rows less the effects of covariates.
-func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *options.Effects, answer func(sums *options.RowSums, data dataset.Source) (any, error)) (any, error) {
+func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *options.Effects,
+	answer func(sums *options.RowSums, data dataset.Source) (any, error)) (any, error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err

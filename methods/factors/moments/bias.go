@@ -58,14 +58,16 @@ func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params) (*Bias
 			var rest missed
 			for e := range all {
 				if e != i {
-					rest.n, rest.sum, rest.variance = rest.n+all[e][j].n, rest.sum+all[e][j].sum, rest.variance+all[e][j].variance
+					rest.n, rest.sum, rest.variance = rest.n+all[e][j].n, rest.sum+all[e][j].sum, rest.variance+
+						all[e][j].variance
 				}
 			}
 			if x.n == 0 || rest.n == 0 {
 				continue
 			}
 			w := m.W[j*m.Rank:][:m.Rank]
-			off, variance, unit := x.sum/x.n-rest.sum/rest.n, x.variance/(x.n*x.n)+rest.variance/(rest.n*rest.n), dot(w, w)+m.Noise[group[j]]
+			off, variance, unit := x.sum/x.n-rest.sum/rest.n, x.variance/(x.n*x.n)+rest.variance/(rest.n*rest.n),
+				dot(w, w)+m.Noise[group[j]]
 			b, s, of, subjects = b+(off*off-variance)/unit, s+2*variance*variance/(unit*unit), of+1, max(subjects, x.n)
 		}
 		if of == 0 {
@@ -82,8 +84,8 @@ func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params) (*Bias
 	return out, nil
 }
 
-// misses adds what the subjects of a pattern say of predictions of each feature from those of other views, or of its own
-// where there is no other; nothing where noise hides how many they are.
+// misses adds what the subjects of a pattern say of predictions of each feature from those of other views, or of its
+// own where there is no other; nothing where noise hides how many they are.
 func (o *ProjectedMoments) misses(to []missed, u *NoisyMoments, predictor *ppca.Predictor, m *ppca.Params) error {
 	n, fit, view, p := u.count(), o.fitOf(u), o.layout.ViewOf(), len(u.features)
 	if !(n > fewestCounts*math.Sqrt(u.total.countVar)) {
@@ -92,7 +94,9 @@ func (o *ProjectedMoments) misses(to []missed, u *NoisyMoments, predictor *ppca.
 	one := len(o.layout.ViewsOf(u.features)) == 1
 	row, spread := make([]float64, p), make([]float64, p)
 	for i, j := range u.features {
-		others := slices.DeleteFunc(slices.Clone(u.features), func(other int) bool { return other == j || !one && view[other] == view[j] })
+		others := slices.DeleteFunc(slices.Clone(u.features), func(other int) bool {
+			return other == j || !one && view[other] == view[j]
+		})
 		post, err := predictor.Given(others)
 		if err != nil {
 			return err

@@ -168,7 +168,8 @@ func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, err
 				root[a] = max(leastPassed, math.Sqrt(e.left[a]/e.whole[a]))
 			}
 		}
-		out[i] = passed{axes: root[:c.k], rest: root[c.k], mean: max(leastPassed, e.mean), size: max(leastPassed, e.told/max(e.size, 1e-300))}
+		out[i] = passed{axes: root[:c.k], rest: root[c.k], mean: max(leastPassed, e.mean),
+			size: max(leastPassed, e.told/max(e.size, 1e-300))}
 	}
 	return out, nil
 }

@@ -45,8 +45,8 @@ func TestDensityIsTheLogLikelihood(t *testing.T) {
 }
 
 // The known variance of sums over the subjects, linear in their values or squares of one, is that of sums under
-// repeated noise. Of 2 000 draws a standard deviation is known to 1.6 %: with other seeds one is off by 8 % in fewer than
-// one of 10⁵ runs.
+// repeated noise. Of 2 000 draws a standard deviation is known to 1.6 %: with other seeds one is off by 8 % in fewer
+// than one of 10⁵ runs.
 func TestVarianceOfSumsIsKnown(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(6, 20))
@@ -142,7 +142,8 @@ func TestClampedTo(t *testing.T) {
 		for _, share := range []float64{0.001, 0.05, 0.2, 0.5, 0.8, 0.95, 1, 1.5, 4} {
 			m, v := clampedTo(mean, share*most).moments()
 			if want := min(share, 1) * most; math.Abs(m-mean) > 0.01 || math.Abs(v-want) > 0.03*want {
-				t.Errorf("mean %v and %v of the most variance: mean %.4f, variance %.5f, want %.5f", mean, share, m, v, want)
+				t.Errorf("mean %v and %v of the most variance: mean %.4f, variance %.5f, want %.5f", mean,
+					share, m, v, want)
 			}
 		}
 	}
@@ -229,7 +230,8 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		}
 		counts, variance := overview.Counts()
 		d := sums[1].Blocks[0]
-		x := PatternSums{Coarse: &lenses[0], CoarseSD: sd, FineSD: sd, Count: counts[0], CountVar: variance, CoarseSums: draw(d * (d + 1) / 2), FineSums: draw(d * (d + 1) / 2)}
+		x := PatternSums{Coarse: &lenses[0], CoarseSD: sd, FineSD: sd, Count: counts[0], CountVar: variance,
+			CoarseSums: draw(d * (d + 1) / 2), FineSums: draw(d * (d + 1) / 2)}
 		fine, err := x.RefineWhitening()
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)

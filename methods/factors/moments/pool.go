@@ -45,7 +45,8 @@ func (r Released) Check(l ppca.Layout) error {
 			}
 		}
 		if !slices.Equal(x.Coarse.Views, x.Fine.Views) || !slices.Equal(x.Coarse.Scale, x.Fine.Scale) {
-			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i, x.Coarse.Views, x.Fine.Views)
+			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i,
+				x.Coarse.Views, x.Fine.Views)
 		}
 	}
 	return nil
@@ -102,7 +103,9 @@ func Pool(sites []Released) Released {
 	for _, site := range sites {
 		for i := range site {
 			x := &site[i]
-			at := slices.IndexFunc(all, func(o []*PatternSums) bool { return slices.Equal(o[0].Coarse.Views, x.Coarse.Views) })
+			at := slices.IndexFunc(all, func(o []*PatternSums) bool {
+				return slices.Equal(o[0].Coarse.Views, x.Coarse.Views)
+			})
 			if at < 0 {
 				at, all = len(all), append(all, nil)
 			}

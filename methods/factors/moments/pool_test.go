@@ -16,7 +16,8 @@ import (
 // muOf is the Gaussian DP parameter of a total at δ = 10⁻⁵.
 func muOf(t testing.TB, epsilon float64) float64 {
 	t.Helper()
-	return 1 / factorstest.Must(account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: math.Sqrt2, Count: 1}},
+	return 1 / factorstest.Must(account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1,
+		Diameter: math.Sqrt2, Count: 1}},
 		account.AddRemove, account.Budget{Epsilon: epsilon, Delta: 1e-5}))(t)
 }
 
@@ -59,12 +60,14 @@ func TestCountsHaveNoBias(t *testing.T) {
 				for i, w := range weights {
 					off -= w / top * float64(len(rows[i]))
 				}
-				overview, combined, weighted = append(overview, first-truth), append(combined, single-truth), append(weighted, off)
+				overview, combined, weighted = append(overview, first-truth), append(combined, single-truth),
+					append(weighted, off)
 			}
 			for name, x := range map[string][]float64{"overview": overview, "single": combined, "weighted": weighted} {
 				mean, sd := stat.MeanStdDev(x, nil)
 				if se := sd / math.Sqrt(draws); math.Abs(mean) > 4*se {
-					t.Errorf("%s counts of %d sites at ε %v: %.2f off of %.0f, standard error %.2f", name, sites, epsilon, mean, truth, se)
+					t.Errorf("%s counts of %d sites at ε %v: %.2f off of %.0f, standard error %.2f", name, sites,
+						epsilon, mean, truth, se)
 				}
 			}
 		}
@@ -91,13 +94,15 @@ func TestPatternsAreThoseOfThePlan(t *testing.T) {
 		row  [][]float64
 		want int
 	}{
-		{[][]float64{a, b, c}, 0}, {[][]float64{a, nil, c}, 2}, {[][]float64{a, b, nil}, 1}, {[][]float64{nil, b, c}, 1},
+		{[][]float64{a, b, c}, 0}, {[][]float64{a, nil, c}, 2}, {[][]float64{a, b, nil}, 1},
+		{[][]float64{nil, b, c}, 1},
 		{[][]float64{a, nil, nil}, -1}, {[][]float64{nil, nil, c}, -1}, {[][]float64{nil, nil, nil}, -1},
 		{[][]float64{a, nil, {1, math.NaN(), math.NaN()}}, -1},
 	} {
 		overview, v := make([]float64, 6), make([]float64, 8)
 		at := s.Overview(x.row, overview)
-		if got := s.Contribution(coarse)(x.row, v); got != x.want || (at >= 0) != (x.want >= 0) || at >= 0 && overview[x.want] == 0 {
+		if got := s.Contribution(coarse)(x.row, v); got != x.want || (at >= 0) != (x.want >= 0) || at >= 0 &&
+			overview[x.want] == 0 {
 			t.Errorf("%v counts under pattern %d, and %v in the overview, want %d", x.row, got, overview, x.want)
 		}
 	}

@@ -111,7 +111,8 @@ func (r PatternSums) RefineWhitening() (Whitening, error) {
 	// By the scale of the views, which the overview told, it is p: what noise says
 	// else is not to be followed, or the bound is one that clips everybody.
 	wide := float64(p)
-	known := traceDoubt * traceDoubt * wide / (traceDoubt*traceDoubt*wide + sd*sd*unit*unit + wide*countSD*countSD/count/count)
+	known := traceDoubt * traceDoubt * wide / (traceDoubt*traceDoubt*wide + sd*sd*unit*unit +
+		wide*countSD*countSD/count/count)
 	trace = wide + known*(trace-wide)
 	// The mean square about the centre, which is off by what noise is left in it.
 	total := trace + keep*noise*float64(p) - max(0, size-noise*float64(p))
@@ -182,7 +183,8 @@ func fineConstant(q float64) float64 {
 // as 2 √p times that in its eigenvalues; the direction's is share · p.
 func SubjectsToSee(p, sites int, share, mu float64) float64 {
 	precision := 0.0
-	for _, of := range []struct{ share, constant float64 }{{shareCoarse, coarseConstant}, {shareFine, fineConstant(newDirections)}} {
+	for _, of := range []struct{ share, constant float64 }{{shareCoarse, coarseConstant},
+		{shareFine, fineConstant(newDirections)}} {
 		room := 1 - of.constant*of.constant - sizeWeight*sizeWeight
 		precision += of.share * room * room
 	}

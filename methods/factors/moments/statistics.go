@@ -1,6 +1,5 @@
-// Package moments makes a model of sums that sites release, clipped and noised
-// ([Statistics]). [Project] adds up the releases of all sites; what is fitted to the [ProjectedMoments] moments, by any number of factors,
-// costs no privacy.
+// Package moments makes a model of sums that sites release, clipped and noised ([Statistics]). [Project] adds up the
+// releases of all sites; what is fitted to the [ProjectedMoments] moments, by any number of factors, costs no privacy.
 //
 // It draws no noise and protects nothing by itself: a site's contributions go through a
 // session of package privacy, whose sums are declared here ([Statistics.Sums]).
@@ -87,7 +86,8 @@ func NewStatistics(l ppca.Layout, ranges [][2]float64, patterns [][]int) (*Stati
 	for j, r := range ranges {
 		inv := 1 / (r[1] - r[0])
 		if !(inv > 0 && inv <= ppca.Largest && math.Abs(r[0]) <= ppca.Largest) {
-			return nil, fmt.Errorf("the range of feature %d is %v to %v: the highest value must exceed the lowest", j, r[0], r[1])
+			return nil, fmt.Errorf("the range of feature %d is %v to %v: the highest value must exceed the lowest",
+				j, r[0], r[1])
 		}
 		s.low, s.inv = append(s.low, r[0]), append(s.inv, inv)
 	}
@@ -108,7 +108,8 @@ func (s *Statistics) Sums() []privacy.Sum {
 	sum := func(name string, form privacy.Form, blocks []int, share, diameter float64) privacy.Sum {
 		return privacy.Sum{
 			Name: name, Unit: privacy.Subject, Form: form, Blocks: blocks, Bound: 1,
-			Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter, Count: 1},
+			Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1,
+				Diameter: diameter, Count: 1},
 		}
 	}
 	return []privacy.Sum{

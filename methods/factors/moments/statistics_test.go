@@ -19,14 +19,16 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
 	var overviews []Overviewed
 	for _, rows := range sites {
-		overviews = append(overviews, Overviewed{s.Patterns(), factorstest.NoisedSum(r, rows, sums[0], sd(0), s.Overview)[0], sd(0)})
+		overviews = append(overviews, Overviewed{s.Patterns(), factorstest.NoisedSum(r, rows, sums[0], sd(0),
+			s.Overview)[0], sd(0)})
 	}
 	coarse := factorstest.Must(Lenses(s.layout, overviews))(t)
 	out := make([]Released, len(sites))
 	for i, rows := range sites {
 		counts, variance := overviews[i].Counts()
 		for k, block := range factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(coarse)) {
-			out[i] = append(out[i], PatternSums{Coarse: &coarse[k], CoarseSums: block, CoarseSD: sd(1), Count: counts[k], CountVar: variance})
+			out[i] = append(out[i], PatternSums{Coarse: &coarse[k], CoarseSums: block, CoarseSD: sd(1),
+				Count: counts[k], CountVar: variance})
 		}
 	}
 	var fine []Whitening
@@ -43,7 +45,8 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 }
 
 func TestStatisticsSharesAreTheWholeBudget(t *testing.T) {
-	s := factorstest.Must(NewStatistics(factorstest.Shape(t, ppca.NoisePerView, 2, 3), make2(5), [][]int{{0, 1}, {1}}))(t)
+	s := factorstest.Must(NewStatistics(factorstest.Shape(t, ppca.NoisePerView, 2, 3), make2(5),
+		[][]int{{0, 1}, {1}}))(t)
 	total := 0.0
 	for _, x := range s.Sums() {
 		if err := x.Mechanism.Check(); err != nil {
@@ -94,7 +97,8 @@ func TestContributionsHaveNormOne(t *testing.T) {
 			rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64})), 7, 7).Draw(rt, "row")
 		v := make([]float64, 64)
 		for name, f := range map[string]func([][]float64, []float64) int{
-			"overview": s.Overview, "coarse": s.Contribution([]Whitening{*rel.Coarse}), "fine": s.Contribution([]Whitening{*rel.Fine}),
+			"overview": s.Overview, "coarse": s.Contribution([]Whitening{*rel.Coarse}),
+			"fine": s.Contribution([]Whitening{*rel.Fine}),
 		} {
 			clear(v)
 			at := f(factorstest.Split(l, row), v)

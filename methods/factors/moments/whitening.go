@@ -36,7 +36,8 @@ func (n *Whitening) Check(l ppca.Layout) error {
 	}
 	p, k := len(f), len(n.Shrinkage)
 	if p == 0 || len(n.Scale) != p || len(n.Centre) != p || len(n.Axes) != k*p || len(n.Strength) != k || k > p {
-		return fmt.Errorf("lens: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d features",
+		return fmt.Errorf("lens: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d "+
+			"features",
 			len(n.Scale), len(n.Centre), len(n.Axes), k, len(n.Strength), p)
 	}
 	// What is made of noised sums is far within these bounds, and nothing within them
@@ -47,7 +48,8 @@ func (n *Whitening) Check(l ppca.Layout) error {
 		low, high float64
 	}{
 		{"scale", n.Scale, 1e-3, 1e6}, {"centre", n.Centre, -0.5, 0.5}, {"axis", n.Axes, -1 - 1e-6, 1 + 1e-6},
-		{"squeeze", n.Shrinkage, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18}, {"bound", []float64{n.Bound}, 1e-9, 1e12},
+		{"squeeze", n.Shrinkage, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18},
+		{"bound", []float64{n.Bound}, 1e-9, 1e12},
 		{"constant", []float64{n.Constant}, 1e-3, 0.99},
 	} {
 		for _, x := range c.x {
@@ -114,12 +116,14 @@ func (o *Overviewed) Counts() (n []float64, variance float64) {
 func Lenses(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 	views := l.Views()
 	// Of each view: subjects, the sum of e_k over them, and the variances of their noise.
-	with, spread, withVar, spreadVar := make([]float64, views), make([]float64, views), make([]float64, views), make([]float64, views)
+	with, spread, withVar, spreadVar := make([]float64, views), make([]float64, views), make([]float64, views),
+		make([]float64, views)
 	var patterns [][]int
 	for i := range all {
 		o := &all[i]
 		if len(o.Sums) != len(o.Patterns)+views || !(o.SD > 0) {
-			return nil, fmt.Errorf("overview has %d entries, want %d, and noise %v", len(o.Sums), len(o.Patterns)+views, o.SD)
+			return nil, fmt.Errorf("overview has %d entries, want %d, and noise %v", len(o.Sums),
+				len(o.Patterns)+views, o.SD)
 		}
 		if err := ppca.Finite("overview", append(slices.Clone(o.Sums), o.SD)); err != nil {
 			return nil, err

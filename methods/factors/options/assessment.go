@@ -137,10 +137,12 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		}
 	}
 	if len(a.ScoreSquares)+len(a.ScoreFourths) > 0 {
-		err = cmp.Or(err, ppca.Numbers("squares of scores", q, 0, a.ScoreSquares), ppca.Numbers("squares of scores", q*q, 0, a.ScoreFourths))
+		err = cmp.Or(err, ppca.Numbers("squares of scores", q, 0, a.ScoreSquares),
+			ppca.Numbers("squares of scores", q*q, 0, a.ScoreFourths))
 	}
 	if len(a.FeatureCells) > 0 {
-		err = cmp.Or(err, ppca.Numbers("values of a feature", d, 0, a.FeatureCells), ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount))
+		err = cmp.Or(err, ppca.Numbers("values of a feature", d, 0, a.FeatureCells),
+			ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount))
 	}
 	if err != nil {
 		return err
@@ -158,13 +160,15 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 
 // Pooled holds sums behind the variance explained, and nothing else.
 func Pooled(x *ppca.Explained) *Assessment {
-	return &Assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1, Data: x.Residual},
+	return &Assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1,
+		Data: x.Residual},
 		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
 }
 
 // Explained returns the sums behind the variance explained, sharing memory.
 func (a *Assessment) Explained() *ppca.Explained {
-	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data,
+	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total,
+		Residual:     a.Residual.Data,
 		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
 }
 
@@ -182,10 +186,12 @@ func Together(sites []*Assessment) *Assessment {
 	for i, a := range sites {
 		if i == 0 {
 			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
-			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols, Data: slices.Clone(a.Residual.Data)}
+			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols,
+				Data: slices.Clone(a.Residual.Data)}
 			sum.FeatureTotal, sum.FeatureResidual = slices.Clone(a.FeatureTotal), slices.Clone(a.FeatureResidual)
 		} else {
-			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data},
+			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError},
+				{sum.Residual.Data, a.Residual.Data},
 				{sum.FeatureTotal, a.FeatureTotal}, {sum.FeatureResidual, a.FeatureResidual}} {
 				floats.Add(x[0], x[1])
 			}

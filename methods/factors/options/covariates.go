@@ -37,8 +37,10 @@ func Bind(of []Covariate, columns []dataset.Column) (*Design, error) {
 		}
 	}
 	if len(lacking) > 0 {
-		return nil, problem.Problem{Where: "subjects", What: "there is no column " + problem.Names(lacking) + ", which the model is adjusted for",
-			Hint: "add it to subjects.csv: values are compared with what is expected at the subject's " + AdjustedFor(of)}
+		return nil, problem.Problem{Where: "subjects", What: "there is no column " + problem.Names(lacking) +
+			", which the model is adjusted for",
+			Hint: "add it to subjects.csv: values are compared with what is expected at the subject's " +
+				AdjustedFor(of)}
 	}
 	return d, nil
 }
@@ -58,8 +60,10 @@ func (d *Design) Read(row *dataset.Row, x []float64) (known bool, err error) {
 		if len(c.Levels) == 0 {
 			v, err := strconv.ParseFloat(cell, 64)
 			if err != nil || !(math.Abs(v) <= Largest) {
-				return false, problem.Problem{Where: "column " + c.Column, What: fmt.Sprintf("subject %q: %q is not a number of at most %g in size", row.ID, cell, Largest),
-					Hint: "a category is adjusted for with its levels in the plan, as in {column: " + c.Column + ", levels: [REFERENCE, OTHER]}"}
+				return false, problem.Problem{Where: "column " + c.Column,
+					What: fmt.Sprintf("subject %q: %q is not a number of at most %g in size", row.ID, cell, Largest),
+					Hint: "a category is adjusted for with its levels in the plan, as in {column: " + c.Column +
+						", levels: [REFERENCE, OTHER]}"}
 			}
 			x[k] = v
 			k++
@@ -67,7 +71,8 @@ func (d *Design) Read(row *dataset.Row, x []float64) (known bool, err error) {
 		}
 		level := slices.Index(c.Levels, cell)
 		if level < 0 {
-			return false, problem.Problem{Where: "column " + c.Column, What: fmt.Sprintf("subject %q: %q is not one of the levels %s", row.ID, cell, problem.Names(c.Levels)),
+			return false, problem.Problem{Where: "column " + c.Column,
+				What: fmt.Sprintf("subject %q: %q is not one of the levels %s", row.ID, cell, problem.Names(c.Levels)),
 				Hint: "leave the cell empty if it is not known, or list the level in the plan"}
 		}
 		for l := 1; l < len(c.Levels); l++ {
@@ -90,7 +95,8 @@ type Effects struct {
 // Check refuses effects that are not of p covariates on d features.
 func (e *Effects) Check(d, p int) error {
 	if len(e.Centre) != p || e.Slopes.Rows != d || e.Slopes.Cols != p || len(e.Slopes.Data) != d*p {
-		return fmt.Errorf("%d × %d slopes and %d means for %d covariates of %d features", e.Slopes.Rows, e.Slopes.Cols, len(e.Centre), p, d)
+		return fmt.Errorf("%d × %d slopes and %d means for %d covariates of %d features", e.Slopes.Rows, e.Slopes.Cols,
+			len(e.Centre), p, d)
 	}
 	if err := ppca.Within("means of covariates", e.Centre, Largest); err != nil {
 		return err
@@ -149,7 +155,8 @@ func (r *Rows) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 				continue
 			}
 			r.effects.Part(x, r.Part)
-			out = dataset.Row{ID: row.ID, Subject: row.Subject, Views: Less(row.Views, r.dims(), r.Part, values, out.Views)}
+			out = dataset.Row{ID: row.ID, Subject: row.Subject,
+				Views: Less(row.Views, r.dims(), r.Part, values, out.Views)}
 			if !yield(&out, nil) {
 				return
 			}
@@ -216,25 +223,31 @@ func (o *Options) checkAdjust(p *study.Plan, report study.Report) {
 		return
 	}
 	if o.Mechanism != "" {
-		report("adjust", "the regression on covariates is made of exact sums, which do not leave a site under differential privacy",
-			"leave it out; parley model associate --adjust adjusts what is said of the factors, or each site can adjust its features before the study by coefficients that are published")
+		report("adjust", "the regression on covariates is made of exact sums, which do not leave a site under "+
+			"differential privacy",
+			"leave it out; parley model associate --adjust adjusts what is said of the factors, or each site can "+
+				"adjust its features before the study by coefficients that are published")
 	}
 	for i, c := range o.Adjust {
 		at := fmt.Sprintf("adjust[%d]", i)
 		switch {
 		case c.Column == "":
-			report(at, "no column is named", "the name of a column of numbers, or {column: NAME, levels: [REFERENCE, OTHER]}")
+			report(at, "no column is named", "the name of a column of numbers, or {column: NAME, levels: [REFERENCE, "+
+				"OTHER]}")
 		case !slices.Contains(p.Subjects, c.Column):
-			report(at, fmt.Sprintf("%q is not a column under subjects", c.Column), "list it there; it may not be a feature of a view")
+			report(at, fmt.Sprintf("%q is not a column under subjects", c.Column),
+				"list it there; it may not be a feature of a view")
 		case slices.ContainsFunc(o.Adjust[:i], func(other Covariate) bool { return other.Column == c.Column }):
 			report(at, fmt.Sprintf("column %s is named twice", c.Column), "each once")
 		}
 		if len(c.Levels) == 1 {
-			report(at+".levels", "a category of one level says nothing", "all levels, the one that the others are compared with first; of numbers none")
+			report(at+".levels", "a category of one level says nothing",
+				"all levels, the one that the others are compared with first; of numbers none")
 		}
 		for k, level := range c.Levels {
 			if dataset.IsMissing(level) || slices.Contains(c.Levels[:k], level) {
-				report(at+".levels", fmt.Sprintf("level %q stands for what is not known, or is there twice", level), "each level once")
+				report(at+".levels", fmt.Sprintf("level %q stands for what is not known, or is there twice", level),
+					"each level once")
 			}
 		}
 	}

@@ -61,7 +61,8 @@ func site(r *rand.Rand, set options.Setup, n int) []dataset.Row {
 				y[j] = math.NaN()
 			}
 		}
-		row := dataset.Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{y[:2], y[2:]}, Subject: []string{set.Options.Adjust[1].Levels[sex], fmt.Sprint(age)}}
+		row := dataset.Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{y[:2], y[2:]},
+			Subject: []string{set.Options.Adjust[1].Levels[sex], fmt.Sprint(age)}}
 		if math.IsNaN(y[2]) {
 			row.Views[1] = nil
 		}
@@ -96,7 +97,8 @@ func TestWhatIsAddedIsTakenOut(t *testing.T) {
 	set := setUp(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		at, years, level := rapid.IntRange(0, 1).Draw(t, "feature"), rapid.Float64Range(-100, 100).Draw(t, "a year"), rapid.Float64Range(-1e4, 1e4).Draw(t, "a level")
+		at, years, level := rapid.IntRange(0, 1).Draw(t, "feature"), rapid.Float64Range(-100, 100).Draw(t, "a year"),
+			rapid.Float64Range(-1e4, 1e4).Draw(t, "a level")
 		var before, after []dataset.Source
 		for range 3 {
 			rows := site(r, set, 20)
@@ -166,8 +168,9 @@ func TestWhatCannotBeTold(t *testing.T) {
 		change func(site, i int, row *dataset.Row)
 		told   []bool
 	}{
-		"as drawn":             {func(int, int, *dataset.Row) {}, []bool{true, true, true}},
-		"one sex at each site": {func(s, _ int, row *dataset.Row) { row.Subject[0] = []string{"f", "m", "o"}[s] }, []bool{true, false, false}},
+		"as drawn": {func(int, int, *dataset.Row) {}, []bool{true, true, true}},
+		"one sex at each site": {func(s, _ int, row *dataset.Row) { row.Subject[0] = []string{"f", "m", "o"}[s] },
+			[]bool{true, false, false}},
 		"no third level": {func(_, i int, row *dataset.Row) {
 			if row.Subject[0] == "o" {
 				row.Subject[0] = "m"
@@ -208,7 +211,8 @@ func TestWhatCannotBeTold(t *testing.T) {
 		rows[i].Subject[0] = ""
 	}
 	data := table(t, set, rows)
-	if _, _, err := options.Regress(t.Context(), set, data); err == nil || !strings.Contains(err.Error(), "no subject with any value") {
+	if _, _, err := options.Regress(t.Context(), set, data); err == nil ||
+		!strings.Contains(err.Error(), "no subject with any value") {
 		t.Errorf("nobody left: %v", err)
 	}
 }

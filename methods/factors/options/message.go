@@ -61,7 +61,8 @@ func (m *Params) Unpack(l ppca.Layout) (*ppca.Params, error) {
 	d := l.Features()
 	p := &ppca.Params{Features: described, Rank: m.W.Cols, Mu: make([]float64, d), Noise: make([]float64, l.Groups())}
 	if len(p.Features) != m.W.Rows || len(p.Features) != len(m.Mu) || p.Rank < 1 || p.Rank > d {
-		return nil, fmt.Errorf("parameters: %d × %d loadings and %d means for %d features", m.W.Rows, m.W.Cols, len(m.Mu), len(p.Features))
+		return nil, fmt.Errorf("parameters: %d × %d loadings and %d means for %d features", m.W.Rows, m.W.Cols,
+			len(m.Mu), len(p.Features))
 	}
 	p.W = make([]float64, d*p.Rank)
 	for i, j := range p.Features {
@@ -109,7 +110,8 @@ func UnpackPatterns(m []Pattern, l ppca.Layout) (patterns []ppca.Pattern, err er
 			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
 		}
 		// Who has a view has a value of it.
-		if p.Subjects < 1 || p.Subjects > ppca.LargestCount || !(p.Share*float64(l.Width(p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
+		if p.Subjects < 1 || p.Subjects > ppca.LargestCount ||
+			!(p.Share*float64(l.Width(p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
 			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
 		}
 		patterns = append(patterns, ppca.Pattern{Views: p.Views, Subjects: float64(p.Subjects), Share: p.Share})
@@ -134,7 +136,8 @@ type Block struct {
 
 func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
-	m := Block{Runs: runsOf(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag, Filled: b.Filled}
+	m := Block{Runs: runsOf(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p,
+		Data: b.Factor}, Diag: b.Diag, Filled: b.Filled}
 	if b.Scatter != nil {
 		for i := range p {
 			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
@@ -159,7 +162,8 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 		return nil, fmt.Errorf("block: factors of %d features, not %d", m.Factor.Cols, p)
 	case len(m.Scatter) > 0:
 		if len(m.Scatter) != p*(p+1)/2 || len(m.Factor.Data) > 0 || len(m.Diag) > 0 {
-			return nil, fmt.Errorf("block: %d numbers for the scatter of %d features, or factors beside them", len(m.Scatter), p)
+			return nil, fmt.Errorf("block: %d numbers for the scatter of %d features, or factors beside them",
+				len(m.Scatter), p)
 		}
 		b.Factor, b.Diag, b.Scatter = nil, nil, make([]float64, p*p)
 		at := 0
@@ -271,7 +275,8 @@ func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
 		if o.Factor.Cols != d {
 			return fmt.Errorf("directions of %d features, where there are %d", o.Factor.Cols, d)
 		}
-		return errors.Join(o.CheckMean(l), variances(o.Diag), ppca.Within("directions of means", o.Factor.Data, ppca.LargestValue))
+		return errors.Join(o.CheckMean(l), variances(o.Diag), ppca.Within("directions of means", o.Factor.Data,
+			ppca.LargestValue))
 	})
 }
 

@@ -82,11 +82,15 @@ type Options struct {
 
 	Latent  Factors `json:"latent"`  // q, the number of factors, or Select; no default
 	Scaling string  `json:"scaling"` // one of the Scale constants
-	Noise   string  `json:"noise"`   // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
-	Rounds  int     `json:"rounds"`  // exchanges at most in which what subjects lack is filled by the model of all sites (60)
+	// "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each
+	// feature)
+	Noise string `json:"noise"`
+	// exchanges at most in which what subjects lack is filled by the model of all sites (60)
+	Rounds int `json:"rounds"`
 
 	SiteMeans string `json:"site_means,omitempty"` // one of the Means constants
-	Outliers  string `json:"outliers,omitempty"`   // "exclude" subjects' views that are far from all others of their site (default), or "keep" them
+	// "exclude" subjects' views that are far from all others of their site (default), or "keep" them
+	Outliers string `json:"outliers,omitempty"`
 
 	// Adjust are what the factors must not be: the model is of what a linear regression on
 	// them leaves of the features. Without differential privacy only.
@@ -198,11 +202,14 @@ func CheckFeatures(p *study.Plan, latent int, scaling string, report study.Repor
 		for j, f := range v.Features {
 			at := fmt.Sprintf("views[%d].features[%d]", k, j)
 			if f.Kind == study.Category {
-				report(at, f.Name+" is a category, and "+p.Method.Name+" models numbers", "leave it out, or list it under subjects")
+				report(at, f.Name+" is a category, and "+p.Method.Name+" models numbers",
+					"leave it out, or list it under subjects")
 			}
 			if scaling == ScaleRange && f.Range == nil {
-				report("scaling", fmt.Sprintf("%q needs the range of every feature, and %s (%s) has none", ScaleRange, at, f.Name),
-					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
+				report("scaling", fmt.Sprintf("%q needs the range of every feature, and %s (%s) has none",
+					ScaleRange, at, f.Name),
+					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling",
+						f.Name))
 			}
 		}
 	}
@@ -211,7 +218,8 @@ func CheckFeatures(p *study.Plan, latent int, scaling string, report study.Repor
 	case latent < 1:
 		hint := "select, or a whole number from 1"
 		if p.Privacy.Differential() {
-			hint = "a whole number from 1; parley select chooses one from what the sites of a private study have released"
+			hint = "a whole number from 1; parley select chooses one from what the sites of a private study have " +
+				"released"
 		}
 		report("latent", "the number of factors is missing", hint)
 	case features > 0 && latent >= features:
@@ -286,8 +294,10 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 	}
 	for _, one := range o.Patterns {
 		if n := o.Patterns.sites(p, one.Views); n < fewestSecure {
-			report("patterns", fmt.Sprintf("of %d sites, %d can have subjects with %s alone, and the exact total of these would tell a site's own sums", len(p.Sites), n, strings.Join(one.Views, ", ")),
-				fmt.Sprintf("a set that %d sites or more can have: subjects with another count as ones of all views with gaps", fewestSecure))
+			report("patterns", fmt.Sprintf("of %d sites, %d can have subjects with %s alone, and the exact total of "+
+				"these would tell a site's own sums", len(p.Sites), n, strings.Join(one.Views, ", ")),
+				fmt.Sprintf("a set that %d sites or more can have: subjects with another count as ones of all views "+
+					"with gaps", fewestSecure))
 		}
 	}
 	numbers, whole := 0, make([]int, len(p.Views))
@@ -302,6 +312,8 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 		numbers += d * (d + 5) / 2
 	}
 	if numbers > mostSecure {
-		report("", fmt.Sprintf("the sums have %d numbers, more than a masked release holds", numbers), fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 3600 features; or sum: plain", mostSecure))
+		report("", fmt.Sprintf("the sums have %d numbers, more than a masked release holds", numbers),
+			fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 3600 features; "+
+				"or sum: plain", mostSecure))
 	}
 }

@@ -76,7 +76,8 @@ func findOutliers(ctx context.Context, l ppca.Layout, data dataset.Source, chanc
 			kept = append(kept, v...)
 		}
 	}
-	o := &Outliers{centre: make([]float64, d), spread: make([]float64, d), limit: make([]float64, l.Views()), dims: l.Dims}
+	o := &Outliers{centre: make([]float64, d), spread: make([]float64, d), limit: make([]float64, l.Views()),
+		dims: l.Dims}
 	values := make([]float64, 0, len(kept)/d)
 	for j := range d {
 		values = values[:0]

@@ -99,7 +99,9 @@ func (all Patterns) Check(p *study.Plan, report study.Report) {
 				report(key, fmt.Sprintf("view %s is named twice", name), "")
 			}
 		}
-		if slices.ContainsFunc(all[:i], func(y pattern) bool { return y.Site == x.Site && sameViews(x.Views, y.Views) }) {
+		if slices.ContainsFunc(all[:i], func(y pattern) bool {
+			return y.Site == x.Site && sameViews(x.Views, y.Views)
+		}) {
 			report(at+".views", "the same set of views is stated twice", "each once for a site")
 		}
 		if x.Site == "" && !slices.ContainsFunc(p.Sites, func(site string) bool {
@@ -116,7 +118,8 @@ func (all Patterns) Check(p *study.Plan, report study.Report) {
 	}
 	for k, v := range p.Views {
 		if len(p.Sites) > 0 && !held[k] {
-			report("patterns", fmt.Sprintf("no subject can have view %s", v.Name), "leave the view out of the plan, or state who has it")
+			report("patterns", fmt.Sprintf("no subject can have view %s", v.Name),
+				"leave the view out of the plan, or state who has it")
 		}
 	}
 }
@@ -134,39 +137,48 @@ const MechanismStatistics = "statistics"
 func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 	if !p.Privacy.Differential() {
 		if o.Mechanism != "" {
-			report("mechanism", "noises releases, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
+			report("mechanism", "noises releases, and the plan has no differential protection",
+				"privacy: {protection: differential, …}, or leave it out")
 		}
-		report.Absent("belongs to private plans, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out",
+		report.Absent("belongs to private plans, and the plan has no differential protection",
+			"privacy: {protection: differential, …}, or leave it out",
 			map[string]bool{"patterns": o.Patterns != nil && !p.Privacy.Secure()})
 		o.Patterns.Check(p, report)
 		return
 	}
 	if o.Mechanism != MechanismStatistics {
-		report("mechanism", fmt.Sprintf("%q is not known", o.Mechanism), MechanismStatistics+"; difference-clipping is what name: fed-mv-ppca does")
+		report("mechanism", fmt.Sprintf("%q is not known", o.Mechanism), MechanismStatistics+
+			"; difference-clipping is what name: fed-mv-ppca does")
 		return
 	}
 	o.Patterns.Check(p, report)
 	if slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling) {
-		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which mechanism %q does not protect", o.Scaling, o.Mechanism),
+		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which mechanism %q does not "+
+			"protect", o.Scaling, o.Mechanism),
 			"range, with the range of every feature in the plan")
 	}
 }
 
 // checkStatistics holds the options against one release and no rounds.
 func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
-	report.Absent(fmt.Sprintf("has no meaning for mechanism %q: sites release three sums, and all fitting is the coordinator's", MechanismStatistics), "leave it out",
+	report.Absent(fmt.Sprintf("has no meaning for mechanism %q: sites release three sums, and all fitting is the "+
+		"coordinator's", MechanismStatistics), "leave it out",
 		map[string]bool{"rounds": o.Rounds != 0, "site_means": o.SiteMeans != "", "outliers": o.Outliers != ""})
 	if o.Scaling == ScaleNone {
-		report("scaling", fmt.Sprintf("mechanism %q clips values to their public ranges", MechanismStatistics), "range, with the range of every feature in the plan")
+		report("scaling", fmt.Sprintf("mechanism %q clips values to their public ranges", MechanismStatistics),
+			"range, with the range of every feature in the plan")
 	}
 	if p.Privacy.Total == nil && p.Privacy.PerRelease != nil {
-		report("mechanism", fmt.Sprintf("%q splits a total over what it releases", MechanismStatistics), "privacy.total instead of privacy.per_release")
+		report("mechanism", fmt.Sprintf("%q splits a total over what it releases", MechanismStatistics),
+			"privacy.total instead of privacy.per_release")
 	}
 	if p.Privacy.Diagnostics > 0 {
-		report("privacy.diagnostics", "mvppca spends nothing on it: its report says what the known noise leaves of predictions", "leave it out")
+		report("privacy.diagnostics", "mvppca spends nothing on it: its report says what the known noise leaves of "+
+			"predictions", "leave it out")
 	}
 	if p.Privacy.Unit == study.UnitSite {
-		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics), "privacy.unit: subject, or name: fed-mv-ppca, whose noise hides whole sites")
+		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics),
+			"privacy.unit: subject, or name: fed-mv-ppca, whose noise hides whole sites")
 	}
 }
 

@@ -19,7 +19,8 @@ type RowSums struct {
 
 // Read makes the one pass over a site's rows, of which held returns those of a
 // subject's views that the site takes part with; nil for all.
-func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][]float64) [][]float64) (*RowSums, error) {
+func Read(ctx context.Context, l ppca.Layout, data dataset.Source,
+	held func([][]float64) [][]float64) (*RowSums, error) {
 	acc, err := ppca.NewAccumulator(l, nil)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,8 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][
 		for k, v := range views {
 			for j, x := range v {
 				if beyondMeasure(x) {
-					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
+					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
+						row.ID, j+1, k+1, ppca.LargestValue)
 				}
 			}
 		}
@@ -51,7 +53,8 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][
 	}
 	sums.Patterns = ppca.Patterns(l, sums.Blocks)
 	if n := len(sums.Patterns); n > ppca.LargestPatterns {
-		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, ppca.LargestPatterns)
+		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n,
+			ppca.LargestPatterns)
 	}
 	return sums, nil
 }

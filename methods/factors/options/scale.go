@@ -133,11 +133,13 @@ func (s *FeatureSums) Scale(set Setup, kind string) (*ppca.Scale, error) {
 				constant = s.B[j]-s.A[j] < 1/ppca.LargestValue
 			}
 			if s.N[j] == 0 {
-				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
+				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it",
+					Hint: "leave it out of the plan"})
 				continue
 			}
 			if constant {
-				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site", s.A[j]), Hint: "leave it out of the plan: a constant has no scale"})
+				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site",
+					s.A[j]), Hint: "leave it out of the plan: a constant has no scale"})
 				continue
 			}
 			squares, count = squares+s.B[j], count+s.N[j]

@@ -82,7 +82,8 @@ func (s Setup) CheckRank(rank int) error {
 // CheckLatent refuses a number of factors that no model of these features has.
 func (s Setup) CheckLatent(q int) error {
 	if d := s.Layout.Features(); q < 1 || q >= d {
-		return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors for %d features", q, d), Hint: fmt.Sprintf("fewer factors than features: 1 to %d", d-1)}
+		return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors for %d features", q, d),
+			Hint: fmt.Sprintf("fewer factors than features: 1 to %d", d-1)}
 	}
 	return nil
 }
@@ -109,7 +110,8 @@ func (s Setup) Complete(p *ppca.Params) error {
 				at++
 				continue
 			}
-			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", v.Features[j-lo].Name, v.Name)
+			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan",
+				v.Features[j-lo].Name, v.Name)
 		}
 	}
 	return nil
@@ -132,8 +134,10 @@ func (s Setup) RangeScale() *ppca.Scale {
 func (o *Options) Unit() string { return unitOf[o.Scaling] }
 
 var unitOf = map[string]string{
-	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations", ScaleMinMax: "parts of a feature's range",
-	ScaleRange: "parts of a feature's public range", ScaleNone: "the features' own units", ScaleSiteRange: "parts of a feature's range at its site",
+	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations",
+	ScaleMinMax: "parts of a feature's range",
+	ScaleRange:  "parts of a feature's public range", ScaleNone: "the features' own units",
+	ScaleSiteRange: "parts of a feature's range at its site",
 }
 
 // Draws returns the random numbers of one site in one round: a function of the
@@ -183,16 +187,23 @@ func (c *Contents) SayAssessment(s Setup, products bool) {
 	d, q, k := s.Layout.Features(), s.Rank(), s.Layout.Views()
 	c.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 	c.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
-	c.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of fourth powers of what is unexplained of single subjects")
-	c.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
-	c.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what the model expects, and of the squares of these")
+	c.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of "+
+		"fourth powers of what is unexplained of single subjects")
+	c.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, "+
+		"histograms of values, of imputed values and of where values fall in their predictions, and how much subjects "+
+		"differ in that")
+	c.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what "+
+		"the model expects, and of the squares of these")
 	if products {
-		c.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of two of these")
+		c.Say(2*q*(q+1), "mean and covariance of the factors; sums over subjects of their squares, and of products of "+
+			"two of these")
 	} else {
 		c.Say(q*(q+1), "mean and covariance of the factors")
 	}
 	c.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
-	c.Say(4*d, "per feature score and information of whether a value, or its whole view, is missing on what the subject's others predict of it")
-	c.Say(3+3*q, "how scores go with those of the next rows: sums of products, of squares, and of the squares of products, for all factors and for each")
+	c.Say(4*d, "per feature score and information of whether a value, or its whole view, is missing on what the "+
+		"subject's others predict of it")
+	c.Say(3+3*q, "how scores go with those of the next rows: sums of products, of squares, and of the squares of "+
+		"products, for all factors and for each")
 	c.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 }

@@ -35,12 +35,14 @@ func TestFarApart(t *testing.T) {
 		sites []*FeatureSums
 		want  []Apart
 	}{
-		"alike":            {[]*FeatureSums{site(30, 0), site(14, 3), site(7, -5)}, nil},
-		"1e12 at one":      {[]*FeatureSums{site(30, 0), site(14, 1e12), site(7, 3)}, []Apart{{Site: 1, View: 1}}},
-		"two sites":        {[]*FeatureSums{site(30, 0), site(14, 1e6)}, []Apart{{Site: 0, View: 1}, {Site: 1, View: 1}}},
-		"one subject":      {[]*FeatureSums{site(30, 0), site(1, 1e12), site(9, 0)}, []Apart{{Site: 1, View: 1}}},
-		"nobody":           {[]*FeatureSums{site(0, 0), site(1, 0), site(1, 9)}, nil},
-		"does not vary":    {[]*FeatureSums{{N: []float64{5, 5, 5, 5}, A: []float64{1, 1, 1, 1}, B: []float64{0, 0, 0, 0}}}, nil},
+		"alike":       {[]*FeatureSums{site(30, 0), site(14, 3), site(7, -5)}, nil},
+		"1e12 at one": {[]*FeatureSums{site(30, 0), site(14, 1e12), site(7, 3)}, []Apart{{Site: 1, View: 1}}},
+		"two sites": {[]*FeatureSums{site(30, 0), site(14, 1e6)},
+			[]Apart{{Site: 0, View: 1}, {Site: 1, View: 1}}},
+		"one subject": {[]*FeatureSums{site(30, 0), site(1, 1e12), site(9, 0)}, []Apart{{Site: 1, View: 1}}},
+		"nobody":      {[]*FeatureSums{site(0, 0), site(1, 0), site(1, 9)}, nil},
+		"does not vary": {[]*FeatureSums{{N: []float64{5, 5, 5, 5}, A: []float64{1, 1, 1, 1},
+			B: []float64{0, 0, 0, 0}}}, nil},
 		"a site by itself": {[]*FeatureSums{site(30, 1e12)}, nil},
 	} {
 		got := liesApart(l, c.sites, false)
@@ -57,7 +59,8 @@ func TestFarApart(t *testing.T) {
 	ranges := func(low, high float64) *FeatureSums {
 		return &FeatureSums{N: []float64{9, 9, 9, 9}, A: []float64{low, low, 0, 0}, B: []float64{high, high, 1, 1}}
 	}
-	if got := liesApart(l, []*FeatureSums{ranges(0, 1), ranges(100, 101), ranges(0, 2)}, true); len(got) != 1 || got[0].Site != 1 || got[0].View != 0 {
+	if got := liesApart(l, []*FeatureSums{ranges(0, 1), ranges(100, 101), ranges(0, 2)}, true); len(got) != 1 ||
+		got[0].Site != 1 || got[0].View != 0 {
 		t.Errorf("ranges: %v", got)
 	}
 }
@@ -67,7 +70,8 @@ func TestFarApart(t *testing.T) {
 func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 7))
 	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.4)
-	schema := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}, {Name: "w", Columns: []dataset.Column{{Name: "d"}, {Name: "e"}}}}}
+	schema := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "a"}, {Name: "b"},
+		{Name: "c"}}}, {Name: "w", Columns: []dataset.Column{{Name: "d"}, {Name: "e"}}}}}
 	var list []dataset.Row
 	for n, x := range factorstest.Hole(r, tr.Subjects(r, 40), 0.1) {
 		row := dataset.Row{ID: fmt.Sprintf("%02d", n), Views: factorstest.Split(tr.L, x)}
@@ -89,7 +93,8 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		testkit.Do(t, scaled.Add(row.Views))
 	}
 	moments := sums.Moments(5)
-	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A}, "squares": {direct.B, moments.B}} {
+	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A},
+		"squares": {direct.B, moments.B}} {
 		if w := factorstest.Worst(x[0], x[1]); w > 1e-12 {
 			t.Errorf("%s differ by %.1e", name, w)
 		}
@@ -98,7 +103,8 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 	for i := range sums.Blocks {
 		got := sums.Blocks[i].Scaled(scale)
 		dense, other := factorstest.Moments(got), factorstest.Moments(want[i]) // in one form, whatever theirs is
-		if w := max(factorstest.Worst(dense[0].Mean, other[0].Mean), factorstest.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
+		if w := max(factorstest.Worst(dense[0].Mean, other[0].Mean),
+			factorstest.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
 			t.Errorf("block %d differs by %.1e", i, w)
 		}
 	}
@@ -151,7 +157,8 @@ func TestCleanRowsHaveHardlyAnyOutliers(t *testing.T) {
 					}
 				}
 				if alarms > 30 {
-					t.Errorf("%d factors, %d features, %d subjects: %d of 300 draws have an outlier, want at most about 15", q, d, n, alarms)
+					t.Errorf("%d factors, %d features, %d subjects: %d of 300 draws have an outlier, want at most "+
+						"about 15", q, d, n, alarms)
 				}
 			}
 		}
@@ -189,7 +196,8 @@ func TestOutliersAreFoundViewByView(t *testing.T) {
 		t.Errorf("left out: %v", o.Found)
 	}
 	if top := slices.Max(sums.Extremes.B); top > 100 || sums.Extremes.N[6] != 55 || sums.Extremes.N[0] != 58 {
-		t.Errorf("the rows that are left have values up to %v, and %v and %v of two features", top, sums.Extremes.N[6], sums.Extremes.N[0])
+		t.Errorf("the rows that are left have values up to %v, and %v and %v of two features", top, sums.Extremes.N[6],
+			sums.Extremes.N[0])
 	}
 }
 

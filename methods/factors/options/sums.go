@@ -21,14 +21,15 @@ import (
 // covariates over all sites. Products are of deviations from the site's means over the
 // subjects who have the feature.
 type Sums struct {
-	Subjects float64     `cbor:"subjects"` // with any value, of whom all covariates are known
-	Lacking  float64     `cbor:"lacking"`  // with any value, of whom one is not: they count for nothing
-	Far      float64     `cbor:"far"`      // of Subjects, those with a number far from all others of the site, or like a code
-	Mean     wire.Vector `cbor:"mean"`     // of the covariates over Subjects: p
-	N        wire.Vector `cbor:"n"`        // values of each feature: d
-	XX       wire.Matrix `cbor:"xx"`       // products of covariates, d × p(p+1)/2: upper triangles by rows
-	XY       wire.Matrix `cbor:"xy"`       // of covariates and feature, d × p
-	YY       wire.Vector `cbor:"yy"`       // of the feature with itself: d
+	Subjects float64 `cbor:"subjects"` // with any value, of whom all covariates are known
+	Lacking  float64 `cbor:"lacking"`  // with any value, of whom one is not: they count for nothing
+	// of Subjects, those with a number far from all others of the site, or like a code
+	Far  float64     `cbor:"far"`
+	Mean wire.Vector `cbor:"mean"` // of the covariates over Subjects: p
+	N    wire.Vector `cbor:"n"`    // values of each feature: d
+	XX   wire.Matrix `cbor:"xx"`   // products of covariates, d × p(p+1)/2: upper triangles by rows
+	XY   wire.Matrix `cbor:"xy"`   // of covariates and feature, d × p
+	YY   wire.Vector `cbor:"yy"`   // of the feature with itself: d
 }
 
 // Values is the number of numbers in the sums.
@@ -39,7 +40,8 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 	d, p := l.Features(), design.Terms()
 	s := &Sums{
 		Mean: make(wire.Vector, p), N: make(wire.Vector, d), YY: make(wire.Vector, d),
-		XX: wire.Matrix{Rows: d, Cols: p * (p + 1) / 2, Data: make([]float64, d*p*(p+1)/2)}, XY: wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)},
+		XX: wire.Matrix{Rows: d, Cols: p * (p + 1) / 2, Data: make([]float64, d*p*(p+1)/2)},
+		XY: wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)},
 	}
 	var seen []float64 // p numbers of each subject
 	x, means, away := make([]float64, p), make([]float64, d*(p+1)), make([]float64, p+1)
@@ -67,7 +69,8 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 		for k, v := range row.Views {
 			for i, y := range v {
 				if math.Abs(y) > ppca.LargestValue {
-					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, i+1, k+1, ppca.LargestValue)
+					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
+						row.ID, i+1, k+1, ppca.LargestValue)
 				}
 				if !math.IsNaN(y) {
 					s.add(lo+i, x, y, means[(lo+i)*(p+1):][:p+1], away)
@@ -77,7 +80,8 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 		}
 	}
 	if s.Subjects == 0 {
-		return nil, fmt.Errorf("no subject with any value of the plan's views has all that the plan adjusts for\n  hint: subjects.csv needs the columns of adjust, with values")
+		return nil, fmt.Errorf("no subject with any value of the plan's views has all that the plan adjusts for\n  " +
+			"hint: subjects.csv needs the columns of adjust, with values")
 	}
 	s.Far = design.Far(seen)
 	return s, nil
@@ -168,7 +172,8 @@ func (s *Sums) add(j int, x []float64, y float64, mean, away []float64) {
 
 // Check refuses what no site could say of d features and p covariates.
 func (s *Sums) Check(d, p int) error {
-	if len(s.Mean) != p || len(s.N) != d || len(s.YY) != d || s.XX.Rows != d || s.XX.Cols != p*(p+1)/2 || s.XY.Rows != d || s.XY.Cols != p ||
+	if len(s.Mean) != p || len(s.N) != d || len(s.YY) != d || s.XX.Rows != d || s.XX.Cols != p*(p+1)/2 || s.XY.Rows !=
+		d || s.XY.Cols != p ||
 		len(s.XX.Data) != d*s.XX.Cols || len(s.XY.Data) != d*p {
 		return fmt.Errorf("sums of %d covariates and %d features do not have %d and %d", len(s.Mean), len(s.N), p, d)
 	}
@@ -305,7 +310,8 @@ func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 		if left := e.solve(j, sums, df, reach); left < exhausted {
 			view, feature := set.Feature(j)
 			wrong.Add(problem.Problem{Where: fmt.Sprintf("view %s, feature %s", view.Name, feature.Name),
-				What: "nothing is left of it when it is adjusted for " + strings.Join(Terms(set.Options.Adjust), ", "), Hint: "leave it out of the plan: it says what these say"})
+				What: "nothing is left of it when it is adjusted for " + strings.Join(Terms(set.Options.Adjust), ", "),
+				Hint: "leave it out of the plan: it says what these say"})
 		}
 	}
 	return e, wrong.Err()

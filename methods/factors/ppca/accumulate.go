@@ -203,7 +203,8 @@ const blockBatch = 32
 // newSums prepares the sums over some blocks.
 func newSums(l Layout, blocks []Block, rank int) *Sums {
 	d := l.Features()
-	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: linalg.Stride(rank), Stride: linalg.Stride(rank + 1)}
+	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: linalg.Stride(rank),
+		Stride: linalg.Stride(rank + 1)}
 	s.Class, s.Of = Classes(d, blocks)
 	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(blockBatch, len(blocks))
 	s.width = size + rank*s.LD

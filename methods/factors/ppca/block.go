@@ -48,7 +48,8 @@ func (b *Block) Check(l Layout) error {
 	}
 	if b.Scatter != nil {
 		if len(b.Scatter) != p*p || b.Factor != nil || b.Diag != nil {
-			return fmt.Errorf("block: dense scatter has %d entries for %d features, or comes with a factor", len(b.Scatter), p)
+			return fmt.Errorf("block: dense scatter has %d entries for %d features, or comes with a factor",
+				len(b.Scatter), p)
 		}
 		for i := range p {
 			if b.Scatter[i*p+i] < 0 {
@@ -57,7 +58,8 @@ func (b *Block) Check(l Layout) error {
 			column := b.Scatter[i:]
 			for j, x := range b.Scatter[i*p:][:i+1] {
 				if x != column[j*p] {
-					return fmt.Errorf("block: scatter is not symmetric at features %d and %d", b.Features[i], b.Features[j])
+					return fmt.Errorf("block: scatter is not symmetric at features %d and %d", b.Features[i],
+						b.Features[j])
 				}
 				if !(math.Abs(x) <= Largest) {
 					return Finite("block: scatter", b.Scatter)
@@ -66,14 +68,16 @@ func (b *Block) Check(l Layout) error {
 		}
 	} else {
 		if len(b.Factor)%p != 0 || b.Diag != nil && len(b.Diag) != p {
-			return fmt.Errorf("block: factor has %d and diagonal %d entries for %d features", len(b.Factor), len(b.Diag), p)
+			return fmt.Errorf("block: factor has %d and diagonal %d entries for %d features", len(b.Factor),
+				len(b.Diag), p)
 		}
 		if len(b.Diag) > 0 && slices.Min(b.Diag) < 0 {
 			return fmt.Errorf("block: negative entry on the diagonal")
 		}
 	}
 	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
-		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects", len(b.Filled), p, b.N)
+		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects",
+			len(b.Filled), p, b.N)
 	}
 	for _, x := range [][]float64{b.Mean, b.Factor, b.Diag} {
 		if err := Finite("block", x); err != nil {
@@ -378,7 +382,9 @@ func Patterns(l Layout, blocks []Block) []Pattern {
 	for i := range blocks {
 		b := &blocks[i]
 		views := l.ViewsOf(b.Features)
-		at, found := slices.BinarySearchFunc(out, views, func(p Pattern, v []int) int { return slices.Compare(p.Views, v) })
+		at, found := slices.BinarySearchFunc(out, views, func(p Pattern, v []int) int {
+			return slices.Compare(p.Views, v)
+		})
 		if !found {
 			out = slices.Insert(out, at, Pattern{Views: views})
 		}

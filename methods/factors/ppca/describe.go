@@ -28,13 +28,13 @@ type Description struct {
 	LogLik float64
 }
 
-// Describe is the exact sums of a site's subjects: number, mean and scatter of those who have the same
-// views, in the form of fewer numbers (see [Block]). Sets of fewer than [Fewest] subjects are described
-// together, with the smallest of the others if they are not enough by themselves. What subjects of a set lack of its features is filled by its expectation given
-// what they have under a model, and the conditional covariance is added: the E step for missing values
-// (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent
-// to them again until it no longer changes, is the likeliest for all cells that are there. Without a
-// model, cells are filled by the means of the site's own subjects.
+// Describe is the exact sums of a site's subjects: number, mean and scatter of those who have the same views, in the
+// form of fewer numbers (see [Block]). Sets of fewer than [Fewest] subjects are described together, with the smallest
+// of the others if they are not enough by themselves. What subjects of a set lack of its features is filled by its
+// expectation given what they have under a model, and the conditional covariance is added: the E step for missing
+// values (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent to
+// them again until it no longer changes, is the likeliest for all cells that are there. Without a model, cells are
+// filled by the means of the site's own subjects.
 func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
@@ -80,18 +80,19 @@ func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
 	return out, nil
 }
 
-// Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order of
-// their views, so that those of sites add up to what one site with all subjects would say. Subjects are in the set
-// of the views that they have, and in the last that has all features where there is none, or where they are fewer
-// than [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and
-// a variance of 1, which is what features have in the units of a study that pools their scale.
+// Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order
+// of their views, so that those of sites add up to what one site with all subjects would say. Subjects are in the set
+// of the views that they have, and in the last that has all features where there is none, or where they are fewer than
+// [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and a
+// variance of 1, which is what features have in the units of a study that pools their scale.
 func Totals(l Layout, model *Params, blocks []Block, of [][]int) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
 	by, all := model, l.AllFeatures()
 	if by == nil {
-		by = &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)), Noise: make([]float64, l.Groups())}
+		by = &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)),
+			Noise: make([]float64, l.Groups())}
 		for g := range by.Noise {
 			by.Noise[g] = 1
 		}

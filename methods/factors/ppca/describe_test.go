@@ -30,7 +30,8 @@ func TestSumsAreExact(t *testing.T) {
 		if e := factorstest.Worst(got.Scatter, want.Scatter); e > 1e-12 {
 			t.Errorf("%d subjects: the scatter is off by %.1e", n, e)
 		}
-		if e := max(factorstest.Worst(said[0].Factor, shuffled[0].Factor), factorstest.Worst(said[0].Scatter, shuffled[0].Scatter)); e > 1e-8 {
+		if e := max(factorstest.Worst(said[0].Factor, shuffled[0].Factor),
+			factorstest.Worst(said[0].Scatter, shuffled[0].Scatter)); e > 1e-8 {
 			t.Errorf("%d subjects: other rows first, and the sums differ by %.1e", n, e)
 		}
 	}
@@ -138,7 +139,8 @@ func TestStartsFindTheBest(t *testing.T) {
 		}
 		if gap := (best - fit.LogLik) / fit.Subjects; gap > 1e-4 {
 			missed++
-			t.Logf("seed %d: %.4f nats a subject below the best, %d of %d starts ended there", seed, gap, fit.AtBest, fit.Starts)
+			t.Logf("seed %d: %.4f nats a subject below the best, %d of %d starts ended there", seed, gap,
+				fit.AtBest, fit.Starts)
 			if gap > 0.01 {
 				t.Errorf("seed %d: that is much", seed)
 			}
@@ -176,8 +178,8 @@ func TestWideSumsAreBounded(t *testing.T) {
 	}
 }
 
-// What exact sums tell of single subjects, as docs/explanation/model.md says: with fewer subjects than features, whether
-// somebody with these values took part, and with any number, the last one's values to whoever knows all others.
+// What exact sums tell of single subjects, as docs/explanation/model.md says: with fewer subjects than features,
+// whether somebody with these values took part, and with any number, the last one's values to whoever knows all others.
 func TestWhatExactSumsTell(t *testing.T) {
 	const d = 120
 	l := ppca.Layout{Dims: []int{70, 50}, Noise: ppca.NoisePerFeature}
@@ -221,7 +223,8 @@ func TestWhatExactSumsTell(t *testing.T) {
 			}
 		}
 		off := factorstest.Worst(last, rows[0])
-		t.Logf("%d subjects: of those who took part %.0e lies outside of what the sums span, of others %.2f; the last one's values are off by %.0e", n, most, least, off)
+		t.Logf("%d subjects: of those who took part %.0e lies outside of what the sums span, of others %.2f; the last "+
+			"one's values are off by %.0e", n, most, least, off)
 		if told := most < 1e-6 && least > 1e-3; told != (n <= d) || off > 1e-9 {
 			t.Errorf("%d subjects: told %v, and the last one off by %v", n, told, off)
 		}

@@ -43,7 +43,8 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	q, ld := p.Rank, e.ld
 	out := &Explained{
 		Views: l.Views(), Rank: q,
-		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()), Residual: make([]float64, l.Views()*(q+1)),
+		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()),
+		Residual:     make([]float64, l.Views()*(q+1)),
 		FeatureTotal: make([]float64, l.Features()), FeatureResidual: make([]float64, l.Features()),
 	}
 	view := l.ViewOf()
@@ -94,7 +95,8 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		out.Total[k] += out.FeatureTotal[j]
 		res[q] += out.FeatureResidual[j]
 	}
-	for _, x := range [][]float64{out.Total, out.Residual, out.FeatureTotal, out.FeatureResidual} { // rounding may leave −1e-20
+	// rounding may leave −1e-20
+	for _, x := range [][]float64{out.Total, out.Residual, out.FeatureTotal, out.FeatureResidual} {
 		for i := range x {
 			x[i] = max(0, x[i])
 		}
@@ -167,7 +169,8 @@ func (p *Predictor) Sampled(times []float64) error {
 	}
 	for k, t := range times {
 		if !(t >= 1) || math.IsInf(t, 1) {
-			return fmt.Errorf("sampling multiplies the variance of predictions of view %d by %v, which is below 1 or not finite", k, t)
+			return fmt.Errorf("sampling multiplies the variance of predictions of view %d by %v, which is below 1 or "+
+				"not finite", k, t)
 		}
 	}
 	for _, k := range p.layout.ViewOf() {

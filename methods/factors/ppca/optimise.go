@@ -129,7 +129,8 @@ func (f *pxem) climb(o FitOptions) (steps int, err error) {
 	if found == nil {
 		return s.evals, fmt.Errorf("climbing: %w", err)
 	}
-	if err != nil && !errors.Is(err, optimize.ErrLinesearcherFailure) && !errors.Is(err, optimize.ErrNonDescentDirection) && !errors.Is(err, optimize.ErrNoProgress) {
+	if err != nil && !errors.Is(err, optimize.ErrLinesearcherFailure) &&
+		!errors.Is(err, optimize.ErrNonDescentDirection) && !errors.Is(err, optimize.ErrNoProgress) {
 		return s.evals, err
 	}
 	s.write(found.X)

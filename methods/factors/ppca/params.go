@@ -233,7 +233,8 @@ func (s *Scale) Check(l Layout) error {
 	}
 	for j, f := range s.Factor {
 		if !(f >= 1/Largest && f <= Largest) {
-			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j, 1/Largest, Largest)
+			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j,
+				1/Largest, Largest)
 		}
 	}
 	return Finite("scale", s.Shift)

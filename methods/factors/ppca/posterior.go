@@ -52,7 +52,9 @@ func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
 		}
 		md.Psi[j] = 0
 	}
-	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features))}, known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
+	return &Predictor{layout: l, features: slices.Clone(features),
+		md:    &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features))},
+		known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
 }
 
 // described is a model and what is not known of it.
@@ -142,7 +144,8 @@ func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64,
 	lo := 0
 	for k, row := range views {
 		if row != nil && len(row) != p.layout.Dims[k] {
-			return nil, nil, fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k, p.layout.Dims[k])
+			return nil, nil, fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k,
+				p.layout.Dims[k])
 		}
 		for i, x := range row {
 			j := lo + i

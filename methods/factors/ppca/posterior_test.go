@@ -40,7 +40,8 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 		for _, j := range o {
 			mu = append(mu, tr.P.Mu[j])
 		}
-		if got, want := post.LogLik(values), factorstest.LogDensity(values, mu, coo); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
+		if got, want := post.LogLik(values), factorstest.LogDensity(values, mu, coo); math.Abs(got-want) >
+			1e-11*(1+math.Abs(want)) {
 			rt.Fatalf("log-likelihood %v, want %v", got, want)
 		}
 		if got, want := -post.LogLik(mu)+float64(n)/2, post.Entropy(); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
@@ -131,7 +132,8 @@ func TestPredictorKeepsPatternsAndRefusesStrangers(t *testing.T) {
 	if err != nil || len(values) != 0 || nobody.LogLik(nil) != 0 {
 		t.Errorf("nothing observed: %v, %v, %v", values, nobody.LogLik(nil), err)
 	}
-	scaled, values, err := pred.Subject([][]float64{{3, math.NaN()}, nil}, &ppca.Scale{Shift: []float64{1, 0, 0, 0, 0}, Factor: []float64{2, 1, 1, 1, 1}})
+	scaled, values, err := pred.Subject([][]float64{{3, math.NaN()}, nil}, &ppca.Scale{Shift: []float64{1, 0, 0, 0, 0},
+		Factor: []float64{2, 1, 1, 1, 1}})
 	if err != nil || !slices.Equal(scaled.Observed, []int{0}) || !slices.Equal(values, []float64{4}) {
 		t.Errorf("scaled subject: %v, %v, %v", scaled.Observed, values, err)
 	}
@@ -148,7 +150,8 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 	sites := [][][]float64{rows[:20], rows[20:]}
 	sums := factorstest.Must(ppca.NewExplained(l, &tr.P, factorstest.BlocksOf(t, l, sites[0])))(t)
 	second := factorstest.Must(ppca.NewExplained(l, &tr.P, factorstest.BlocksOf(t, l, sites[1])))(t)
-	for _, v := range [][2][]float64{{sums.Cells, second.Cells}, {sums.Total, second.Total}, {sums.Residual, second.Residual},
+	for _, v := range [][2][]float64{{sums.Cells, second.Cells}, {sums.Total, second.Total},
+		{sums.Residual, second.Residual},
 		{sums.FeatureTotal, second.FeatureTotal}, {sums.FeatureResidual, second.FeatureResidual}} {
 		floats.Add(v[0], v[1])
 	}
@@ -192,7 +195,8 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 		}
 	}
 	for j := range featureTotal {
-		if want, got := 1-featureResidual[j]/featureTotal[j], 1-sums.FeatureResidual[j]/sums.FeatureTotal[j]; math.Abs(want-got) > 1e-11 {
+		if want, got := 1-featureResidual[j]/featureTotal[j],
+			1-sums.FeatureResidual[j]/sums.FeatureTotal[j]; math.Abs(want-got) > 1e-11 {
 			t.Errorf("feature %d: %v, want %v", j, got, want)
 		}
 	}
@@ -214,13 +218,15 @@ func aboutMean(x []float64) (s float64) {
 // variance with features that some had.
 func TestPredictorPassesOverWhatNobodyHad(t *testing.T) {
 	l := testkit.Get(ppca.NewLayout([]int{4}, ppca.NoisePerView))(t)
-	p := ppca.Params{Features: []int{0, 1, 3}, Rank: 1, W: []float64{1, 1, 0, 1}, Mu: make([]float64, 4), Noise: []float64{1}}
+	p := ppca.Params{Features: []int{0, 1, 3}, Rank: 1, W: []float64{1, 1, 0, 1}, Mu: make([]float64, 4),
+		Noise: []float64{1}}
 	predictor := testkit.Get(ppca.NewPredictor(l, &p))(t)
 	post, values, err := predictor.Subject([][]float64{{1, 2, 3, 4}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []int{0, 1, 3}; !slices.Equal(post.Observed, want) || !slices.Equal(values, []float64{1, 2, 4}) || predictor.Describes(2) {
+	if want := []int{0, 1, 3}; !slices.Equal(post.Observed, want) || !slices.Equal(values, []float64{1, 2, 4}) ||
+		predictor.Describes(2) {
 		t.Errorf("observed %v with %v, want %v", post.Observed, values, want)
 	}
 }

@@ -148,11 +148,11 @@ const (
 	workOfStarts = 1 << 20
 )
 
-// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there:
-// the likelihood can have several maxima. The starts are [Start] and eight
-// of drawn loadings, the same for the same data. Where an iteration is dear, all are followed on every so manyth feature
-// of each view, and then [Start] and each maximum that was found on all: those of some features need not be. A start
-// from which the covariance of the factors collapses is passed over, unless all are such.
+// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there: the likelihood can
+// have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. Where an
+// iteration is dear, all are followed on every so manyth feature of each view, and then [Start] and each maximum that
+// was found on all: those of some features need not be. A start from which the covariance of the factors collapses is
+// passed over, unless all are such.
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
 	some := thinned(l, blocks, rank)
 	if some == nil {
@@ -336,8 +336,8 @@ func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Param
 	}
 }
 
-// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The model and the
-// numbers of the blocks may be changed between iterations, the blocks' features not.
+// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The model
+// and the numbers of the blocks may be changed between iterations, the blocks' features not.
 type pxem struct {
 	*Sums
 	Model *Model
@@ -374,7 +374,8 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
 		row: make([]float64, rank+1), xi: linalg.NewEigen(rank),
 	}
 	if !ContainsAll(start.Features, f.Features) {
-		return nil, fmt.Errorf("start describes %d features, and not all of the %d observed", len(start.Features), len(f.Features))
+		return nil, fmt.Errorf("start describes %d features, and not all of the %d observed", len(start.Features),
+			len(f.Features))
 	}
 	f.rows = make([]float64, solvedTogether*f.Stride)
 	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))

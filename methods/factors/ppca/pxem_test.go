@@ -19,7 +19,8 @@ func TestFitNeverLosesLikelihood(t *testing.T) {
 		q := rapid.IntRange(1, 4).Draw(rt, "q")
 		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
-		tr := factorstest.NewTruth(r, l, rapid.IntRange(1, 5).Draw(rt, "true q"), math.Exp(rapid.Float64Range(-6, 2).Draw(rt, "ln noise")))
+		tr := factorstest.NewTruth(r, l, rapid.IntRange(1, 5).Draw(rt, "true q"),
+			math.Exp(rapid.Float64Range(-6, 2).Draw(rt, "ln noise")))
 		rows := tr.Subjects(r, rapid.IntRange(5, 40).Draw(rt, "n"))
 		if rapid.Bool().Draw(rt, "holes") {
 			rows = factorstest.Hole(r, rows, 0.2)
@@ -27,7 +28,8 @@ func TestFitNeverLosesLikelihood(t *testing.T) {
 		if l.Views() > 1 && rapid.Bool().Draw(rt, "views") {
 			factorstest.Lacking(l, rows[:len(rows)/2], l.Views()-1)
 		}
-		f, err := ppca.Fit(l, factorstest.BlocksOf(t, l, rows), min(q, l.Features()-1), nil, ppca.FitOptions{MaxIter: 60})
+		f, err := ppca.Fit(l, factorstest.BlocksOf(t, l, rows), min(q, l.Features()-1), nil,
+			ppca.FitOptions{MaxIter: 60})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -183,7 +185,8 @@ func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
 		}
 		quick := factorstest.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{}))(t)
 		if gap := (tight.LogLik - quick.LogLik) / tight.Subjects; gap > 1e-4 || !quick.Converged {
-			t.Errorf("noise %d: the default stops %.1e nats per subject short after %d iterations", noise, gap, quick.Iterations)
+			t.Errorf("noise %d: the default stops %.1e nats per subject short after %d iterations", noise, gap,
+				quick.Iterations)
 		}
 		// The truth cannot be likelier than the maximum.
 		if ll, _, _ := ppca.LogLik(l, &tr.P, blocks); ll > tight.LogLik {
@@ -195,7 +198,8 @@ func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
 func TestFitSaysWhenItDidNotConverge(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(13, 1))
-	f := factorstest.Must(ppca.Fit(l, factorstest.BlocksOf(t, l, factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2, nil, ppca.FitOptions{MaxIter: 3}))(t)
+	f := factorstest.Must(ppca.Fit(l, factorstest.BlocksOf(t, l, factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2,
+		nil, ppca.FitOptions{MaxIter: 3}))(t)
 	if f.Converged || f.Iterations != 3 || len(f.Trace) != 4 {
 		t.Errorf("converged %t after %d iterations with a trace of %d", f.Converged, f.Iterations, len(f.Trace))
 	}
@@ -315,7 +319,8 @@ func TestNoiseStaysAboveItsLeastShare(t *testing.T) {
 	for j, v := range variance {
 		least := ppca.LeastNoise * v / 80
 		if bound := j == 2 || j == 3; bound != (free.Noise[j] < least) || held.Noise[j] < least*(1-1e-12) {
-			t.Errorf("feature %d: noise %v, and %v with a least share, which is %v", j, free.Noise[j], held.Noise[j], least)
+			t.Errorf("feature %d: noise %v, and %v with a least share, which is %v", j, free.Noise[j],
+				held.Noise[j], least)
 		}
 	}
 	if _, err := ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: 1}); err == nil {

@@ -19,7 +19,8 @@ import (
 // factor, and one for its noise where that is its own; subjects without another view say nothing
 // of predictions.
 func TestSamplingWidensPredictions(t *testing.T) {
-	patterns := []ppca.Pattern{{Views: []int{0, 1}, Subjects: 20, Share: 1}, {Views: []int{0, 1}, Subjects: 40, Share: 0.5}, {Views: []int{1}, Subjects: 1000, Share: 1}}
+	patterns := []ppca.Pattern{{Views: []int{0, 1}, Subjects: 20, Share: 1},
+		{Views: []int{0, 1}, Subjects: 40, Share: 0.5}, {Views: []int{1}, Subjects: 1000, Share: 1}}
 	l := ppca.Layout{Dims: []int{3, 2, 1}}
 	if got, want := ppca.SamplingTimes(l, 3, patterns), []float64{44. / 36, 44. / 36, 4}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -28,7 +29,8 @@ func TestSamplingWidensPredictions(t *testing.T) {
 	if got := ppca.SamplingTimes(l, 3, patterns); got[0] != 45./35 {
 		t.Errorf("%v with noise of each feature", got)
 	}
-	if got := ppca.SamplingTimes(ppca.Layout{Dims: []int{4}}, 1, []ppca.Pattern{{Views: []int{0}, Subjects: 12, Share: 1}}); got[0] != 14./10 {
+	if got := ppca.SamplingTimes(ppca.Layout{Dims: []int{4}}, 1,
+		[]ppca.Pattern{{Views: []int{0}, Subjects: 12, Share: 1}}); got[0] != 14./10 {
 		t.Errorf("%v of a single view", got)
 	}
 	tr := factorstest.NewTruth(rand.New(rand.NewPCG(1, 4)), l, 2, 0.5)
@@ -149,7 +151,8 @@ func TestCanonicalFormForgetsTheRotation(t *testing.T) {
 		if e := factorstest.Worst(a.W, b.W); e > 1e-10/gap {
 			rt.Fatalf("loadings differ by %.1e with eigenvalues %v", e, ea)
 		}
-		if e := factorstest.Worst(factorstest.Covariance(l, &p, p.Features), factorstest.Covariance(l, a, p.Features)); e > 1e-12 {
+		if e := factorstest.Worst(factorstest.Covariance(l, &p, p.Features),
+			factorstest.Covariance(l, a, p.Features)); e > 1e-12 {
 			rt.Fatalf("the covariance changed by %.1e", e)
 		}
 		again := factorstest.Must(p.Rotate(qa))(t)
@@ -234,7 +237,8 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 				}
 			}
 			dense := b.Dense()
-			if float64(len(own)) != b.N || factorstest.Worst(mean, b.Mean) > 1e-12 || factorstest.Worst(scatter, dense.Scatter) > 1e-11 {
+			if float64(len(own)) != b.N || factorstest.Worst(mean, b.Mean) > 1e-12 ||
+				factorstest.Worst(scatter, dense.Scatter) > 1e-11 {
 				rt.Fatalf("block on %v differs from its %d rows", b.Features, len(own))
 			}
 		}
@@ -280,7 +284,8 @@ func TestAccumulatorRefusesWhatDoesNotFit(t *testing.T) {
 	if err := a.Add([][]float64{nil, {math.NaN()}}); err != nil || a.Empty() != 1 || len(a.Blocks()) != 0 {
 		t.Errorf("a subject without values: %v, %d empty, %d blocks", err, a.Empty(), len(a.Blocks()))
 	}
-	for _, s := range []ppca.Scale{{Shift: []float64{0}, Factor: []float64{1}}, {Shift: make([]float64, 3), Factor: make([]float64, 3)},
+	for _, s := range []ppca.Scale{{Shift: []float64{0}, Factor: []float64{1}},
+		{Shift: make([]float64, 3), Factor: make([]float64, 3)},
 		{Shift: []float64{0, 0, math.NaN()}, Factor: []float64{1, 1, 1}}} {
 		if _, err := ppca.NewAccumulator(l, &s); err == nil {
 			t.Errorf("scale %v was accepted", s)

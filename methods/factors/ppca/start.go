@@ -158,7 +158,8 @@ func (c *covariance) times(dst, x []float64, q int) {
 			rows = max(rows, c.blocks[i].Rows())
 		}
 		c.delta, c.root = make([]float64, d), make([]float64, d)
-		c.x, c.sx, c.fx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, rows*ld), make([]float64, ld)
+		c.x, c.sx, c.fx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, rows*ld),
+			make([]float64, ld)
 	}
 	for i := range c.blocks {
 		b := &c.blocks[i]

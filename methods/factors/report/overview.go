@@ -37,8 +37,18 @@ func pooledOf(sites []Site) *options.Assessment {
 // Reading is a section for readers who have never met a factor.
 func Reading() figure.Section {
 	return figure.Section{ID: "reading", Title: "How to read this report",
-		Lead: "A factor is a pattern: a set of measurements that tend to rise and fall together across subjects. The model looks for the few patterns that describe most of what was measured, in several views (groups of measurements) at once. Each subject has a score on each factor, which says how strongly the subject shows the pattern: 0 is average, +1 is one standard deviation above. A loading says how strongly a measurement takes part in the pattern. Whether high is good or bad is not in the model: look at which measurements carry the factor. A factor is a description; it does not show that anything causes anything.\n\n" +
-			"R² says how much of the differences between subjects the factors account for: 0 % is nothing, 100 % everything; what is left is peculiar to each measurement, measurement error included. Because views share factors, the model can predict a view that a hospital did not measure from those that it did, with an interval that says how far to trust it. Hospitals differ, in whom they see and in how they measure; the report shows both, each beside its uncertainty or a size to compare it with. Every picture has a sentence on how to read it, and below it the numbers behind it."}
+		Lead: "A factor is a pattern: a set of measurements that tend to rise and fall together across subjects. The " +
+			"model looks for the few patterns that describe most of what was measured, in several views (groups of " +
+			"measurements) at once. Each subject has a score on each factor, which says how strongly the subject " +
+			"shows the pattern: 0 is average, +1 is one standard deviation above. A loading says how strongly a " +
+			"measurement takes part in the pattern. Whether high is good or bad is not in the model: look at which " +
+			"measurements carry the factor. A factor is a description; it does not show that anything causes " +
+			"anything.\n\nR² says how much of the differences between subjects the factors account for: 0 % is " +
+			"nothing, 100 % everything; what is left is peculiar to each measurement, measurement error included. " +
+			"Because views share factors, the model can predict a view that a hospital did not measure from those " +
+			"that it did, with an interval that says how far to trust it. Hospitals differ, in whom they see and in " +
+			"how they measure; the report shows both, each beside its uncertainty or a size to compare it with. " +
+			"Every picture has a sentence on how to read it, and below it the numbers behind it."}
 }
 
 // dataSection shows which views the subjects of each site have.
@@ -65,7 +75,8 @@ func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
 
 // Variance is a section on how much the factors explain, for all sites and for each.
 func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figure.Section {
-	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: fitted.FactorNames(set.Rank()), TotalLabel: "All factors"}
+	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
+		Rows: fitted.FactorNames(set.Rank()), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
@@ -88,16 +99,23 @@ func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figur
 		}
 		h.Facets = append(h.Facets, facet)
 	}
-	about := "about each site's own means: how much of the difference between subjects of one site the factors account for"
+	about := "about each site's own means: how much of the difference between subjects of one site the factors " +
+		"account for"
 	if set.Plan.Privacy.Secure() {
-		about = "about the means of all subjects together: differences between sites count as differences between subjects"
+		about = "about the means of all subjects together: differences between sites count as differences between " +
+			"subjects"
 	}
 	return figure.Section{ID: "variance", Title: "How much the factors explain",
-		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, " + about + ". 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.",
+		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, " + about +
+			". 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have " +
+			"to correct it.",
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "variance-explained", Title: "Variance explained by factor and view", Chart: h,
-			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
-			Alt:     "Table of the share of variance explained by each factor in each view, for all sites and for each.",
+			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that " +
+				"site. The last row is for all factors together: it is not the sum of the rows above, and rows are " +
+				"never added up across views.",
+			Alt: "Table of the share of variance explained by each factor in each view, for all sites and for " +
+				"each.",
 		}}}}
 }
 
@@ -140,7 +158,8 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 	if floats.Sum(all.Cells) == 0 {
 		return figure.Section{}, false
 	}
-	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent, Facets: []figure.Facet{{}}}
+	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent,
+		Facets: []figure.Facet{{}}}
 	calibration := figure.Histograms{X: figure.Axis{Label: "probability that the prediction gave to a smaller value"},
 		Filled: "values", Outline: "if predictions are right"}
 	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from " + mean},
@@ -162,7 +181,8 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 			values[k] = r.sums.Gain(k)
 			var cell, both figure.Histogram
 			if n := r.sums.Cells[k]; n > 0 {
-				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins])
+				cell.Filled = figure.Numbers(
+					r.sums.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins])
 				cell.Outline = slices.Repeat(figure.Numbers{n / assess.CalibrationBins}, assess.CalibrationBins)
 				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.Coverage(k))
 				both.Filled = figure.Numbers(r.sums.Observed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
@@ -176,17 +196,34 @@ func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure
 		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
 	}
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
-		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never + ". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a site or a group of sites at a time, and says what others may expect; the rows below are of the subjects of the fit itself, and show where sites differ.",
+		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never +
+			". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a " +
+			"site or a group of sites at a time, and says what others may expect; the rows below are of the subjects " +
+			"of the fit itself, and show where sites differ.",
 		Items: []figure.Item{
-			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others", Chart: gain,
-				Caption: "Of the squared error made by giving everybody " + mean + ", the share that the prediction takes away: 100 % would be perfect, 0 % no better than the mean, below 0 worse. Hatched: nobody there has the view and another.",
-				Alt:     "Table of the share of squared error that predictions from the other views take away, by site and view."}},
-			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?", Chart: calibration,
-				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if larger. If predictions with their intervals are right, all places are equally frequent and the bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words above each say how many values the intervals of 90 % held.",
-				Alt:     "Histograms of where values fall in their predictions, by site and view."}},
-			{Figure: &figure.Figure{ID: "imputation-distribution", Detail: true, Title: "Imputed beside observed", Chart: distribution,
-				Caption: "Filled: the values that were measured. Line: one draw from the prediction of each, its uncertainty included, as imputation would give. The two should have one shape: a line shifted or too narrow would mislead whoever analyses imputed values. What lies beyond the ends counts in the outermost bars.",
-				Alt:     "Histograms of observed values with those of imputed values drawn over them, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others",
+				Chart: gain,
+				Caption: "Of the squared error made by giving everybody " + mean +
+					", the share that the prediction takes away: 100 % would be perfect, 0 % no better than the " +
+					"mean, below 0 worse. Hatched: nobody there has the view and another.",
+				Alt: "Table of the share of squared error that predictions from the other views take away, by " +
+					"site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?",
+				Chart: calibration,
+				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if " +
+					"larger. If predictions with their intervals are right, all places are equally frequent and the " +
+					"bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, " +
+					"on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words " +
+					"above each say how many values the intervals of 90 % held.",
+				Alt: "Histograms of where values fall in their predictions, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-distribution", Detail: true, Title: "Imputed beside observed",
+				Chart: distribution,
+				Caption: "Filled: the values that were measured. Line: one draw from the prediction of each, its " +
+					"uncertainty included, as imputation would give. The two should have one shape: a line shifted " +
+					"or too narrow would mislead whoever analyses imputed values. What lies beyond the ends counts " +
+					"in the outermost bars.",
+				Alt: "Histograms of observed values with those of imputed values drawn over them, by site and " +
+					"view."}},
 		}}, true
 }
 
@@ -195,7 +232,8 @@ func Convergence(converged bool) figure.Section {
 	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
 	if !converged {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "The fit did not converge", Warning: true,
-			Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or features that are not copies of each other, usually help."}})
+			Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or " +
+				"features that are not copies of each other, usually help."}})
 	}
 	return sec
 }
@@ -204,7 +242,9 @@ func Convergence(converged bool) figure.Section {
 const notMeaningful = "not meaningful: see below"
 
 // SureOfNoised is how sure a model is that was fitted to noised sums.
-const SureOfNoised = "The model was fitted to sums with noise, which protects single subjects. The variance explained follows from the same sums, so that it holds noise too; the page says below what the noise may have hidden."
+const SureOfNoised = "The model was fitted to sums with noise, which protects single subjects. The variance " +
+	"explained follows from the same sums, so that it holds noise too; the page says below what the noise may have " +
+	"hidden."
 
 // Differences that R² counts.
 const (
@@ -217,9 +257,11 @@ const (
 // empty if that is not known; differences says of what.
 func Found(m *fitted.Model, explained, differences string) string {
 	q := len(m.Factors)
-	says := fmt.Sprintf("The model describes the subjects by %s: patterns of measurements that rise and fall together.", figure.Plural(q, "factor"))
+	says := fmt.Sprintf("The model describes the subjects by %s: patterns of measurements that rise and fall together.",
+		figure.Plural(q, "factor"))
 	if explained != "" && !strings.Contains(explained, notMeaningful) {
-		says += fmt.Sprintf(" They account for %s of the differences %s, by view"+method.OfFit+".", explained, differences)
+		says += fmt.Sprintf(" They account for %s of the differences %s, by view"+method.OfFit+".",
+			explained, differences)
 	}
 	if names := m.Strongest(0, 3); len(names) > 0 {
 		says += fmt.Sprintf(" Factor 1 shows most in %s.", strings.Join(names, ", "))
@@ -253,13 +295,17 @@ func sure(set options.Setup, m *fitted.Model, sites []Site) string {
 	case gain.empty() && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
 		return "Nothing on this page says how good the model is, for the reasons below."
 	case !gain.empty() && len(m.Views) == 1:
-		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the others takes away %s of the squared error of their means.", gain)
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the "+
+			"others takes away %s of the squared error of their means.", gain)
 	case gain.empty() && (len(m.Views) == 1 || !untried(set, sites)):
-		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be trusted is not known."
+		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be " +
+			"trusted is not known."
 	case gain.empty():
-		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be trusted is not known."
+		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be " +
+			"trusted is not known."
 	}
-	says := fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away %s of the squared error of its mean", gain)
+	says := fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away "+
+		"%s of the squared error of its mean", gain)
 	if held.empty() { // no site has said how its subjects lie in their intervals
 		return says + "."
 	}
@@ -300,18 +346,25 @@ func covered(m *fitted.Model, all *assess.Sums, k int) float64 {
 func factorSection(set options.Setup, sites []Site) figure.Section {
 	q := set.Rank()
 	sec := figure.Section{ID: "factors", Title: "Where the sites lie",
-		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site away from 0 holds other subjects, and a small ellipse more uniform ones. Single subjects never appear here: each site's own report has them."}
+		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it " +
+			"shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site " +
+			"away from 0 holds other subjects, and a small ellipse more uniform ones. Single subjects never appear " +
+			"here: each site's own report has them."}
 	for a := 0; a+1 < max(q, 2) && a < 4; a += 2 {
 		b := min(a+1, q-1)
-		chart := figure.Scatter{X: figure.Axis{Label: fmt.Sprintf("score on factor %d", a+1)}, Y: figure.Axis{Label: fmt.Sprintf("score on factor %d", b+1)}}
+		chart := figure.Scatter{X: figure.Axis{Label: fmt.Sprintf("score on factor %d", a+1)},
+			Y: figure.Axis{Label: fmt.Sprintf("score on factor %d", b+1)}}
 		for _, s := range sites {
 			chart.Groups = append(chart.Groups, figure.Group{Name: s.Name,
-				Mean: figure.Numbers{s.Mean[a], s.Mean[b]}, Cov: figure.Numbers{s.Cov[a*q+a], s.Cov[a*q+b], s.Cov[b*q+b]}})
+				Mean: figure.Numbers{s.Mean[a], s.Mean[b]}, Cov: figure.Numbers{s.Cov[a*q+a], s.Cov[a*q+b],
+					s.Cov[b*q+b]}})
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: fmt.Sprintf("scores-%d-%d", a+1, b+1), Title: fmt.Sprintf("Sites on factors %d and %d", a+1, b+1), Chart: chart,
-			Caption: "The inner ellipse holds half of a site's subjects and the outer nine tenths, if their scores are normally distributed.",
-			Alt:     "Ellipses of the sites' scores on two factors.", Choice: "Factors",
+			ID: fmt.Sprintf("scores-%d-%d", a+1, b+1), Title: fmt.Sprintf("Sites on factors %d and %d", a+1, b+1),
+			Chart: chart,
+			Caption: "The inner ellipse holds half of a site's subjects and the outer nine tenths, if their scores " +
+				"are normally distributed.",
+			Alt: "Ellipses of the sites' scores on two factors.", Choice: "Factors",
 		}})
 		if q == 1 {
 			break

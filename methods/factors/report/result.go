@@ -19,7 +19,8 @@ import (
 // Assessed is the result of a study in which sites, at least one, said how well the
 // model describes their subjects. Spread says how the rounds settled that estimated how
 // sites differ; nil where nothing did.
-func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) *method.Result {
+func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int,
+	spread *figure.Section) *method.Result {
 	pooled := pooledOf(sites)
 	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
 	if x, ok := numbers["mean_absolute_error"]; ok {
@@ -45,7 +46,8 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 	says := VerdictNotes(m.Verdicts)
 	if len(m.Views) > 1 && untried(set, sites) && !saysNobodyHasTwo(m) {
 		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
-			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing on this page says how well the model would predict."})
+			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for " +
+				"nobody else. Nothing on this page says how well the model would predict."})
 	}
 	r.Sections = figure.Verdicts(says)
 	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
@@ -76,7 +78,8 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 
 // OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows
 // itself how well the model describes all subjects together; what compares sites is left out.
-func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *options.Assessment, settled *figure.Section) *method.Result {
+func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *options.Assessment,
+	settled *figure.Section) *method.Result {
 	explained := Explained(m, all)
 	r := &method.Result{
 		Files:   files,
@@ -90,10 +93,13 @@ func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *opti
 		Sections: figure.Verdicts(VerdictNotes(m.Verdicts)),
 	}
 	delete(r.Metrics, "rounds")
-	maps.DeleteFunc(r.Metrics, func(name string, _ float64) bool { return strings.HasPrefix(name, "mean_absolute_error") })
+	maps.DeleteFunc(r.Metrics, func(name string, _ float64) bool {
+		return strings.HasPrefix(name, "mean_absolute_error")
+	})
 	about := Reading()
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
-		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing values that go with what is missing, and the order of rows are not on this page."}})
+		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing " +
+			"values that go with what is missing, and the order of rows are not on this page."}})
 	r.Sections = append(r.Sections, about, Variance(set, all, nil), m.LoadingSection())
 	if settled != nil {
 		r.Sections = append(r.Sections, *settled)
@@ -105,7 +111,8 @@ func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *opti
 // describes it: under differential privacy that would be a further release, and
 // without it all sites may have left before they did.
 // What rests on such answers (subjects, variance explained, errors) is left out.
-func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites int, about ...figure.Section) *method.Result {
+func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites int,
+	about ...figure.Section) *method.Result {
 	r := &method.Result{
 		Files:   files,
 		Metrics: map[string]float64{"factors": float64(set.Rank())},
@@ -115,7 +122,8 @@ func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites i
 		},
 		Sections: []figure.Section{Reading()},
 		Found:    Found(m, "", withinSites),
-		Sure:     "No site said how well the model describes its subjects: that would have been a further release. Nothing on this page measures how good the model is.",
+		Sure: "No site said how well the model describes its subjects: that would have been a further release. " +
+			"Nothing on this page measures how good the model is.",
 	}
 	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())
 	return r
@@ -126,7 +134,8 @@ func AddSites(m *fitted.Model, sites []Site) {
 	q := len(m.Factors)
 	m.Explains(pooledOf(sites).Explained())
 	for _, site := range sites {
-		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []fitted.ModelPattern{}}
+		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{},
+			Patterns: []fitted.ModelPattern{}}
 		for _, p := range site.Patterns {
 			views := make([]string, len(p.Views))
 			for i, k := range p.Views {
@@ -135,7 +144,9 @@ func AddSites(m *fitted.Model, sites []Site) {
 			out.Patterns = append(out.Patterns, fitted.ModelPattern{Views: views, Subjects: p.Subjects})
 		}
 		for _, v := range m.Views {
-			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool {
+				return slices.Contains(p.Views, v.Name)
+			}) {
 				out.Views = append(out.Views, v.Name)
 			}
 		}

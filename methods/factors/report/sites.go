@@ -85,17 +85,22 @@ func (v *verdicts) flat() {
 				others = least[1]
 			}
 			// A few subjects can all have the same value: one who has not stands for that.
-			if ratio := vary[i] / others; ratio < minVarianceRatio && beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
+			if ratio := vary[i] / others; ratio < minVarianceRatio &&
+				beyond(max(ratio, 1/n), (n-1)/v.featureTails[j], tail) {
 				times := "constant"
 				if ratio > unvarying {
 					times = fmt.Sprintf("%.2g times", ratio)
 				}
-				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.feature(j), s.Name, times)), append(views, k)
+				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.feature(j), s.Name, times)),
+					append(views, k)
 			}
 		}
 	}
 	if len(where) > 0 {
-		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the site where it is next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too little.",
+		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the site where it "+
+			"is next smallest the variance is. Look for another unit there, one value that was filled in for many "+
+			"subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores "+
+			"follow the feature too little.",
 			"Features vary far less at a site than elsewhere: %s", Shortened(where))
 	}
 }
@@ -115,22 +120,28 @@ func (v *verdicts) noise() {
 			switch {
 			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
 			case ratio > noiseRatio && beyond(ratio, freedom, tail):
-				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k), true
+				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)),
+					append(views, k), true
 			case ratio < 1/noiseRatio && beyond(ratio, freedom, tail):
-				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)), append(views, k)
+				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)),
+					append(views, k)
 			}
 		}
 		if len(more) > 0 {
 			noisy = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", ")))
 		}
 	}
-	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. " +
+		"Look for other instruments, units or protocols there, or leave the site out."
 	if len(v.m.SiteNoise) > 0 {
-		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others are too narrow where there is more noise than the model's, and too wide where there is less. Look for other instruments, units or protocols there, or leave the site out."
+		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others " +
+			"are too narrow where there is more noise than the model's, and too wide where there is less. Look for " +
+			"other instruments, units or protocols there, or leave the site out."
 	}
 	switch {
 	case len(noisy) > 0 && len(quiet) > 0:
-		v.add(fitted.OnSites, v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", Shortened(noisy), Shortened(quiet))
+		v.add(fitted.OnSites, v.views(views...), advice, "Sites differ in noise: its variance is above the model's at "+
+			"%s, and below it at %s", Shortened(noisy), Shortened(quiet))
 	case len(noisy) > 0:
 		v.add(fitted.OnSites, v.views(views...), advice, "Noisier than the model: %s", Shortened(noisy))
 	}
@@ -162,12 +173,14 @@ func (v *verdicts) mahalanobisMisfit() {
 	tail := falseVerdict / float64(len(v.sites))
 	for i, s := range v.sites {
 		cells := floats.Sum(s.Cells)
-		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > noiseRatio && beyond(ratio, cells, tail) && !slices.Contains(v.said[i], true) {
+		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > noiseRatio && beyond(ratio, cells, tail) &&
+			!slices.Contains(v.said[i], true) {
 			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
 		}
 	}
 	if len(strange) > 0 {
-		v.add(fitted.OnSites, v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
+		v.add(fitted.OnSites, v.views(), "By so much are the squared distances of a site's subjects from the model "+
+			"larger than the model expects. The site may see other subjects, or measure otherwise.",
 			"The model does not describe %s", Shortened(strange))
 	}
 }
@@ -185,14 +198,17 @@ func (v *verdicts) expected(s Site) ([]residual, error) {
 		if err != nil {
 			return nil, err
 		}
-		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool {
+			return !v.predictor.Describes(j)
+		}))
 		if err != nil {
 			return nil, err
 		}
 		n := float64(pt.Subjects) * pt.Share
 		for i, j := range post.Observed {
 			x := post.ResidualVar(i)
-			all[j].subjects, all[j].variance, all[j].squares = all[j].subjects+n, all[j].variance+n*x, all[j].squares+n*x*x
+			all[j].subjects, all[j].variance, all[j].squares = all[j].subjects+n, all[j].variance+n*x,
+				all[j].squares+n*x*x
 		}
 	}
 	for j, n := range s.FeatureCells {
@@ -209,7 +225,8 @@ func (v *verdicts) expected(s Site) ([]residual, error) {
 func excess(squares float64, features []residual) (ratio, freedom float64) {
 	var all residual
 	for _, x := range features {
-		all.subjects, all.variance, all.squares = max(all.subjects, x.subjects), all.variance+x.variance, all.squares+x.squares
+		all.subjects, all.variance, all.squares = max(all.subjects, x.subjects), all.variance+x.variance,
+			all.squares+x.squares
 	}
 	if !(all.variance > 0) || all.subjects <= 1 {
 		return 0, 0

@@ -22,10 +22,12 @@ import (
 
 // Subjects shows a site's own people their subjects on the factors of a model, as the
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
-func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
+func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale,
+	data dataset.Source) (*method.Result, error) {
 	g := &gallery{predictor: predictor, scale: scale, data: data, rank: predictor.Rank(), every: 1}
 	z := make([]float64, g.rank)
-	err := fitted.EachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err := fitted.EachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *ppca.Posterior,
+		values []float64) error {
 		post.Latent(z, values)
 		g.keep(row, z)
 		return nil
@@ -38,8 +40,9 @@ func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *p
 		mean = "this site"
 	}
 	return &method.Result{
-		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return g.write(ctx, w) }}},
-		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(g.rank)}},
+		Files: []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return g.write(ctx, w) }}},
+		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)},
+			{Name: "factors", Value: fmt.Sprint(g.rank)}},
 		Sections: []figure.Section{Reading(), g.scoreSection(mean)},
 	}, nil
 }
@@ -50,7 +53,10 @@ const drawnColumns = 4
 // scoreSection shows the subjects on the factors, by label columns of few values; mean says whose mean is 0.
 func (g *gallery) scoreSection(mean string) figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
-		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject, as if the factors were known exactly."}
+		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " +
+			mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside " +
+			"this page has the scores on all factors, with their standard deviations given what was measured of the " +
+			"subject, as if the factors were known exactly."}
 	drawn, columns := 0, g.data.Schema().Subject
 	for i, c := range append(slices.Clone(columns), dataset.Column{}) {
 		by, suffix, names, of := ", by "+c.Name, "", []string{"all subjects"}, make([]int, len(g.kept))
@@ -158,7 +164,9 @@ func (g *gallery) grouping(column int) (names []string, of []int) {
 			}
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b))
+	})
 	for _, s := range g.kept {
 		of = append(of, slices.Index(names, label(s)))
 	}
@@ -179,7 +187,8 @@ func (g *gallery) write(ctx context.Context, to io.Writer) error {
 		return err
 	}
 	z, record := make([]float64, g.rank), make([]string, 0, len(header))
-	err := fitted.EachSubject(ctx, g.predictor, g.scale, g.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err := fitted.EachSubject(ctx, g.predictor, g.scale, g.data, func(row *dataset.Row, post *ppca.Posterior,
+		values []float64) error {
 		post.Latent(z, values)
 		record = append(record[:0], row.ID)
 		for _, x := range z {
@@ -200,7 +209,8 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 	if len(found) == 0 {
 		return
 	}
-	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out",
+		Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
 	for _, o := range found {
 		var views []string
 		for _, k := range o.Views {
@@ -208,10 +218,13 @@ func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
 		}
 		t.Add(o.ID, strings.Join(views, ", "))
 	}
-	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
+	says := fmt.Sprintf("%s so far from all others here that the fit left these values out",
+		subjectsAre(float64(len(found))))
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,
-			Text: "Look for wrong units, missing decimal points, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
+			Text: "Look for wrong units, missing decimal points, codes for missing values and mixed-up columns. The " +
+				"scores of these subjects rest on their other views; of subjects who have no other, nothing is " +
+				"known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
 }
@@ -223,6 +236,9 @@ func AddUncounted(r *method.Result, without, all int) {
 		return
 	}
 	says := fmt.Sprintf("%d of %d subjects here count for nothing", without, all)
-	r.Sections = append([]figure.Section{{ID: "uncounted", Title: "Who counts", Items: []figure.Item{{Note: &figure.Note{Title: says, Warning: true,
-		Text: "They have none of the sets of views that the plan states for this site (patterns), so nothing of them was in what the site released. Another plan may state theirs. This number is exact and for this site only."}}}}}, r.Sections...)
+	r.Sections = append([]figure.Section{{ID: "uncounted", Title: "Who counts",
+		Items: []figure.Item{{Note: &figure.Note{Title: says, Warning: true,
+			Text: "They have none of the sets of views that the plan states for this site (patterns), so nothing of " +
+				"them was in what the site released. Another plan may state theirs. This number is exact and for " +
+				"this site only."}}}}}, r.Sections...)
 }

@@ -78,7 +78,8 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 	return nil
 }
 
-// VerdictsOfTotals are those of [Verdicts] that follow from the model alone, which is all that is known of a study of totals.
+// VerdictsOfTotals are those of [Verdicts] that follow from the model alone, which is all that is known of a study of
+// totals.
 func VerdictsOfTotals(set options.Setup, m *fitted.Model, p *ppca.Params) error {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
@@ -141,13 +142,20 @@ func (v *verdicts) serial() {
 		}
 	}
 	if len(slow) > 0 {
-		v.add(fitted.OnOrder, nil, "Batches, a drift, seasons or a change of kit do that where rows are in the order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it where many rows are of one person or family, but then intervals are too narrow.",
+		v.add(fitted.OnOrder, nil, "Batches, a drift, seasons or a change of kit do that where rows are in the order "+
+			"of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the "+
+			"measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it "+
+			"where many rows are of one person or family, but then intervals are too narrow.",
 			"Scores change slowly along the rows of the sites' files: %s", Shortened(slow))
 		return
 	}
 	if c := all.Correlation(falseVerdict); c > 0 {
-		v.add(fitted.OnOrder, nil, "So it is where rows are visits of one person, members of a family, or of one batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are batches.",
-			"Subjects whose ids follow each other are alike: their scores have a correlation of %.2f with those of the next", c)
+		v.add(fitted.OnOrder, nil, "So it is where rows are visits of one person, members of a family, or of one "+
+			"batch after the other. Each then says less than a subject of its own: all intervals are too narrow, and "+
+			"the spread of subjects is that of their visits. Keep one row of each person, and see whether factors are "+
+			"batches.",
+			"Subjects whose ids follow each other are alike: their scores have a correlation of %.2f with those of "+
+				"the next", c)
 	}
 }
 
@@ -157,10 +165,13 @@ func (v *verdicts) apart(list []options.Apart) {
 	var where []string
 	var views []int
 	for _, a := range list {
-		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)", v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
+		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)",
+			v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
 	}
 	if len(where) > 0 {
-		v.voids(fitted.OnScale, v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
+		v.voids(fitted.OnScale, v.views(views...), "Whatever else this report says follows from that, and the other "+
+			"views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or "+
+			"mixed-up columns there, and run the study again.",
 			"Values have nothing in common with those of other sites: %s", Shortened(where))
 	}
 }
@@ -179,14 +190,17 @@ func (v *verdicts) useless() {
 		if h.Gain > 0 {
 			chance = ", as far as can be told"
 		}
-		where, views = append(where, fmt.Sprintf("%s (%.2f times%s)", view.Name, 1-h.Gain, chance)), append(views, view.Name)
+		where, views = append(where, fmt.Sprintf("%s (%.2f times%s)", view.Name, 1-h.Gain, chance)),
+			append(views, view.Name)
 	}
 	what := "Predicted from the other views no better than by its mean"
 	if len(v.m.Views) == 1 {
 		what = "Features are predicted from each other no better than by their means"
 	}
 	if len(where) > 0 {
-		v.add(fitted.OnPrediction, views, "In brackets stands how many times that of the mean the squared error is at subjects who took no part in the fit. Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it.",
+		v.add(fitted.OnPrediction, views, "In brackets stands how many times that of the mean the squared error is at "+
+			"subjects who took no part in the fit. Do not impute it with this model. If the views have anything in "+
+			"common, other factors or more subjects may find it.",
 			"%s: %s", what, strings.Join(where, ", "))
 	}
 }
@@ -203,8 +217,10 @@ func (v *verdicts) intervals() {
 		if coverage > 0.9 {
 			kind, too = "wide", ""
 		}
-		v.add(fitted.OnIntervals, v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features."+too,
-			"Intervals for view %s are too %s: those of 90 %% hold %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
+		v.add(fitted.OnIntervals, v.views(k), "Values that are not normally distributed do that: skewed, cut off at a "+
+			"limit, or 0 and 1. Logarithms help skewed features."+too,
+			"Intervals for view %s are too %s: those of 90 %% hold %.1f %% of its values", v.m.Views[k].Name, kind,
+			100*coverage)
 	}
 }
 
@@ -239,8 +255,11 @@ func (v *verdicts) outliers() {
 		where = append(where, fmt.Sprintf("%.0f at %s (%s)", s.Outlying, s.Name, strings.Join(views, ", ")))
 	}
 	if total > 0 {
-		v.add(fitted.OnOutliers, nil, "Each site's own report names them. They count as if they had not been measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, outliers: keep in the plan keeps them.",
-			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total), Shortened(where))
+		v.add(fitted.OnOutliers, nil, "Each site's own report names them. They count as if they had not been measured "+
+			"in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, "+
+			"outliers: keep in the plan keeps them.",
+			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total),
+			Shortened(where))
 	}
 }
 
@@ -274,7 +293,9 @@ func (v *verdicts) heywood() error {
 		}
 	}
 	if len(names) > 0 {
-		v.add(fitted.OnFactors, v.views(views...), "A factor rests on such a feature alone, and the model takes it as measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
+		v.add(fitted.OnFactors, v.views(views...), "A factor rests on such a feature alone, and the model takes it as "+
+			"measured almost without error, so intervals of what follows from it are too narrow. Fewer factors "+
+			"usually cure it.",
 			"Heywood case: the model leaves hardly any noise to %s", Shortened(names))
 	}
 	return nil
@@ -284,7 +305,9 @@ func (v *verdicts) heywood() error {
 func (v *verdicts) tooMany() {
 	d := len(v.features())
 	if v.set.TooManyFactors(d) {
-		v.voids(fitted.OnFactors, v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
+		v.voids(fitted.OnFactors, v.views(), "Infinitely many models describe the same subjects as well as this one: "+
+			"what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors "+
+			"the data support.",
 			"%d factors are more than the covariances of %d features can tell", v.set.Rank(), d)
 	}
 }
@@ -304,8 +327,11 @@ func (v *verdicts) missing() {
 		}
 	}
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(fitted.OnMissing, v.views(), "They are filled by what the model expects of them, so that the model is the likeliest for the values that are there; but what few values say of many is uncertain, and other maxima may describe them nearly as well. Look at the features that are missing most often.",
-			"%.0f %% of the single values are missing in the views that subjects have: the model rests on what is left", 100*share)
+		v.add(fitted.OnMissing, v.views(), "They are filled by what the model expects of them, so that the model is "+
+			"the likeliest for the values that are there; but what few values say of many is uncertain, and other "+
+			"maxima may describe them nearly as well. Look at the features that are missing most often.",
+			"%.0f %% of the single values are missing in the views that subjects have: the model rests on what is left",
+			100*share)
 	}
 }
 

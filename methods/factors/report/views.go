@@ -40,7 +40,8 @@ func (v *verdicts) negativeR2() error {
 				return err
 			}
 			if less || beyond((1-here)/(1-elsewhere), v.together(k, s), tail) {
-				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)", v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
+				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)",
+					v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
 			}
 		}
 		if len(names) > 0 {
@@ -52,7 +53,10 @@ func (v *verdicts) negativeR2() error {
 		if !v.m.Separate() {
 			means = " The sites' means have no place in this model, and others than elsewhere do that too."
 		}
-		v.add(fitted.OnSites, v.views(views...), "R² is that of predicting the view from the others. Look for ids that belong to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of all."+means,
+		v.add(fitted.OnSites, v.views(views...), "R² is that of predicting the view from the others. Look for ids "+
+			"that belong to other subjects in one of the site's files, for scales that run the other way there, and "+
+			"for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of "+
+			"all."+means,
 			"Views do not go together as they do elsewhere at %s", Shortened(where))
 	}
 	return nil
@@ -81,11 +85,14 @@ func (v *verdicts) takesLess(k int, s Site, tail float64) (bool, error) {
 		if len(pt.Views) < 2 || !slices.Contains(pt.Views, k) {
 			continue
 		}
-		features, err := v.set.Layout.FeaturesOf(slices.DeleteFunc(slices.Clone(pt.Views), func(l int) bool { return l == k }))
+		features, err := v.set.Layout.FeaturesOf(slices.DeleteFunc(slices.Clone(pt.Views),
+			func(l int) bool { return l == k }))
 		if err != nil {
 			return false, err
 		}
-		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool {
+			return !v.predictor.Describes(j)
+		}))
 		if err != nil {
 			return false, err
 		}
@@ -127,9 +134,13 @@ func (v *verdicts) unconnected() {
 		v.neverTogether()
 		return
 	}
-	const means = "What they have in common cannot be learnt: imputing one from another is guesswork, and factors that run across them are arbitrary. The fit of each may also be behind one of its own, because they share factors that need not have anything to do with each other. Run them as studies of their own, or include subjects who have both."
+	const means = "What they have in common cannot be learnt: imputing one from another is guesswork, and factors " +
+		"that run across them are arbitrary. The fit of each may also be behind one of its own, because they share " +
+		"factors that need not have anything to do with each other. Run them as studies of their own, or include " +
+		"subjects who have both."
 	if !slices.ContainsFunc(groups, func(g []int) bool { return len(g) > 1 }) {
-		v.voids(fitted.OnLinks, v.views(), "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing says how well the model would predict. "+means, nobodyHasTwo)
+		v.voids(fitted.OnLinks, v.views(), "A view that is hidden from the model can be predicted for subjects who "+
+			"have another, and for nobody else. Nothing says how well the model would predict. "+means, nobodyHasTwo)
 		return
 	}
 	slices.SortStableFunc(groups, func(a, b []int) int { return len(a) - len(b) })
@@ -170,7 +181,9 @@ func (v *verdicts) neverTogether() {
 		}
 	}
 	if len(pairs) > 0 {
-		v.add(fitted.OnLinks, v.views(views...), "How they go together follows from what each has in common with other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them where the other is all that is known.",
+		v.add(fitted.OnLinks, v.views(views...), "How they go together follows from what each has in common with "+
+			"other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one "+
+			"of them where the other is all that is known.",
 			"No subject has both of these views: %s", Shortened(pairs))
 	}
 }
@@ -214,7 +227,9 @@ func viewsAre(names []string) string {
 
 // saysNobodyHasTwo says whether a model has that verdict.
 func saysNobodyHasTwo(m *fitted.Model) bool {
-	return slices.ContainsFunc(m.Verdicts, func(v fitted.Verdict) bool { return strings.Contains(v.Says, nobodyHasTwo) })
+	return slices.ContainsFunc(m.Verdicts, func(v fitted.Verdict) bool {
+		return strings.Contains(v.Says, nobodyHasTwo)
+	})
 }
 
 // muchBias is how many standard deviations of a feature its mean is off for that to matter: a
@@ -262,7 +277,11 @@ func (v *verdicts) selected() {
 		}
 	}
 	if len(where) > 0 {
-		v.add(fitted.OnMissing, v.views(views...), "If what else was observed of a subject decides whether a value is missing, the model is right. If the value itself does, as beyond what an instrument can measure, or where a test is ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, and no report can tell which. Ask the sites why these are missing, and give values beyond a limit as that limit, or leave the feature out.",
+		v.add(fitted.OnMissing, v.views(views...), "If what else was observed of a subject decides whether a value is "+
+			"missing, the model is right. If the value itself does, as beyond what an instrument can measure, or "+
+			"where a test is ordered for those who seem ill, then means, loadings and imputed values of the feature "+
+			"are wrong, and no report can tell which. Ask the sites why these are missing, and give values beyond a "+
+			"limit as that limit, or leave the feature out.",
 			"Values may be missing because of what they are: %s", Shortened(where))
 	}
 }

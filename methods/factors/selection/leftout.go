@@ -32,7 +32,8 @@ const (
 
 // Select chooses the number of factors, latent in the plan, among candidates as a study with latent: select does: by
 // [assess.Ranks], from the sums that sites send, again once what subjects lack was filled by the model chosen first.
-func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
+func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source,
+	c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -56,7 +57,8 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 			break
 		}
 		before := chosen
-		if chosen = s.ranks.Values[s.choice]; before > 0 && chosen >= before { // cells were filled by a model of so many
+		// cells were filled by a model of so many
+		if chosen = s.ranks.Values[s.choice]; before > 0 && chosen >= before {
 			s.choice = max(0, slices.Index(s.ranks.Values, before))
 			break
 		}
@@ -71,10 +73,12 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 	return s.out, nil
 }
 
-// try judges models of all candidates that the sites' subjects carry. Filled says whether a model has filled what they lack.
+// try judges models of all candidates that the sites' subjects carry. Filled says whether a model has filled what they
+// lack.
 func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppca.Block, filled bool) error {
 	if s.ranks = assess.NewRanks(s.set.Layout, sites, filled, options.Draws(s.set.Plan.Seed, "", 0)); s.ranks == nil {
-		return problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects", Hint: "more subjects, or one factor"}
+		return problem.Problem{Where: "latent", What: "nobody can be left out of so few subjects",
+			Hint: "more subjects, or one factor"}
 	}
 	s.out.Notes = nil
 	for i, q := range c.Values {
@@ -86,7 +90,8 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 			return err
 		}
 		if !carried {
-			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s", figure.Plural(q, "factor"))})
+			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s",
+				figure.Plural(q, "factor"))})
 			break
 		}
 		if c.Progress != nil && !filled {
@@ -147,9 +152,11 @@ func (s *selector) choose() {
 	add := func(rule string, at int, why string) {
 		out.Choices = append(out.Choices, method.Choice{Rule: rule, Value: r.Values[at], Why: why})
 	}
-	add(ruleStudy, s.choice, "what a study with latent: select takes among these; the error is that of the difference, by how tenths of the subjects differ")
+	add(ruleStudy, s.choice, "what a study with latent: select takes among these; the error is that of the "+
+		"difference, by how tenths of the subjects differ")
 	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
-	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the candidates")
+	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the "+
+		"candidates")
 	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
 }
 
@@ -171,28 +178,36 @@ func defeatsSelection(o *options.Options) (why, mend string) {
 	if o.Noise != "view" || !o.ScalesFeatures() {
 		return "", ""
 	}
-	return fmt.Sprintf("%s scales each feature by itself, while noise: view gives all features of a view one noise variance; "+
-			"their noise then differs, surplus factors describe the difference, and every criterion asks for too many factors", o.Scaling),
+	return fmt.Sprintf("%s scales each feature by itself, while noise: view gives all features of a view one noise "+
+			"variance; their noise then differs, surplus factors describe the difference, and every criterion asks "+
+			"for too many factors", o.Scaling),
 		"scaling: view, if the features of each view share a unit\nnoise: feature, if they do not"
 }
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out", ruleElbow: "elbow"})}
+	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleStudy: "one_standard_error",
+		ruleLikeliest: "left_out", ruleElbow: "elbow"})}
 	r.Headline = []figure.Fact{
 		s.out.Headline(),
 		{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))},
 		{Name: "at the elbow", Value: strconv.Itoa(s.out.Choice(ruleElbow))},
 	}
 	r.Sections = []figure.Section{
-		s.out.Section("Every rule below was worked out from the sums of the sites. A recommendation follows the first, if nothing is warned of."),
+		s.out.Section("Every rule below was worked out from the sums of the sites. A recommendation follows the " +
+			"first, if nothing is warned of."),
 		{ID: "left-out", Title: "How likely subjects are who were left out",
-			Lead: "Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, and judged by how likely they make the others. All is about the means of the sites.",
-			Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(ruleStudy), "subjects", "Higher is better. The band is one standard error of the difference to the best. "+
-				"The line rises while factors describe what all subjects share, and falls once they describe those who were fitted only: take the smallest number whose band reaches zero.")}},
+			Lead: "Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, " +
+				"and judged by how likely they make the others. All is about the means of the sites.",
+			Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(ruleStudy), "subjects", "Higher is better. The "+
+				"band is one standard error of the difference to the best. The line rises while factors describe what "+
+				"all subjects share, and falls once they describe those who were fitted only: take the smallest "+
+				"number whose band reaches zero.")}},
 		{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: scoreTable(s.out,
-			"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest number of factors, with the standard error of that.", []scoreColumn{
-				{"left-out log-likelihood per subject", "nats", scoreLeftOut}, {"behind the best", "nats", scoreBehind}, {"standard error", "nats", scoreBehindSE}})}}},
+			"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest "+
+				"number of factors, with the standard error of that.", []scoreColumn{
+				{"left-out log-likelihood per subject", "nats", scoreLeftOut}, {"behind the best", "nats", scoreBehind},
+				{"standard error", "nats", scoreBehindSE}})}}},
 	}
 	return r
 }
@@ -208,11 +223,14 @@ func leftOutFigure(out *method.Selection, choice int, who, caption string) figur
 		y[i] = -y[i]
 		low[i], high[i] = y[i]-se[i], y[i]+se[i]
 	}
-	return figure.Item{Figure: &figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of " + who + " left out, beside the best",
-		Chart: figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
+	return figure.Item{Figure: &figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of " + who +
+		" left out, beside the best",
+		Chart: figure.Lines{X: figure.Axis{Label: factorAxis, Count: true},
+			Y:      figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
 			Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
 		Caption: caption,
-		Alt:     fmt.Sprintf("Line of the log-likelihood of %s left out, with a band of one standard error that first reaches the best at %d factors.", who, choice)}}
+		Alt: fmt.Sprintf("Line of the log-likelihood of %s left out, with a band of one standard error that first "+
+			"reaches the best at %d factors.", who, choice)}}
 }
 
 // scoreColumn is a score as a table shows it.

@@ -85,14 +85,17 @@ func TestSelectFindsTheTruth(t *testing.T) {
 func TestSelectRefuses(t *testing.T) {
 	set, data := choosing(t, "scaling: view", 1, 20)
 	for want, values := range map[string][]int{
-		"latent: 11 factors for 11 features\n  hint: fewer factors than features: 1 to 10": {3, 11}, "not ascending": {2, 1},
+		"latent: 11 factors for 11 features\n  hint: fewer factors than features: 1 to 10": {3, 11},
+		"not ascending": {2, 1},
 	} {
-		if _, err := Select(t.Context(), set, data, method.SelectConfig{Values: values}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Select(t.Context(), set, data, method.SelectConfig{Values: values}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", values, err, want)
 		}
 	}
 	few, rows := choosing(t, "scaling: view", 1, 1)
-	if _, err := Select(t.Context(), few, rows, upToFive); err == nil || !strings.Contains(err.Error(), "nobody can be left out of so few subjects") {
+	if _, err := Select(t.Context(), few, rows, upToFive); err == nil ||
+		!strings.Contains(err.Error(), "nobody can be left out of so few subjects") {
 		t.Errorf("one subject at each site: %v", err)
 	}
 	delete(data, "b")
@@ -126,7 +129,8 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 	}{
 		{options.ScaleStandard, "view", true}, {options.ScaleMinMax, "view", true}, {options.ScaleRange, "view", true},
 		{options.ScaleView, "view", false}, {options.ScaleNone, "view", false},
-		{options.ScaleStandard, "feature", false}, {options.ScaleMinMax, "feature", false}, {options.ScaleRange, "feature", false},
+		{options.ScaleStandard, "feature", false}, {options.ScaleMinMax, "feature", false},
+		{options.ScaleRange, "feature", false},
 	} {
 		why, mend := defeatsSelection(&options.Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
@@ -139,7 +143,8 @@ func TestElbow(t *testing.T) {
 	for _, c := range []struct {
 		mean []float64
 		want int
-	}{{[]float64{0, 50, 98, 100, 99}, 2}, {[]float64{0, 50, 97.9, 100}, 3}, {[]float64{5}, 0}, {[]float64{3, 3}, 0}, {[]float64{9, 1}, 0}} {
+	}{{[]float64{0, 50, 98, 100, 99}, 2}, {[]float64{0, 50, 97.9, 100}, 3}, {[]float64{5}, 0}, {[]float64{3, 3}, 0},
+		{[]float64{9, 1}, 0}} {
 		if got := elbow(c.mean); got != c.want {
 			t.Errorf("elbow of %v: %d, want %d", c.mean, got, c.want)
 		}
@@ -161,7 +166,8 @@ func TestRecommend(t *testing.T) {
 	} {
 		var out method.Selection
 		recommend(&out, c.values, c.best)
-		if out.Recommended != c.want || len(out.Warnings) > 0 != (c.warning != "") || !strings.Contains(strings.Join(out.Warnings.Lines(), "\n"), c.warning) {
+		if out.Recommended != c.want || len(out.Warnings) > 0 != (c.warning != "") ||
+			!strings.Contains(strings.Join(out.Warnings.Lines(), "\n"), c.warning) {
 			t.Errorf("%d of %v: %d recommended, warnings %v", c.best, c.values, out.Recommended, out.Warnings)
 		}
 	}
@@ -217,7 +223,8 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 		all[k] = k
 	}
 	s := factorstest.Must(moments.NewStatistics(l, factorstest.RangesOf(rows), [][]int{all}))(t)
-	out := &statistics.Study{Setup: options.Setup{Plan: &study.Plan{Seed: 1}, Options: &options.Options{Noise: "view"}, Layout: l}}
+	out := &statistics.Study{Setup: options.Setup{Plan: &study.Plan{Seed: 1}, Options: &options.Options{Noise: "view"},
+		Layout: l}}
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})
 	}
@@ -226,19 +233,22 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 	var overviews []moments.Overviewed
 	for i := range sites {
 		out.Sites = append(out.Sites, fmt.Sprint(i))
-		overviews = append(overviews, moments.Overviewed{Patterns: s.Patterns(), Sums: factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[0], sd(0), s.Overview)[0], SD: sd(0)})
+		overviews = append(overviews, moments.Overviewed{Patterns: s.Patterns(),
+			Sums: factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[0], sd(0), s.Overview)[0], SD: sd(0)})
 	}
 	coarse := factorstest.Must(moments.Lenses(l, overviews))(t)
 	for i := range sites {
 		counts, variance := overviews[i].Counts()
 		block := factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[1], sd(1), s.Contribution(coarse))[0]
-		out.Releases = append(out.Releases, moments.Released{{Coarse: &coarse[0], CoarseSums: block, CoarseSD: sd(1), Count: counts[0], CountVar: variance}})
+		out.Releases = append(out.Releases, moments.Released{{Coarse: &coarse[0], CoarseSums: block, CoarseSD: sd(1),
+			Count: counts[0], CountVar: variance}})
 	}
 	fine := factorstest.Must(moments.Pool(out.Releases)[0].RefineWhitening())(t)
 	for i := range sites {
 		x := &out.Releases[i][0]
 		x.Fine, x.FineSD = &fine, sd(2)
-		x.FineSums = factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[2], sd(2), s.Contribution([]moments.Whitening{fine}))[0]
+		x.FineSums = factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[2], sd(2),
+			s.Contribution([]moments.Whitening{fine}))[0]
 	}
 	return out
 }
@@ -272,8 +282,10 @@ func TestSelectionFromReleases(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(x.sites), 18))
 		l, rows := paperDraw(r, x.subjects, 3)
 		out := choose(t, releasedOf(t, r, l, rows, x.sites, x.mu), method.SelectConfig{Values: []int{1, 2, 3, 4, 5}})
-		if warned := strings.Contains(fmt.Sprint(out.Warnings), "halves of the noise choose"); x.found && out.Recommended != 3 || !x.found && (out.Recommended != 0 || !warned) {
-			t.Errorf("%d subjects at %d sites: %d recommended, warnings %v", x.subjects, x.sites, out.Recommended, out.Warnings)
+		if warned := strings.Contains(fmt.Sprint(out.Warnings), "halves of the noise choose"); x.found &&
+			out.Recommended != 3 || !x.found && (out.Recommended != 0 || !warned) {
+			t.Errorf("%d subjects at %d sites: %d recommended, warnings %v", x.subjects, x.sites, out.Recommended,
+				out.Warnings)
 		}
 		showable(t, out.Result)
 	}

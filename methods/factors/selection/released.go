@@ -35,7 +35,8 @@ const (
 // Every fit has a noise variance for each feature, whatever the plan says: public
 // ranges scale each feature by itself, and
 // another layout of the noise costs no privacy.
-func SelectReleased(ctx context.Context, set options.Setup, releases []moments.Released, c method.SelectConfig) (*method.Selection, error) {
+func SelectReleased(ctx context.Context, set options.Setup, releases []moments.Released,
+	c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,8 @@ func SelectReleased(ctx context.Context, set options.Setup, releases []moments.R
 		}
 	}
 	set.Layout.Noise = ppca.NoisePerFeature
-	s := &releasedSelector{set: set, releases: releases, values: c.Values, bic: make([]float64, len(c.Values)), best: make([]float64, len(c.Values))}
+	s := &releasedSelector{set: set, releases: releases, values: c.Values, bic: make([]float64, len(c.Values)),
+		best: make([]float64, len(c.Values))}
 	for i := range releases {
 		n, _ := releases[i].Subjects()
 		s.subjects += n
@@ -125,33 +127,49 @@ func (s *releasedSelector) split(at int) error {
 func (s *releasedSelector) selection() *method.Selection {
 	least, out := slices.Index(s.bic, slices.Min(s.bic)), &method.Selection{Option: "latent", Noun: "factors"}
 	for i, q := range s.values {
-		out.Candidates = append(out.Candidates, method.Candidate{Value: q, Scores: map[string]float64{scoreBIC: s.bic[i], scoreBest: s.best[i]}})
+		out.Candidates = append(out.Candidates, method.Candidate{Value: q,
+			Scores: map[string]float64{scoreBIC: s.bic[i], scoreBest: s.best[i]}})
 	}
-	out.Choices = []method.Choice{{Rule: ruleBIC, Value: s.values[least], Why: "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise"}}
-	out.Settings = map[string]float64{"sites": float64(len(s.releases)), "subjects_noised": math.Round(s.subjects), "noise_splits": noiseSplits}
+	out.Choices = []method.Choice{{Rule: ruleBIC, Value: s.values[least],
+		Why: "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise"}}
+	out.Settings = map[string]float64{"sites": float64(len(s.releases)), "subjects_noised": math.Round(s.subjects),
+		"noise_splits": noiseSplits}
 	if s.best[least] < fewestAgree {
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("%.0f of %d halves of the noise choose %d: it may hide factors, or pass for them", s.best[least], 2*noiseSplits, s.values[least]),
+		out.Warnings.Add(problem.Problem{Where: "latent",
+			What: fmt.Sprintf("%.0f of %d halves of the noise choose %d: it may hide factors, or pass for them",
+				s.best[least], 2*noiseSplits, s.values[least]),
 			Hint: "more subjects, a larger total, or narrower ranges; else take few factors"})
 	}
 	recommend(out, s.values, s.values[least])
 	if s.set.Options.Noise == "view" {
-		out.Notes.Add(problem.Problem{Where: "latent", What: "chosen with a noise variance for each feature: public ranges scale each feature by itself, and with the plan's noise: view surplus factors would describe the difference"})
+		out.Notes.Add(problem.Problem{Where: "latent", What: "chosen with a noise variance for each feature: public " +
+			"ranges scale each feature by itself, and with the plan's noise: view surplus factors would describe the " +
+			"difference"})
 	}
 	x, y := out.Curve(scoreBIC)
 	out.Result = &method.Result{
 		Metrics: out.Metrics(map[string]string{ruleBIC: "bic"}),
 		Headline: []figure.Fact{out.Headline(),
-			{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)}},
+			{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised",
+				Value: fmt.Sprintf("%.0f", s.subjects)}},
 		Sections: []figure.Section{
-			out.Section("The rule below was worked out from what the sites of the study had released, with its noise. A recommendation follows it, if nothing is warned of."),
+			out.Section("The rule below was worked out from what the sites of the study had released, with its " +
+				"noise. A recommendation follows it, if nothing is warned of."),
 			{ID: "bic", Title: "Fit against size, with the noise split in two",
-				Lead: "Fits to noised moments describe their noise too. So fresh noise of the same law was added to the releases and subtracted from them, which gives two with independent noise: one was fitted, the other scored, and the number of parameters was charged for as ever.",
-				Items: []figure.Item{{Figure: &figure.Figure{ID: "bic", Title: "Bayesian information criterion by number of factors",
-					Chart:   figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "BIC"}, Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
-					Caption: fmt.Sprintf("Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, for n subjects, d features and q factors. Means over %d fits; n is noised.", 2*noiseSplits),
-					Alt:     fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.", s.values[least])}}}},
-			{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: scoreTable(out, "Best by: of so many fits each candidate has the smallest BIC.",
-				[]scoreColumn{{"BIC", "", scoreBIC}, {"best by", "fits", scoreBest}})}}},
+				Lead: "Fits to noised moments describe their noise too. So fresh noise of the same law was added to " +
+					"the releases and subtracted from them, which gives two with independent noise: one was fitted, " +
+					"the other scored, and the number of parameters was charged for as ever.",
+				Items: []figure.Item{{Figure: &figure.Figure{ID: "bic",
+					Title: "Bayesian information criterion by number of factors",
+					Chart: figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "BIC"},
+						Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
+					Caption: fmt.Sprintf("Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, "+
+						"for n subjects, d features and q factors. Means over %d fits; n is noised.", 2*noiseSplits),
+					Alt: fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.",
+						s.values[least])}}}},
+			{ID: "scores", Title: "Numbers", Items: []figure.Item{
+				{Table: scoreTable(out, "Best by: of so many fits each candidate has the smallest BIC.",
+					[]scoreColumn{{"BIC", "", scoreBIC}, {"best by", "fits", scoreBest}})}}},
 		},
 	}
 	return out

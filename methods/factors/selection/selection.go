@@ -36,10 +36,13 @@ func recommend(out *method.Selection, values []int, best int) {
 	switch last := values[len(values)-1]; {
 	case len(out.Warnings) > 0: // of what may have moved the best there
 	case best == last:
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
-			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; %s", values[max(0, len(values)-2)], 2*last, unturned)})
+		out.Warnings.Add(problem.Problem{Where: "latent",
+			What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
+			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; %s", values[max(0, len(values)-2)],
+				2*last, unturned)})
 	case best == values[0] && best > 1:
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the smallest candidate, %d, is the best", best),
+		out.Warnings.Add(problem.Problem{Where: "latent",
+			What: fmt.Sprintf("the smallest candidate, %d, is the best", best),
 			Hint: fmt.Sprintf("try fewer factors, as with --latent 1..%d", values[1])})
 	}
 	if len(out.Warnings) == 0 {

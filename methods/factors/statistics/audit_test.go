@@ -84,7 +84,8 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	row := [][]float64{{1}, {-1}}
 	p := newPlay(t, fmt.Sprintf(audited, epsilon, delta))
 	release := func(seed uint64, rows []dataset.Row) float64 {
-		p.behindGates(map[string]*dataset.Table{"north": factorstest.Must(dataset.NewTable(p.Plan.Schema(), rows))(t)}, seed)
+		p.behindGates(map[string]*dataset.Table{"north": factorstest.Must(dataset.NewTable(p.Plan.Schema(), rows))(t)},
+			seed)
 		c := halves.NewCoordinator(p.Setup, p.way)
 		state := factorstest.Must(c.Init())(t)
 		for round := range kinds { // without the model, which tells nothing more

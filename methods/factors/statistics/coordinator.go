@@ -31,11 +31,13 @@ type way struct {
 
 // record is what the coordinator keeps of the releases.
 type record struct {
-	Pooled   *options.Assessment           `cbor:"pooled"`           // the variance explained by the noised sums
-	Released map[string]*siteSums          `cbor:"released"`         // by site, of those that have given all sums asked for so far
-	Lenses   [2][]lensMessage              `cbor:"lenses"`           // of the coarse and of the fine sums, once they are known
-	Apart    []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
-	Biases   *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
+	Pooled *options.Assessment `cbor:"pooled"` // the variance explained by the noised sums
+	// by site, of those that have given all sums asked for so far
+	Released map[string]*siteSums `cbor:"released"`
+	// of the coarse and of the fine sums, once they are known
+	Lenses [2][]lensMessage              `cbor:"lenses"`
+	Apart  []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
+	Biases *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
 func (way) Record() any {
@@ -142,7 +144,9 @@ func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 // sites together lead to. Who has left has no part in the model.
 func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 	o, at := own(s), slices.Index(kinds, s.Phase)
-	sites, all, err := halves.Answers(c.Common, s, func(site string, a *sumAnswer) error { return a.Sum.Check(c.noised[site].sums[at]) })
+	sites, all, err := halves.Answers(c.Common, s, func(site string, a *sumAnswer) error {
+		return a.Sum.Check(c.noised[site].sums[at])
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -246,7 +250,8 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 // biases are those of predictions at single sites; nil where nothing tells of any.
-func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, releases []moments.Released, told [][]moments.NoisyMoments) (*fitted.Biases, error) {
+func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, releases []moments.Released,
+	told [][]moments.NoisyMoments) (*fitted.Biases, error) {
 	found, err := repaired.Biases(told, model)
 	if err != nil || math.IsNaN(found.All) {
 		return nil, err
@@ -259,7 +264,9 @@ func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, site
 			at.Variance = found.Sites[i]
 		}
 		for k, v := range c.Plan.Views {
-			if !slices.ContainsFunc(releases[i], func(x moments.PatternSums) bool { return slices.Contains(x.Fine.Views, k) }) {
+			if !slices.ContainsFunc(releases[i], func(x moments.PatternSums) bool {
+				return slices.Contains(x.Fine.Views, k)
+			}) {
 				at.Lacks = append(at.Lacks, v.Name)
 			}
 		}

@@ -41,7 +41,8 @@ func newPlay(t testing.TB, plan string) *play {
 	for _, name := range set.Plan.Sites {
 		p.sites[name] = factorstest.Must(Site(set, name))(t)
 		for kind, times := range set.Options.Schedule(set.Plan) {
-			p.lists[name] = append(p.lists[name], privacy.Listed{Kind: kind, Times: times, Request: factorstest.Must(p.sites[name].Request(kind))(t)})
+			p.lists[name] = append(p.lists[name], privacy.Listed{Kind: kind, Times: times,
+				Request: factorstest.Must(p.sites[name].Request(kind))(t)})
 		}
 	}
 	return p
@@ -53,14 +54,16 @@ func (p *play) behindGates(data map[string]*dataset.Table, seed uint64) {
 	p.gates = map[string]*privacy.Gate{}
 	for site, table := range data {
 		study := factorstest.Must(privacy.StudyOf(p.Plan, site, p.lists[site]))(p.t)
-		p.gates[site], p.study = privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), table, privacytest.Seeded(seed)), study.Digest
+		p.gates[site], p.study = privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), table,
+			privacytest.Seeded(seed)), study.Digest
 	}
 }
 
 // answer lets a site answer a task, through its gate.
 func (p *play) answer(round int, task method.Task) method.Contribution {
 	p.t.Helper()
-	session := factorstest.Must(p.gates[task.Site].Admit(privacy.Ask{Study: p.study, Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(p.t)
+	session := factorstest.Must(p.gates[task.Site].Admit(privacy.Ask{Study: p.study, Site: task.Site, Round: round,
+		Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(p.t)
 	a := factorstest.Must(p.sites[task.Site].Run(p.t.Context(), task, session))(p.t)
 	release := factorstest.Must(session.Seal(a.Body, a.State))(p.t)
 	list := p.lists[task.Site]
@@ -111,7 +114,8 @@ func (p *play) held(s *halves.State, subjects [][][]float64) []float64 {
 					continue
 				}
 				of[k]++
-				if math.Abs((row[k][j-lo]-scale.Shift[j])*scale.Factor[j]-mean[i]) < 1.6449*math.Sqrt(variance[i]+s.Doubt[j]) {
+				if math.Abs((row[k][j-lo]-scale.Shift[j])*scale.Factor[j]-mean[i]) <
+					1.6449*math.Sqrt(variance[i]+s.Doubt[j]) {
 					inside[k]++
 				}
 			}
@@ -130,7 +134,8 @@ func wide(t testing.TB, seed uint64, n int) (plan string, views [][][]float64) {
 	text := &strings.Builder{}
 	ranges := factorstest.RangesOf(rows)
 	fmt.Fprint(text, "parley: 1\nname: small\nsites: [north, south]\n"+
-		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\nviews:\n")
+		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: "+
+		"1e-5}}\nviews:\n")
 	for k := range l.Dims {
 		fmt.Fprintf(text, "  - name: v%d\n    features:\n", k)
 		for lo, hi := l.View(k); lo < hi; lo++ {
@@ -179,7 +184,8 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 // held is the share of the values of view v0 at site s00, which lacks it, that intervals of 90 %
 // of further subjects there hold, and the share without the site's bias, in a study at ε = 3 of
 // sites that are alike but for a change to their rows, of which tr is the truth.
-func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, tr factorstest.Truth) func(site int, row []float64), dims ...int) (share, without float64) {
+func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, tr factorstest.Truth) func(site int,
+	row []float64), dims ...int) (share, without float64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 29))
 	l := factorstest.Shape(t, ppca.NoisePerView, dims...)
@@ -196,7 +202,8 @@ func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, 
 		together = append(together, all[site]...)
 	}
 	plan, ranges, views := &strings.Builder{}, factorstest.RangesOf(together), make([]string, len(dims))
-	fmt.Fprintf(plan, "parley: 1\nname: small\nsites: [%s]\nprivacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\nviews:\n", strings.Join(names, ", "))
+	fmt.Fprintf(plan, "parley: 1\nname: small\nsites: [%s]\nprivacy: {protection: differential, unit: subject, "+
+		"adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\nviews:\n", strings.Join(names, ", "))
 	for k := range l.Dims {
 		views[k] = fmt.Sprintf("v%d", k)
 		fmt.Fprintf(plan, "  - name: v%d\n    features:\n", k)
@@ -204,7 +211,8 @@ func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, 
 			fmt.Fprintf(plan, "      - {name: f%d, range: [%v, %v]}\n", lo, ranges[lo][0], ranges[lo][1])
 		}
 	}
-	fmt.Fprintf(plan, "method:\n  name: mvppca\n  latent: 2\n  patterns:\n    - {views: [%s]}\n    - {site: s00, views: [%s]}\n", strings.Join(views, ", "), strings.Join(views[1:], ", "))
+	fmt.Fprintf(plan, "method:\n  name: mvppca\n  latent: 2\n  patterns:\n    - {views: [%s]}\n    - {site: s00, "+
+		"views: [%s]}\n", strings.Join(views, ", "), strings.Join(views[1:], ", "))
 	p := newPlay(t, plan.String())
 	data := map[string]*dataset.Table{}
 	for i, site := range names {

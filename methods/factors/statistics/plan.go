@@ -55,7 +55,8 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			if f.Range == nil {
-				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name, options.MechanismStatistics)
+				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name,
+					options.MechanismStatistics)
 			}
 			ranges = append(ranges, *f.Range)
 		}
@@ -98,12 +99,15 @@ func (p *declared) request(kind string) (privacy.Request, error) {
 		"noised count, sums and second moments of the features, per pattern",
 		"the same about what the sums of all sites told before, strong directions squeezed",
 	}[at]
-	return privacy.Request{Protection: privacy.Differential, Sums: p.sums[at : at+1], Contents: []privacy.Content{{What: what, Values: p.sums[at].Entries()}}}, nil
+	return privacy.Request{Protection: privacy.Differential, Sums: p.sums[at : at+1],
+		Contents: []privacy.Content{{What: what, Values: p.sums[at].Entries()}}}, nil
 }
 
 // overview makes the first sum.
 func (p *declared) overview(ctx context.Context, s *privacy.Session) error {
-	_, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
+	_, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int {
+		return p.Overview(row.Views, v)
+	})
 	return err
 }
 
@@ -238,9 +242,13 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *
 	case options.TaskOverview:
 		return halves.Open(t, func(*OverviewTask) (any, error) { return nil, h.noised.overview(ctx, s) })
 	case options.TaskCoarse:
-		return halves.Open(t, func(task *MomentsTask) (any, error) { return nil, h.noised.moments(ctx, s, moments.SumCoarse, task) })
+		return halves.Open(t, func(task *MomentsTask) (any, error) {
+			return nil, h.noised.moments(ctx, s, moments.SumCoarse, task)
+		})
 	case options.TaskFine:
-		return halves.Open(t, func(task *MomentsTask) (any, error) { return nil, h.noised.moments(ctx, s, moments.SumFine, task) })
+		return halves.Open(t, func(task *MomentsTask) (any, error) {
+			return nil, h.noised.moments(ctx, s, moments.SumFine, task)
+		})
 	}
 	return nil, fmt.Errorf("unknown task %q", t.Kind)
 }

@@ -41,15 +41,19 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	}
 	var file releasedFile
 	if err := strictly(data, &file); err != nil {
-		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " + ReleasedName + " of a study's results"}
+		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " +
+			ReleasedName + " of a study's results"}
 	}
 	switch {
 	case file.Format != ReleasedFormat:
-		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", file.Format, ReleasedFormat)}
+		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", file.Format,
+			ReleasedFormat)}
 	case file.Plan != digest.String():
-		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", file.Plan), Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
+		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", file.Plan),
+			Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
 	case len(file.Sites) < max(1, p.Quorum):
-		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d", len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
+		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
+			len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
 	}
 	r := &Study{Setup: set, noised: noised, file: data, lenses: [2][]lensMessage{file.Coarse, file.Fine}}
 	var lenses [2][]moments.Whitening
@@ -63,7 +67,8 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		site := &file.Sites[i]
 		at := slices.Index(p.Sites, site.Site)
 		if at <= last {
-			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", site.Site)}
+			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there "+
+				"twice", site.Site)}
 		}
 		last = at
 		answer, err := noised[site.Site].released(&site.siteSums, len(kinds), lenses)
@@ -119,7 +124,8 @@ func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
 		return nil, err
 	}
 	s, scale := ms.(*halves.State), r.RangeScale()
-	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds), &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds),
+		&options.Scale{Shift: scale.Shift, Factor: scale.Factor}
 	own(s).Lenses = r.lenses
 	for _, site := range r.Plan.Sites {
 		at := slices.Index(r.Sites, site)

@@ -52,10 +52,12 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	explained := own(s).Pooled.Explained()
 	subjects, noise := subjectsOf(releases...)
 	r := &method.Result{
-		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
-		Metrics: map[string]float64{"factors": float64(c.Rank()), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
+		Files: append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
+		Metrics: map[string]float64{"factors": float64(c.Rank()), "subjects_noised": math.Round(subjects),
+			"subjects_noised_sd": noise},
 		Headline: []figure.Fact{
-			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
+			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised",
+				Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
 			{Name: "of a view's variance explained" + method.OfFit, Value: report.Explained(m, own(s).Pooled)},
 		},
@@ -70,7 +72,8 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 			r.Metrics["r2/"+v.Name] = r2
 		}
 	}
-	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), releasedSection()}
+	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s),
+		m.LoadingSection(), releasedSection()}
 	gains, err := c.gains(s)
 	if err != nil {
 		return nil, err
@@ -114,21 +117,33 @@ func (c way) overview(sites []releasedOfASite, releases []moments.Released) figu
 // releasedSection says what the sites released, and what that does not tell.
 func releasedSection() figure.Section {
 	return figure.Section{ID: "released", Title: "What the sites released",
-		Lead: "Each site released noised counts, sums and second moments of its subjects. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
+		Lead: "Each site released noised counts, sums and second moments of its subjects. The model above, and any " +
+			"other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Note: &figure.Note{Title: "Little is known of how sites differ",
-			Text: "What two sites released differs by the noise of each, and by how their subjects differ. Only means that are far apart are seen beyond that noise; a scale that runs the other way at one site, or ids that were mixed up there, are not, and blur the model of all. By how much predictions miss on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new site, allow for it."}},
+			Text: "What two sites released differs by the noise of each, and by how their subjects differ. Only " +
+				"means that are far apart are seen beyond that noise; a scale that runs the other way at one site, " +
+				"or ids that were mixed up there, are not, and blur the model of all. By how much predictions miss " +
+				"on average at single sites is estimated: intervals of a view at a site that lacks it, and at a new " +
+				"site, allow for it."}},
 			{Note: &figure.Note{Title: "Values beyond their ranges are not seen here",
-				Text: "They count at the ends of the ranges. Each site's own page, and parley plan check --data there, says " +
-					"exactly how many they are, and which features take up little of their range."}}}}
+				Text: "They count at the ends of the ranges. Each site's own page, and parley plan check --data " +
+					"there, says exactly how many they are, and which features take up little of their range."}}}}
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c way) noisedVarianceSection(s *halves.State) figure.Section {
 	sec := report.Variance(c.Setup, own(s).Pooled, nil)
-	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
-		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
-	sec.Items[0].Figure.Caption = "The darker a cell, the more of that view's variance the factor accounts for by itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views."
-	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
+	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the " +
+		"mean of the subjects of all sites together: differences between sites count as differences between " +
+		"subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors " +
+		"have to correct it.\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise " +
+		"that is known to be in them. The model was made of the same releases and follows their noise a little, so " +
+		"what it explains of new subjects is less."
+	sec.Items[0].Figure.Caption = "The darker a cell, the more of that view's variance the factor accounts for by " +
+		"itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never " +
+		"added up across views."
+	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites " +
+		"together."
 	return sec
 }
 

@@ -98,8 +98,13 @@ func (c way) apartVerdict(r *record) (v fitted.Verdict) {
 	if shares == nil {
 		return v
 	}
-	return fitted.Verdict{Kind: fitted.OnSites, Says: "Sites' means differ, which is part of the variance: " + strings.Join(shares, ", "), Views: views,
-		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances come out too small, and values that are imputed at a site lean toward those of the others. See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as differences from it; otherwise let sites that are alike make a study of their own."}
+	return fitted.Verdict{Kind: fitted.OnSites, Says: "Sites' means differ, which is part of the variance: " +
+		strings.Join(shares, ", "), Views: views,
+		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all " +
+			"sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances " +
+			"come out too small, and values that are imputed at a site lean toward those of the others. See whether " +
+			"units, instruments or diagnoses differ. If a site's own level is publicly known, give values as " +
+			"differences from it; otherwise let sites that are alike make a study of their own."}
 }
 
 // verdictOf warns of the views that gain nothing; nothing if all do.
@@ -113,14 +118,20 @@ func verdictOf(all []gain) (v fitted.Verdict) {
 	if len(poor) == 0 {
 		return v
 	}
-	what, views := "Next to nothing was learned: no view is predicted better than by its mean, as far as anybody can tell", "any view"
+	what, views := "Next to nothing was learned: no view is predicted better than by its mean, as far as anybody can "+
+		"tell", "any view"
 	if len(poor) < len(all) {
 		views = strings.Join(poor, ", ")
 		what = "Predicted no better than by their means, as far as anybody can tell: " + views
 	}
 	return fitted.Verdict{Kind: fitted.OnPrediction, Says: what, Views: poor, Voids: poor,
-		Advice: "By what is known of the privacy noise, this model may predict " + views + " worse than the features' means do. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them. " +
-			"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}
+		Advice: "By what is known of the privacy noise, this model may predict " + views +
+			" worse than the features' " +
+			"means do. That does not mean that there is nothing to find: at this total, from so few subjects at so " +
+			"many sites, the noise hides it. Do not read the loadings there, and do not impute with them. More would " +
+			"be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, " +
+			"or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before " +
+			"any budget is spent."}
 }
 
 // sharedVariance is what all factors together are taken to hold of the variance, each
@@ -148,11 +159,13 @@ func RequiredSampleSize(set options.Setup) (problem.List, error) {
 	}
 	var notes problem.List
 	notes.Add(problem.Problem{Where: "privacy.total",
-		What: fmt.Sprintf("with fewer than about %.0f subjects at %s this study learns next to nothing: at ε %g, noise hides factors that together hold half of the variance of %d features",
+		What: fmt.Sprintf("with fewer than about %.0f subjects at %s this study learns next to nothing: at ε %g, "+
+			"noise hides factors that together hold half of the variance of %d features",
 			least, where, p.Privacy.Total.Epsilon, features),
 		Hint: hint + "; parley privacy curve simulates it"})
 	if len(p.Views) > 1 && set.Options.Patterns == nil {
-		notes.Add(problem.Problem{Where: "method.patterns", What: "none are stated, so subjects who lack a view count for nothing",
+		notes.Add(problem.Problem{Where: "method.patterns", What: "none are stated, so subjects who lack a view " +
+			"count for nothing",
 			Hint: "state the sets of views that many subjects have, that of all views among them"})
 	}
 	return notes, nil

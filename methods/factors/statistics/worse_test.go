@@ -16,7 +16,8 @@ import (
 
 // several is a private study of sites with rows subjects each, alike but for a change to their rows, of
 // which mu is the mean. It returns the verdicts that begin so.
-func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change func(site int, mu, row []float64), begin string) (said []string) {
+func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change func(site int, mu, row []float64),
+	begin string) (said []string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 23))
 	l := factorstest.Shape(t, ppca.NoisePerView, 5, 5, 4)
@@ -34,7 +35,8 @@ func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change 
 	}
 	ranges := factorstest.RangesOf(together)
 	plan := &strings.Builder{}
-	fmt.Fprintf(plan, "parley: 1\nname: small\nsites: [%s]\nprivacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: %s, delta: 1e-5}}\nviews:\n", strings.Join(names, ", "), epsilon)
+	fmt.Fprintf(plan, "parley: 1\nname: small\nsites: [%s]\nprivacy: {protection: differential, unit: subject, "+
+		"adjacency: add-remove, total: {epsilon: %s, delta: 1e-5}}\nviews:\n", strings.Join(names, ", "), epsilon)
 	for k := range l.Dims {
 		fmt.Fprintf(plan, "  - name: v%d\n    features:\n", k)
 		for lo, hi := l.View(k); lo < hi; lo++ {
@@ -82,7 +84,8 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 			row[7] += 6
 		}
 	}
-	if said := several(t, 700, 2, 800, "3", unit, otherMeans); len(said) != 1 || !strings.Contains(said[0], " in f7") || strings.Count(said[0], " in ") != 1 {
+	if said := several(t, 700, 2, 800, "3", unit, otherMeans); len(said) != 1 || !strings.Contains(said[0], " in f7") ||
+		strings.Count(said[0], " in ") != 1 {
 		t.Errorf("one feature in another unit: %q", said)
 	}
 	named, all := 0, 0
@@ -105,10 +108,10 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 	}
 }
 
-// A model that predicts a view worse than its mean does never goes without a warning on
-// top, from next to no subjects to many, at one site and at many; and one that has learned much goes without. Gains are counted without noise
-// over the subjects of the fit. With 20 seeds of each, 111 views were worse, none of them
-// without a warning, and of 222 that gained more than half 25 were warned of.
+// A model that predicts a view worse than its mean does never goes without a warning on top, from next to no subjects
+// to many, at one site and at many; and one that has learned much goes without. Gains are counted without noise over
+// the subjects of the fit. With 20 seeds of each, 111 views were worse, none of them without a warning, and of 222 that
+// gained more than half 25 were warned of.
 func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 	worse, silent, good, alarmed := 0, 0, 0, 0
 	for _, c := range []struct {
@@ -138,7 +141,8 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 			if result.Sections[0].ID == "verdicts" {
 				first = result.Sections[0].Items[0].Note.Text
 				if len(result.Verdicts()) == 0 || result.Verdicts()[0] != result.Sections[0].Items[0].Note.Title {
-					t.Errorf("the report begins with %q, and the metrics with %q", result.Sections[0].Items[0].Note.Title, result.Verdicts())
+					t.Errorf("the report begins with %q, and the metrics with %q",
+						result.Sections[0].Items[0].Note.Title, result.Verdicts())
 				}
 			}
 			for k, gain := range p.gains(state, subjects) {
@@ -147,7 +151,8 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 				case gain < -0.02:
 					if worse++; !warned {
 						silent++
-						t.Logf("%+v, seed %d: view %d has gain %.2f, metric %.2f", c, seed, k, gain, result.Metrics["gain_over_mean/"+p.Plan.Views[k].Name])
+						t.Logf("%+v, seed %d: view %d has gain %.2f, metric %.2f", c, seed, k, gain,
+							result.Metrics["gain_over_mean/"+p.Plan.Views[k].Name])
 					}
 				case gain > 0.5:
 					if good++; warned {

@@ -1,8 +1,7 @@
-// Package gmm is Gaussian mixtures as a Bayesian sees them. [Mixture] is a parameter
-// θ = (π, μ, Σ), [Prior] its Dirichlet and normal-inverse-Wishart prior ([BoxPrior] makes
-// one of a public range), [Posterior] a weighted sample of θ. Use
-// [Mixture.Simulate] to draw rows, [Coordinates] and [Unconstrained] to sample θ as a vector
-// without constraints, [Match] to number components alike, and [EffectiveSize] to tell whether a sample may be believed.
+// Package gmm is Gaussian mixtures as a Bayesian sees them. [Mixture] is a parameter θ = (π, μ, Σ), [Prior] its
+// Dirichlet and normal-inverse-Wishart prior ([BoxPrior] makes one of a public range), [Posterior] a weighted sample of
+// θ. Use [Mixture.Simulate] to draw rows, [Coordinates] and [Unconstrained] to sample θ as a vector without
+// constraints, [Match] to number components alike, and [EffectiveSize] to tell whether a sample may be believed.
 //
 // Matrices are square, by rows, in one slice; of factors only the lower triangle counts.
 // Everything is a function of its arguments and of the random numbers that it is handed,
@@ -49,7 +48,8 @@ func (m Mixture) Cov(k int) []float64 { return m.Covs[k*m.Dim*m.Dim:][:m.Dim*m.D
 
 // Clone returns a mixture that shares nothing with m.
 func (m Mixture) Clone() Mixture {
-	return Mixture{m.Dim, append([]float64(nil), m.Weights...), append([]float64(nil), m.Means...), append([]float64(nil), m.Covs...)}
+	return Mixture{m.Dim, append([]float64(nil), m.Weights...), append([]float64(nil), m.Means...),
+		append([]float64(nil), m.Covs...)}
 }
 
 // Check reports what is wrong with a mixture: its shape, numbers that are not
@@ -61,7 +61,8 @@ func (m Mixture) Check() error {
 		return err
 	}
 	if len(m.Means) != k*d || len(m.Covs) != k*d*d {
-		return fmt.Errorf("a mixture of %d components in %d dimensions has %d numbers as means and %d as covariances: want %d and %d", k, d, len(m.Means), len(m.Covs), k*d, k*d*d)
+		return fmt.Errorf("a mixture of %d components in %d dimensions has %d numbers as means and %d as covariances: "+
+			"want %d and %d", k, d, len(m.Means), len(m.Covs), k*d, k*d*d)
 	}
 	sum := 0.0
 	for i, w := range m.Weights {
@@ -86,7 +87,8 @@ func (m Mixture) Check() error {
 
 func checkShape(k, d int) error {
 	if k < 1 || k > MaxComponents || d < 1 || d > MaxDim {
-		return fmt.Errorf("a mixture of %d components in %d dimensions: want 1 to %d components and 1 to %d dimensions", k, d, MaxComponents, MaxDim)
+		return fmt.Errorf("a mixture of %d components in %d dimensions: want 1 to %d components and 1 to %d dimensions",
+			k, d, MaxComponents, MaxDim)
 	}
 	return nil
 }

@@ -172,7 +172,8 @@ func TestMatchGoesByWeight(t *testing.T) {
 		t.Errorf("order %v, want 0 and 1: the large component is where it was", got)
 	}
 	// In units of its own, the second feature tells components apart.
-	reference = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, 30, 1}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+	reference = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, 30, 1},
+		Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
 	m = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{10, 1, 20, 0}, Covs: reference.Covs}
 	if got := Match(reference, m, []float64{100, 0.1}); !slices.Equal(got, []int{1, 0}) {
 		t.Errorf("order %v, want 1 and 0", got)
@@ -212,7 +213,8 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 					continue
 				}
 				for y := -9.0; y < 9; y += step {
-					part[c] += step * m.Weights[c] * math.Exp(normalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c)))
+					part[c] += step * m.Weights[c] * math.Exp(normalLogDensity([]float64{x[0], y, x[2]},
+						m.Mean(c), m.Cov(c)))
 				}
 			}
 			own = append(own, part[0]/(part[0]+part[1]))
@@ -221,7 +223,8 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 				for y := -9.0; y < 9; y += step {
 					at := 0.0
 					for c := range part {
-						at += step * sample.Weights[s] * m.Weights[c] * math.Exp(normalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c))) / (part[0] + part[1])
+						at += step * sample.Weights[s] * m.Weights[c] * math.Exp(
+							normalLogDensity([]float64{x[0], y, x[2]}, m.Mean(c), m.Cov(c))) / (part[0] + part[1])
 					}
 					first, second = first+at*y, second+at*y*y
 				}
@@ -229,8 +232,10 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 		}
 		want := 0.25*own[0] + 0.75*own[1]
 		sd := math.Sqrt(0.25*0.75) * math.Abs(own[0]-own[1])
-		for what, pair := range map[string][2]float64{"density": {got.LogDensity, math.Log(density)}, "probability": {got.Probability[0], want},
-			"the other": {got.Probability[1], 1 - want}, "sd": {got.SD[0], sd}, "mean": {mean[1], first}, "variance": {variance[1], second - first*first}} {
+		for what, pair := range map[string][2]float64{"density": {got.LogDensity, math.Log(density)},
+			"probability": {got.Probability[0], want},
+			"the other":   {got.Probability[1], 1 - want}, "sd": {got.SD[0], sd}, "mean": {mean[1], first},
+			"variance": {variance[1], second - first*first}} {
 			if (what == "mean" || what == "variance") && got.Values == 3 {
 				continue
 			}

@@ -26,7 +26,8 @@ type Posterior struct {
 // Check reports what is wrong with a sample from elsewhere, of mixtures of k components in d dimensions.
 func (p *Posterior) Check(k, d int) error {
 	if len(p.Draws) < 1 || len(p.Draws) != len(p.Weights) || p.Stages < 0 || !(p.Acceptance >= 0 && p.Acceptance <= 1) {
-		return fmt.Errorf("a sample of %d draws and %d weights, made in %d stages with an acceptance of %v", len(p.Draws), len(p.Weights), p.Stages, p.Acceptance)
+		return fmt.Errorf("a sample of %d draws and %d weights, made in %d stages with an acceptance of %v",
+			len(p.Draws), len(p.Weights), p.Stages, p.Acceptance)
 	}
 	if !(p.Size >= 0 && p.Size <= float64(len(p.Draws))*(1+1e-9)) {
 		return fmt.Errorf("a sample of %d draws has an effective size of %v", len(p.Draws), p.Size)
@@ -34,7 +35,8 @@ func (p *Posterior) Check(k, d int) error {
 	sum := 0.0
 	for i, m := range p.Draws {
 		if m.Components() != k || m.Dim != d {
-			return fmt.Errorf("draw %d of a sample has %d components in %d dimensions, want %d in %d", i+1, m.Components(), m.Dim, k, d)
+			return fmt.Errorf("draw %d of a sample has %d components in %d dimensions, want %d in %d", i+1,
+				m.Components(), m.Dim, k, d)
 		}
 		if err := m.Check(); err != nil {
 			return fmt.Errorf("draw %d of a sample: %w", i+1, err)
@@ -151,7 +153,8 @@ func NewPredictive(p *Posterior) (*Predictive, error) {
 	k, d := p.Draws[0].Components(), p.Draws[0].Dim
 	for i, m := range p.Draws {
 		if m.Components() != k || m.Dim != d {
-			return nil, fmt.Errorf("draw %d has %d components in %d dimensions, and the first %d in %d", i+1, m.Components(), m.Dim, k, d)
+			return nil, fmt.Errorf("draw %d has %d components in %d dimensions, and the first %d in %d", i+1,
+				m.Components(), m.Dim, k, d)
 		}
 	}
 	n := len(p.Draws) * k

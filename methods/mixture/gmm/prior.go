@@ -35,7 +35,8 @@ func BoxPrior(lo, hi []float64, k int) (Prior, error) {
 	for i := range lo {
 		r := hi[i] - lo[i]
 		if !(r > 0) || math.IsInf(r, 0) {
-			return Prior{}, fmt.Errorf("feature %d has the range [%v, %v]: want a lower end below a finite upper one", i, lo[i], hi[i])
+			return Prior{}, fmt.Errorf("feature %d has the range [%v, %v]: want a lower end below a finite upper one",
+				i, lo[i], hi[i])
 		}
 		p.Mean[i] = (lo[i] + hi[i]) / 2
 		p.Psi[i*d+i] = 0.04 * r * r
@@ -246,7 +247,8 @@ type Unconstrained struct {
 // NewUnconstrained prepares a prior, which must satisfy Check.
 func NewUnconstrained(p Prior) *Unconstrained {
 	k, d := p.Components(), p.Dim()
-	c := &Unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d), l: make([]float64, d*d)}
+	c := &Unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d),
+		l: make([]float64, d*d)}
 	c.spread, _ = newWishart(p.Nu, p.Psi, d)
 	c.dirichlet = dirichletConstant(p.Alpha)
 	c.normal = float64(d) * (math.Ln2 - (math.Log(2*math.Pi)-math.Log(p.Kappa))/2)

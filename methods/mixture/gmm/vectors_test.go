@@ -79,7 +79,8 @@ func (f *priorsFile) verify(list *vectors.List) error {
 		}
 		list.Float(entry+".log_invwishart", c.LogIW, inverseWishartLogDensity(c.Nu, p.Psi, sigma, d), tolNumber)
 		list.Float(entry+".log_normal_given_sigma", c.LogN, normalLogDensity(c.Mu, c.M, spread), tolNumber)
-		list.Float(entry+".log_niw", c.LogNIW, logDensity(p, Mixture{Dim: d, Weights: []float64{1}, Means: c.Mu, Covs: sigma}), tolNumber)
+		list.Float(entry+".log_niw", c.LogNIW, logDensity(p, Mixture{Dim: d, Weights: []float64{1}, Means: c.Mu,
+			Covs: sigma}), tolNumber)
 		free := c.Nu - float64(d) - 1
 		list.Equal(entry+".invwishart_mean (exists)", c.Mean != nil, free > 0)
 		if c.Mean != nil {
@@ -95,11 +96,13 @@ func (f *priorsFile) verify(list *vectors.List) error {
 		return err
 	}
 	list.Floats("default_prior_from_box.m", f.Box.M, box.Mean, tolNumber)
-	list.Floats("default_prior_from_box.kappa, nu", []float64{f.Box.Kappa, f.Box.Nu}, []float64{box.Kappa, box.Nu}, tolNumber)
+	list.Floats("default_prior_from_box.kappa, nu", []float64{f.Box.Kappa, f.Box.Nu}, []float64{box.Kappa, box.Nu},
+		tolNumber)
 	list.Floats("default_prior_from_box.Psi", slices.Concat(f.Box.Psi...), box.Psi, tolNumber)
 	list.Floats("default_prior_from_box.alpha", f.Box.Alpha, box.Alpha, tolNumber)
 	for i, c := range f.Unconstrained {
-		entry, m := fmt.Sprintf("unconstrained[%d]", i), Mixture{Dim: len(c.Mu[0]), Weights: c.Pi, Means: slices.Concat(c.Mu...)}
+		entry, m := fmt.Sprintf("unconstrained[%d]", i),
+			Mixture{Dim: len(c.Mu[0]), Weights: c.Pi, Means: slices.Concat(c.Mu...)}
 		for _, s := range c.Sigma {
 			m.Covs = append(m.Covs, slices.Concat(s...)...)
 		}
@@ -124,7 +127,8 @@ func (f *priorsFile) verify(list *vectors.List) error {
 
 func TestVectorsAgreeAndChangedOnesDoNot(t *testing.T) {
 	verify := func(file []byte) ([]vectors.Check, error) {
-		return vectors.Run(file, map[string]func([]byte, *vectors.List) error{"graffl/priors/1": vectors.Format((*priorsFile).verify)})
+		return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
+			"graffl/priors/1": vectors.Format((*priorsFile).verify)})
 	}
 	for _, file := range testkit.Files(t, "testdata/priors.json", 1) {
 		testkit.Agree(t, testkit.Get(verify(file))(t), 20)

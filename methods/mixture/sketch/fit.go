@@ -92,8 +92,10 @@ func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 		c.fitted = append(c.fitted, one...)
 	}
 	fit.Freedom = max(float64(n)-fitted, 1)
-	// What sites could have released if the mixture is right: a posterior predictive check (Gelman, Meng and Stern 1996).
-	draws, null, failed := gmm.Systematic(p.Weights, nullSets, 0.5), make([][]float64, nullSets), make([]error, nullSets)
+	// What sites could have released if the mixture is right: a posterior predictive check (Gelman, Meng and Stern
+	// 1996).
+	draws, null, failed := gmm.Systematic(p.Weights, nullSets, 0.5), make([][]float64, nullSets),
+		make([]error, nullSets)
 	divide(nullSets, func() func(int) {
 		return func(b int) {
 			expected := means[draws[b]*n:][:n]
@@ -102,7 +104,8 @@ func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 				place[r] = expected[r] - v
 			}
 			var off []float64
-			if off, failed[b] = f.simulated(o, p.Draws[draws[b]], expected, rand.New(rand.NewPCG(uint64(b), 5))); failed[b] == nil {
+			if off, failed[b] = f.simulated(o, p.Draws[draws[b]], expected,
+				rand.New(rand.NewPCG(uint64(b), 5))); failed[b] == nil {
 				null[b] = c.statistics(off, c.fitted, c.heavier(place))
 			}
 		}
@@ -298,7 +301,8 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) 
 		m.mean(t, mean, nil)
 		m.covariance(t, mean, cov)
 		told := func(rows float64) bool {
-			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
+			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows),
+				RowsVar: noise.Rows * noise.Rows}
 			return m.told(m.errors(o, t, mean, cov))
 		}
 		few, rows := leastRows, max(need, leastRows)

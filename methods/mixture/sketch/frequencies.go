@@ -33,14 +33,16 @@ func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 	d := len(lo)
 	f := Frequencies{Dim: d}
 	if d < 1 || d > gmm.MaxDim || len(hi) != d || len(scale) != d {
-		return f, fmt.Errorf("frequencies over a box of %d lower and %d upper ends with %d scales: want as many of each, 1 to %d", d, len(hi), len(scale), gmm.MaxDim)
+		return f, fmt.Errorf("frequencies over a box of %d lower and %d upper ends with %d scales: want as many of "+
+			"each, 1 to %d", d, len(hi), len(scale), gmm.MaxDim)
 	}
 	if count < 1 || count > MaxFrequencies {
 		return f, fmt.Errorf("%d frequencies: want 1 to %d", count, MaxFrequencies)
 	}
 	for i, s := range scale {
 		if !(hi[i] > lo[i]) || math.IsInf(hi[i]-lo[i], 0) || !(s > 0) || math.IsInf(s, 0) {
-			return f, fmt.Errorf("feature %d has the range [%v, %v] and scale %v: want a finite range and a positive scale", i, lo[i], hi[i], s)
+			return f, fmt.Errorf("feature %d has the range [%v, %v] and scale %v: want a finite range and a positive "+
+				"scale", i, lo[i], hi[i], s)
 		}
 		f.Centre = append(f.Centre, lo[i]+(hi[i]-lo[i])/2)
 		f.Scale = append(f.Scale, s)

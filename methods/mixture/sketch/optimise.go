@@ -135,7 +135,8 @@ const mostLogit, mostWidth = 1.5, 1.0
 func (m model) fit(y []float64, w *white, p penalty, t []float64, steps int, tolerance float64) ([]float64, float64) {
 	n, q := 2*m.m, m.len()
 	r, jac := make([]float64, n), make([]float64, n*q)
-	g, h, trial, step, next := make([]float64, q), make([]float64, q*q), make([]float64, q*q), make([]float64, q), make([]float64, q)
+	g, h, trial, step, next := make([]float64, q), make([]float64, q*q), make([]float64, q*q), make([]float64, q),
+		make([]float64, q)
 	cost := func(t []float64) float64 {
 		m.mean(t, r, nil)
 		for i, v := range y {

@@ -36,13 +36,12 @@ type mode struct {
 	value    float64
 }
 
-// Posterior samples p(θ | observed means) under a prior whose Ψ follows from the fit ([learned]), on the Gaussian likelihood
-// ln N(y | E φ, Cov φ/n + noise). A search from many starts finds its modes; each gets
-// the covariance of what was observed that belongs to it, and a normal approximation
-// (Laplace). Draws from these are carried to the posterior by sequential Monte Carlo: weights
-// correct what is not normal, and moves that leave the approximation as it is
-// (preconditioned Crank–Nicolson) keep draws apart. Components are matched, and numbered by
-// their mean weight, the largest first.
+// Posterior samples p(θ | observed means) under a prior whose Ψ follows from the fit ([learned]), on the Gaussian
+// likelihood ln N(y | E φ, Cov φ/n + noise). A search from many starts finds its modes; each gets the covariance of
+// what was observed that belongs to it, and a normal approximation (Laplace). Draws from these are carried to the
+// posterior by sequential Monte Carlo: weights correct what is not normal, and moves that leave the approximation as it
+// is (preconditioned Crank–Nicolson) keep draws apart. Components are matched, and numbered by their mean weight, the
+// largest first.
 //
 // o.Mean are the means of φ over all rows of all sites.
 func (f Frequencies) Posterior(o Observation, prior gmm.Prior, particles int, seed uint64) (*gmm.Posterior, error) {
@@ -137,7 +136,9 @@ func (f *Frequencies) modes(o Observation, prior gmm.Prior, seed uint64) ([]mode
 	m, found := f.search(o, prior.Components(), seed)
 	var distinct []start
 	for _, s := range found {
-		if len(distinct) < lifted && !slices.ContainsFunc(distinct, func(q start) bool { return m.apart(s.t, q.t) < apartModes/2 }) {
+		if len(distinct) < lifted && !slices.ContainsFunc(distinct, func(q start) bool {
+			return m.apart(s.t, q.t) < apartModes/2
+		}) {
 			distinct = append(distinct, s)
 		}
 	}
@@ -158,7 +159,8 @@ func (f *Frequencies) modes(o Observation, prior gmm.Prior, seed uint64) ([]mode
 		}
 	}
 	if len(modes) == 0 {
-		return nil, fmt.Errorf("no mixture of %d components was found that what the sites released could come from", prior.Components())
+		return nil, fmt.Errorf("no mixture of %d components was found that what the sites released could come from",
+			prior.Components())
 	}
 	slices.SortStableFunc(modes, func(a, b mode) int { return cmp.Compare(a.minusLog, b.minusLog) })
 	return modes, nil
@@ -252,8 +254,8 @@ func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangula
 	return lapack64.Potrf(m)
 }
 
-// curvature adds the second derivatives of the penalty to the upper triangle of h: where the penalty bends down, none, so
-// that a normal approximation is never wider than without the prior, and [believed] has a root.
+// curvature adds the second derivatives of the penalty to the upper triangle of h: where the penalty bends down, none,
+// so that a normal approximation is never wider than without the prior, and [believed] has a root.
 func (p *modelPrior) curvature(t, h []float64) {
 	const step = 1e-3
 	n := p.len()
@@ -270,7 +272,8 @@ func (p *modelPrior) curvature(t, h []float64) {
 		bent := mat.NewSymDense(len(at), nil)
 		for x, i := range at {
 			for y, j := range at[x:] {
-				bent.SetSym(x, x+y, (value(k, i, j, 1, 1)-value(k, i, j, 1, -1)-value(k, i, j, -1, 1)+value(k, i, j, -1, -1))/(4*step*step))
+				bent.SetSym(x, x+y, (value(k, i, j, 1, 1)-value(k, i, j, 1, -1)-value(k, i, j, -1, 1)+
+					value(k, i, j, -1, -1))/(4*step*step))
 			}
 		}
 		straighten(bent)

@@ -240,7 +240,8 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 // More components and more noise need more rows, and what noise drowns no number of rows shows.
 func TestRowsNeeded(t *testing.T) {
 	f := newStudy(t, 3, 3, 6, 50, 0, 1).f
-	few, more, noisy := f.RowsNeeded(2, Noise{}, 1), f.RowsNeeded(4, Noise{}, 1), f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
+	few, more, noisy := f.RowsNeeded(2, Noise{}, 1), f.RowsNeeded(4, Noise{}, 1),
+		f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
 	if !(few < more && few < noisy && noisy < 1e6) {
 		t.Errorf("2 components need %v rows, 4 need %v, 2 under noise %v", few, more, noisy)
 	}
@@ -293,7 +294,8 @@ func TestRivalsHaveComponentsElsewhere(t *testing.T) {
 	s := newStudy(t, 2, 2, 4, 100, 0, 1)
 	m := s.f.model(2, false)
 	at := func(x, y, minusLog float64) mode {
-		u := gmm.Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, x, y}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+		u := gmm.Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, x, y},
+			Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
 		to := make([]float64, m.len())
 		testkit.Do(t, (gmm.Coordinates{K: 2, Dim: 2}).To(to, u))
 		return mode{t: to, minusLog: minusLog}
@@ -376,7 +378,8 @@ func TestUndoIsTheInverse(t *testing.T) {
 	if !ok {
 		t.Fatal("dependent")
 	}
-	u := blas64.Triangular{N: q, Stride: q, Data: []float64{0.9, 0.1, -0.2, 0, 0.7, 0.3, 0, 0, 0.8}, Uplo: blas.Upper, Diag: blas.NonUnit}
+	u := blas64.Triangular{N: q, Stride: q, Data: []float64{0.9, 0.1, -0.2, 0, 0.7, 0.3, 0, 0, 0.8}, Uplo: blas.Upper,
+		Diag: blas.NonUnit}
 	z := []float64{1, -2, 0.5}
 	want, off := make([]float64, n), make([]float64, n)
 	all := func(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
@@ -410,7 +413,8 @@ func released(f Frequencies, x []float64) Observation {
 // errors go together, fewer than 34 are held by chance once in 1000 tests; the seeds are fixed.
 func TestWideComponentsInTwelveDimensions(t *testing.T) {
 	const d, rows, sd = 12, 3000, 2.5
-	lo, hi, scale := slices.Repeat([]float64{-10}, d), slices.Repeat([]float64{10}, d), slices.Repeat([]float64{sd / 2}, d)
+	lo, hi, scale := slices.Repeat([]float64{-10}, d), slices.Repeat([]float64{10}, d),
+		slices.Repeat([]float64{sd / 2}, d)
 	f := testkit.Get(New(lo, hi, scale, 543, 3))(t)
 	prior := testkit.Get(gmm.BoxPrior(lo, hi, 2))(t)
 	held, squares := 0, 0.0
@@ -437,7 +441,8 @@ func TestWideComponentsInTwelveDimensions(t *testing.T) {
 					variance += post.Weights[q] * (draw.Mean(k)[i] - mean) * (draw.Mean(k)[i] - mean)
 				}
 				off := mean - truth.Mean(k)[i]
-				if squares += off * off * rows * truth.Weights[k] / truth.Cov(k)[i*d+i]; math.Abs(off) < 1.645*math.Sqrt(variance) {
+				if squares += off * off * rows * truth.Weights[k] / truth.Cov(k)[i*d+i]; math.Abs(off) <
+					1.645*math.Sqrt(variance) {
 					held++
 				}
 			}
@@ -484,8 +489,8 @@ func TestComponentsOfUnlikeWidths(t *testing.T) {
 	}
 }
 
-// Skewed rows, as laboratory values are, are no mixture of three normal distributions; the nearest is found all the same. With
-// seed 9 the prior bends down there.
+// Skewed rows, as laboratory values are, are no mixture of three normal distributions; the nearest is found all the
+// same. With seed 9 the prior bends down there.
 func TestSkewedRowsHaveAPosterior(t *testing.T) {
 	const d, rows = 5, 215
 	for _, seed := range []uint64{4, 9} {

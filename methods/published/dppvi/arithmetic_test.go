@@ -285,7 +285,8 @@ func (p *pointJSON) verify(list *vectors.List, at string, l *freeEnergy) error {
 	list.Floats(at+".grad_mean", p.GradMean, gradMean, tolQuadrature)
 	list.Floats(at+".grad_log_var", p.GradLogVar, gradLogVar, tolQuadrature)
 	by20 := freeEnergy{Likelihood: twentyNodes{}, Data: l.Data, Cavity: l.Cavity}
-	list.Float(at+".twenty_nodes.free_energy", p.Twenty.FreeEnergy, by20.Value(p.Mean, p.LogVar, gradMean, gradLogVar), tolRule)
+	list.Float(at+".twenty_nodes.free_energy", p.Twenty.FreeEnergy, by20.Value(p.Mean, p.LogVar, gradMean, gradLogVar),
+		tolRule)
 	list.Floats(at+".twenty_nodes.grad_mean", p.Twenty.GradMean, gradMean, tolRule)
 	list.Floats(at+".twenty_nodes.grad_log_var", p.Twenty.GradLogVar, gradLogVar, tolRule)
 	return nil

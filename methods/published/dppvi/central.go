@@ -38,7 +38,8 @@ func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centr
 	if err != nil {
 		return nil, err
 	}
-	q, info, err := (&freeEnergy{Likelihood: expectationsOf(s.Likelihood), Data: d, Cavity: s.Prior}).Optimum(s.Prior, limits{})
+	q, info, err := (&freeEnergy{Likelihood: expectationsOf(s.Likelihood), Data: d, Cavity: s.Prior}).Optimum(s.Prior,
+		limits{})
 	if err != nil {
 		return nil, err
 	}

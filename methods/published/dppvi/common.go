@@ -26,7 +26,8 @@ type protection struct {
 func (*protection) request(sum privacy.Sum) privacy.Request {
 	r := privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}
 	if sum.Kept {
-		r.Contents = []privacy.Content{{What: "change of the posterior that the noised gradients lead to", Values: sum.Blocks[0]}}
+		r.Contents = []privacy.Content{{What: "change of the posterior that the noised gradients lead to",
+			Values: sum.Blocks[0]}}
 	}
 	return r
 }
@@ -35,7 +36,8 @@ const sumPublished = "gradients of the local free energy"
 
 // updateOf is the arithmetic of a site with so many rows.
 func (c *common) updateOf(rows int) *gradients {
-	return &gradients{Likelihood: expectationsOf(c.Likelihood), Columns: c.Encoding.Width(), Rows: rows, updateSettings: *c.own.Update}
+	return &gradients{Likelihood: expectationsOf(c.Likelihood), Columns: c.Encoding.Width(), Rows: rows,
+		updateSettings: *c.own.Update}
 }
 
 // protect has the noise of the paper, and as many updates as its accountant allows.
@@ -44,14 +46,18 @@ func (c *common) protect(site string) (*protection, error) {
 	total := *pr.Total
 	if c.own.Update.DeltaByRows {
 		if total.Delta = paperDelta(c.own.rowsOf(site)); total.Delta > pr.Total.Delta {
-			return nil, problem.Problem{Where: "privacy.total.delta", What: fmt.Sprintf("%v is less than the published δ of site %s with %d rows, %v", pr.Total.Delta, site, c.own.rowsOf(site), total.Delta),
-				Hint: fmt.Sprintf("delta: %v or more, which the promise then says of every site; or leave out update.delta_by_rows", total.Delta)}
+			return nil, problem.Problem{Where: "privacy.total.delta",
+				What: fmt.Sprintf("%v is less than the published δ of site %s with %d rows, %v", pr.Total.Delta, site,
+					c.own.rowsOf(site), total.Delta),
+				Hint: fmt.Sprintf("delta: %v or more, which the promise then says of every site; or leave out "+
+					"update.delta_by_rows", total.Delta)}
 		}
 	}
 	p := &protection{}
 	if d := pr.Diagnostics; d > 0 {
 		m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
-		factor, err := account.Scale([]account.Mechanism{m}, pr.Adjacency, account.Budget{Epsilon: d * total.Epsilon, Delta: d * total.Delta})
+		factor, err := account.Scale([]account.Mechanism{m}, pr.Adjacency,
+			account.Budget{Epsilon: d * total.Epsilon, Delta: d * total.Delta})
 		if err != nil {
 			return nil, err
 		}
@@ -65,11 +71,14 @@ func (c *common) protect(site string) (*protection, error) {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, problem.Problem{Where: "privacy.total", What: fmt.Sprintf("the published accountant allows %d rows not a single update at (ε %v, δ %v)", c.own.rowsOf(site), total.Epsilon, total.Delta),
+		return nil, problem.Problem{Where: "privacy.total",
+			What: fmt.Sprintf("the published accountant allows %d rows not a single update at (ε %v, δ %v)",
+				c.own.rowsOf(site), total.Epsilon, total.Delta),
 			Hint: "a larger total, more update.noise, or name: pvi"}
 	}
 	p.updates = min(n, c.own.Rounds*len(c.Plan.Sites))
-	p.sum = privacy.Sum{Name: sumPublished, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2 * c.Weights()}, Bound: *c.own.Clip, Kept: true, Mechanism: m}
+	p.sum = privacy.Sum{Name: sumPublished, Unit: privacy.Subject, Form: privacy.Vectors,
+		Blocks: []int{2 * c.Weights()}, Bound: *c.own.Clip, Kept: true, Mechanism: m}
 	return p, nil
 }
 
@@ -199,8 +208,10 @@ func workable(factor, prior glm.Gaussian) error {
 	}
 	for j, l := range factor.Lambda {
 		least := prior.Lambda[j]
-		if far := factorFar * math.Sqrt(least+l); !glm.Inside(l, 0, factorSure*least) || !glm.Inside(factor.Eta[j], -far, far) {
-			return fmt.Errorf("with precision %v and precision × mean %v of weight %d the factor is beyond all measure", l, factor.Eta[j], j)
+		if far := factorFar * math.Sqrt(least+l); !glm.Inside(l, 0, factorSure*least) ||
+			!glm.Inside(factor.Eta[j], -far, far) {
+			return fmt.Errorf("with precision %v and precision × mean %v of weight %d the factor is beyond all measure",
+				l, factor.Eta[j], j)
 		}
 	}
 	return nil

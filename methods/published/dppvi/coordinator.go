@@ -127,14 +127,15 @@ func (c coordinator) assess(s *State) (method.Step, error) {
 // meanwhile.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	return s, s.Fold(c.common, in, func() (glm.Gaussian, error) { return c.posterior(s) }, func(r *siteFactor, q glm.Gaussian) error {
-		if c.global() {
-			return c.foldStep(s, in)
-		}
-		projected, err := c.foldChange(r, in, q)
-		s.Trace.Projected += projected
-		return err
-	})
+	return s, s.Fold(c.common, in, func() (glm.Gaussian, error) { return c.posterior(s) },
+		func(r *siteFactor, q glm.Gaussian) error {
+			if c.global() {
+				return c.foldStep(s, in)
+			}
+			projected, err := c.foldChange(r, in, q)
+			s.Trace.Projected += projected
+			return err
+		})
 }
 
 // Leave implements [method.Coordinator].

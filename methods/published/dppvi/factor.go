@@ -44,7 +44,8 @@ func (c *common) checkFactors(sites map[string]*siteFactor) error {
 	}
 	return method.Kept(sites, c.Plan.Sites, "record", func(r *siteFactor) error {
 		if r.Asked < 0 || r.Folded < 0 || r.Folded > r.Asked || !(r.Moved >= 0) || !(r.Before >= 0) {
-			return fmt.Errorf("%d updates asked for, %d folded, that moved it by %v and %v", r.Asked, r.Folded, r.Before, r.Moved)
+			return fmt.Errorf("%d updates asked for, %d folded, that moved it by %v and %v", r.Asked, r.Folded,
+				r.Before, r.Moved)
 		}
 		if _, err := r.Factor.factor(c.Weights()); err != nil {
 			return fmt.Errorf("factor: %w", err)
@@ -139,12 +140,14 @@ func (c *common) openUpdate(t *updateTask, most int) (q, factor glm.Gaussian, er
 
 // scaleSays is what a [options.ScaleAnswer] tells.
 func (c *common) scaleSays() privacy.Content {
-	return privacy.Content{What: "number of values, mean and sum of squared deviations of each number", Values: 3 * len(c.Numbers())}
+	return privacy.Content{What: "number of values, mean and sum of squared deviations of each number",
+		Values: 3 * len(c.Numbers())}
 }
 
 // changeSays is what an [updateAnswer] of an exact optimum tells.
 func (c *common) changeSays() privacy.Content {
-	return privacy.Content{What: "change of the posterior's precision and precision × mean of each weight that the site's rows ask for", Values: 2 * c.Weights()}
+	return privacy.Content{What: "change of the posterior's precision and precision × mean of each weight that the " +
+		"site's rows ask for", Values: 2 * c.Weights()}
 }
 
 // optimum is the exact update: it finds the optimum of the local free energy.
@@ -156,7 +159,8 @@ func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, 
 		return nil, err
 	}
 	if !info.Converged {
-		return nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", glm.ErrNotConverged, info.Steps, info.Step)
+		return nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", glm.ErrNotConverged,
+			info.Steps, info.Step)
 	}
 	return &updateAnswer{Change: packed(target.Over(q))}, nil
 }

@@ -158,7 +158,8 @@ func (u *gradients) batch() int { return u.of(u.Rows) }
 // Mechanism returns the charge of one update under add-remove, whose steps are
 // Poisson samples at the rate batch/rows.
 func (u *gradients) Mechanism() account.Mechanism {
-	return account.Mechanism{Kind: account.Gaussian, Noise: u.Noise, Rate: float64(u.batch()) / float64(u.Rows), Diameter: 2, Count: u.Steps}
+	return account.Mechanism{Kind: account.Gaussian, Noise: u.Noise, Rate: float64(u.batch()) / float64(u.Rows),
+		Diameter: 2, Count: u.Steps}
 }
 
 // Refine takes one update from q with the site's own factor, and returns where it
@@ -166,17 +167,19 @@ func (u *gradients) Mechanism() account.Mechanism {
 // under privacy are made of noised gradients alone. Carried is what the update before
 // returned, nil at first. If noise leads where there is no density, it stays at q. An
 // error of sum is returned as it is.
-func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target glm.Gaussian, carry []byte, err error) {
+func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
+	sum rowSum) (target glm.Gaussian, carry []byte, err error) {
 	squares, err := accumulators(carried, 2*len(q.Eta))
 	if err != nil {
 		return target, nil, err
 	}
 	var failed error // of a sum: nothing that noise could be blamed for
-	x, err := u.run(q, q.Over(factor), squares, r, func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
-		v, err := sum(contribution)
-		failed = err
-		return v, err
-	})
+	x, err := u.run(q, q.Over(factor), squares, r,
+		func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
+			v, err := sum(contribution)
+			failed = err
+			return v, err
+		})
 	if failed != nil {
 		return target, nil, failed
 	}

@@ -20,7 +20,9 @@ func TestGradientsOfRowsAddUpToThatOfTheFreeEnergy(t *testing.T) {
 		var l likelihood = logistic{}
 		outcome := binary
 		if rapid.Bool().Draw(t, "linear") {
-			l, outcome = linear{glm.Linear{Variance: 2}}, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() }
+			l, outcome = linear{glm.Linear{Variance: 2}}, func(r *rand.Rand, f float64) float64 {
+				return f + r.NormFloat64()
+			}
 		}
 		d := simulated(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 20).Draw(t, "rows"), columns, outcome)
 		p := columns

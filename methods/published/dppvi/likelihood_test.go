@@ -13,7 +13,8 @@ import (
 // drawLikelihood draws one of each kind, and an outcome that it knows.
 func drawLikelihood(t *rapid.T) (likelihood, float64) {
 	if rapid.Bool().Draw(t, "linear") {
-		return linear{glm.Linear{Variance: rapid.Float64Range(0.1, 4).Draw(t, "noise")}}, rapid.Float64Range(-5, 5).Draw(t, "y")
+		return linear{glm.Linear{Variance: rapid.Float64Range(0.1, 4).Draw(t, "noise")}},
+			rapid.Float64Range(-5, 5).Draw(t, "y")
 	}
 	return logistic{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 }

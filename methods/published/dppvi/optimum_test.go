@@ -65,7 +65,9 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 		var l likelihood = logistic{}
 		outcome := binary
 		if rapid.Bool().Draw(t, "linear") {
-			l, outcome = linear{glm.Linear{Variance: 2}}, func(r *rand.Rand, f float64) float64 { return f + r.NormFloat64() }
+			l, outcome = linear{glm.Linear{Variance: 2}}, func(r *rand.Rand, f float64) float64 {
+				return f + r.NormFloat64()
+			}
 		}
 		d := simulated(seed, rapid.IntRange(1, 40).Draw(t, "rows"), columns, outcome)
 		p := columns
@@ -181,7 +183,8 @@ func TestNoRowsLeaveTheCavity(t *testing.T) {
 func TestOptimumSaysIfItWasNotReached(t *testing.T) {
 	d := simulated(1, 50, 3, binary)
 	local := freeEnergy{logistic{}, d, glm.Isotropic(3, 0, 10)}
-	if _, info, err := local.Optimum(local.Cavity, limits{MaxSteps: 1}); err != nil || info.Converged || info.Steps != 1 {
+	if _, info, err := local.Optimum(local.Cavity, limits{MaxSteps: 1}); err != nil || info.Converged ||
+		info.Steps != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
@@ -199,7 +202,8 @@ func TestUnusableProblemsAreRefused(t *testing.T) {
 		"cavity: natural":   {freeEnergy{linear{glm.Linear{Variance: 1}}, d, glm.Isotropic(2, 0, 1)}, prior},
 		"start: precision":  {freeEnergy{linear{glm.Linear{Variance: 1}}, d, prior}, glm.Flat(1)},
 	} {
-		if _, _, err := problem.local.Optimum(problem.start, limits{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := problem.local.Optimum(problem.start, limits{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

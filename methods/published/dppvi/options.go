@@ -40,23 +40,28 @@ const (
 
 // Options are what a plan says under method.
 type Options struct {
-	Algorithm         string      `json:"algorithm"`                // one of the algorithm constants (pvi)
-	Outcome           glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
-	Likelihood        string      `json:"likelihood"`               // logistic or linear; follows from the outcome's levels
-	NoiseVariance     *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
-	Intercept         bool        `json:"intercept"`                // a column of ones (true)
-	PriorVariance     float64     `json:"prior_variance"`           // of every weight around 0 (1)
-	InterceptVariance float64     `json:"intercept_variance"`       // (prior_variance)
+	Algorithm string      `json:"algorithm"` // one of the algorithm constants (pvi)
+	Outcome   glm.Outcome `json:"outcome"`   // what is to be predicted; no default
+	// logistic or linear; follows from the outcome's levels
+	Likelihood        string   `json:"likelihood"`
+	NoiseVariance     *float64 `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
+	Intercept         bool     `json:"intercept"`                // a column of ones (true)
+	PriorVariance     float64  `json:"prior_variance"`           // of every weight around 0 (1)
+	InterceptVariance float64  `json:"intercept_variance"`       // (prior_variance)
 
-	Scaling   string             `json:"scaling"`             // standard, range or constants (standard, or range with privacy)
+	// standard, range or constants (standard, or range with privacy)
+	Scaling   string             `json:"scaling"`
 	Constants []options.Constant `json:"constants,omitempty"` // scaling constants: for every number
-	Missing   string             `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
+	// neutral (the default): a missing cell has no effect; refuse: it is an error
+	Missing string `json:"missing"`
 
-	Schedule  string     `json:"schedule"`            // one of the schedule constants (random; exact sequential)
-	Rounds    int        `json:"rounds"`              // updates of each site; asynchronous and random: on average
-	Damping   float64    `json:"damping"`             // share of each change that is applied, in (0, 1]
-	Tolerance *float64   `json:"tolerance,omitempty"` // exact: the study ends when no site's update moves q by more, in standard deviations (0.001)
-	Rows      []SiteRows `json:"rows,omitempty"`      // public numbers of rows, where a schedule or an update goes by them
+	Schedule string  `json:"schedule"` // one of the schedule constants (random; exact sequential)
+	Rounds   int     `json:"rounds"`   // updates of each site; asynchronous and random: on average
+	Damping  float64 `json:"damping"`  // share of each change that is applied, in (0, 1]
+	// exact: the study ends when no site's update moves q by more, in standard deviations (0.001)
+	Tolerance *float64 `json:"tolerance,omitempty"`
+	// public numbers of rows, where a schedule or an update goes by them
+	Rows []SiteRows `json:"rows,omitempty"`
 
 	// Clip bounds, under differential privacy, the norm of a row's gradient, scaled as in
 	// rowGradient (75). It decides nothing about privacy, which the noise is scaled for.
@@ -74,12 +79,14 @@ type SiteRows struct {
 // updateSettings are those of an update. Defaults are those of Table 2 of the paper, under privacy of its
 // Table 3, for the one step of Global VI of its Table 4, and those of its code.
 type updateSettings struct {
-	Noise        float64 `json:"noise,omitempty"`       // under privacy: deviation of a sum's noise, in units of clip (5)
-	Steps        int     `json:"steps,omitempty"`       // of the optimiser in each update (25)
-	Batch        int     `json:"batch,omitempty"`       // rows of a minibatch, or all that there are (100)
-	BatchShare   float64 `json:"batch_share,omitempty"` // in place of batch: of a site's rows, at least 20 (private 0.02)
-	Draws        int     `json:"draws"`                 // of the activation, shared by a minibatch (50)
-	LearningRate float64 `json:"learning_rate"`         // of each site's own Adagrad (2; private 0.5; Global VI 0.05)
+	// under privacy: deviation of a sum's noise, in units of clip (5)
+	Noise float64 `json:"noise,omitempty"`
+	Steps int     `json:"steps,omitempty"` // of the optimiser in each update (25)
+	Batch int     `json:"batch,omitempty"` // rows of a minibatch, or all that there are (100)
+	// in place of batch: of a site's rows, at least 20 (private 0.02)
+	BatchShare   float64 `json:"batch_share,omitempty"`
+	Draws        int     `json:"draws"`         // of the activation, shared by a minibatch (50)
+	LearningRate float64 `json:"learning_rate"` // of each site's own Adagrad (2; private 0.5; Global VI 0.05)
 	// DeltaByRows makes every site spend at the δ that the paper has for its number of rows, the power of ten
 	// at or below one over it (Table 1), and the promise that of the plan, which must be no less. By default
 	// the plan's δ is everybody's.
@@ -95,8 +102,9 @@ const (
 
 // regression are the options as what a regression is made of reads them.
 func (o *Options) regression() *options.Options {
-	return options.Options{Independent: true, Outcome: o.Outcome, Likelihood: o.Likelihood, NoiseVariance: o.NoiseVariance,
-		Through: !o.Intercept, PriorVariance: o.PriorVariance, InterceptVariance: o.InterceptVariance,
+	return options.Options{Independent: true, Outcome: o.Outcome, Likelihood: o.Likelihood,
+		NoiseVariance: o.NoiseVariance,
+		Through:       !o.Intercept, PriorVariance: o.PriorVariance, InterceptVariance: o.InterceptVariance,
 		Scaling: o.Scaling, Constants: o.Constants, Missing: o.Missing, Rounds: o.Rounds}.In(o)
 }
 
@@ -248,7 +256,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.Share("damping", o.Damping, "of a change cannot be applied")
 	o.checkRows(p, report)
 	if o.Tolerance != nil && !(*o.Tolerance >= 0 && glm.Finite(*o.Tolerance)) {
-		report("tolerance", fmt.Sprintf("%v is negative or not finite", *o.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
+		report("tolerance", fmt.Sprintf("%v is negative or not finite", *o.Tolerance),
+			"0 to make all rounds, or a change in standard deviations such as 0.001")
 	}
 	if o.Tolerance != nil && o.Algorithm != algorithmExact {
 		report("tolerance", "noise and steps of single minibatches never settle",
@@ -278,7 +287,8 @@ func (o *Options) checkRows(p *study.Plan, report study.Report) {
 		seen[r.Site] = true
 	}
 	if len(o.Rows) == 0 && (o.Algorithm == algorithmGlobal || p.Privacy.Differential()) {
-		report("rows", "missing: minibatches, gradients and the schedule go by every site's number of rows", "the number of rows of each site, which is then public")
+		report("rows", "missing: minibatches, gradients and the schedule go by every site's number of rows",
+			"the number of rows of each site, which is then public")
 	}
 	for _, site := range p.Sites {
 		if len(o.Rows) > 0 && !seen[site] {
@@ -296,7 +306,8 @@ func (o *Options) checkGlobal(report study.Report) {
 		return
 	}
 	if !o.byTotal() {
-		report("schedule", fmt.Sprintf("%q is not one of algorithm: global", o.Schedule), "random, as published, or asynchronous")
+		report("schedule", fmt.Sprintf("%q is not one of algorithm: global", o.Schedule),
+			"random, as published, or asynchronous")
 	}
 	if o.Damping != 1 {
 		report("damping", "the steps of algorithm: global are not damped", "leave it out")
@@ -337,13 +348,16 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 		return
 	}
 	if pr.Total == nil && pr.PerRelease != nil {
-		report("", Name+" makes as many updates as a total allows, and the plan has none", "privacy.total instead of per_release")
+		report("", Name+" makes as many updates as a total allows, and the plan has none",
+			"privacy.total instead of per_release")
 	}
 	if pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne {
-		report("", "the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, or of two classes name: pvi, which has both adjacencies")
+		report("", "the published accountant knows one subject more or less",
+			"privacy.unit: subject and adjacency: add-remove, or of two classes name: pvi, which has both adjacencies")
 	}
 	if pr.Diagnostics > 0 && o.Likelihood == options.LikelihoodLinear {
-		report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood")
+		report("", "privacy.diagnostics buys how well classes of single subjects are predicted",
+			"leave it out for a linear likelihood")
 	}
 	switch {
 	case o.Algorithm != algorithmPVI:

@@ -59,7 +59,8 @@ func TestChargesKeepTheTotal(t *testing.T) {
 		}
 		for _, l := range list {
 			if asked[l.Kind] != l.Times || l.Request.Protection != privacy.Differential {
-				t.Errorf("%s: task %q is listed %d times with protection %q, and was given %d times", name, l.Kind, l.Times, l.Request.Protection, asked[l.Kind])
+				t.Errorf("%s: task %q is listed %d times with protection %q, and was given %d times", name, l.Kind,
+					l.Times, l.Request.Protection, asked[l.Kind])
 			}
 			delete(asked, l.Kind)
 		}
@@ -71,7 +72,8 @@ func TestChargesKeepTheTotal(t *testing.T) {
 
 // Where the published accountant allows not one update, the plan is refused.
 func TestPublishedTotalThatAllowsNothing(t *testing.T) {
-	p := planOf(t, 2, []string{"a", "b"}, twoLevels+""+publishedRows, strings.Replace(protected, "epsilon: 2", "epsilon: 0.1", 1))
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+""+publishedRows,
+		strings.Replace(protected, "epsilon: 2", "epsilon: 0.1", 1))
 	_, err := methods.Cost(p)
 	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.total" {
 		t.Errorf("got %v", err)
@@ -105,7 +107,8 @@ func TestPublishedDeltaByRows(t *testing.T) {
 	}
 	p = planOf(t, 2, []string{"a", "b"}, byRows, strings.Replace(protected, "1e-5", "1e-4", 1))
 	wrong := problem.Problem{}
-	if _, err := methods.Cost(p); !errors.As(err, &wrong) || wrong.Where != "privacy.total.delta" || !strings.Contains(wrong.What, "site b with 400 rows, 0.001") {
+	if _, err := methods.Cost(p); !errors.As(err, &wrong) || wrong.Where != "privacy.total.delta" ||
+		!strings.Contains(wrong.What, "site b with 400 rows, 0.001") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -114,7 +117,8 @@ func TestPublishedDeltaByRows(t *testing.T) {
 // however often the others are asked.
 func TestPublishedSitesRunToTheirOwnLimits(t *testing.T) {
 	s := drawn(14, 120, 2, yesNo)
-	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 4000}, {site: b, rows: 400}]\nupdate: {noise: 8, steps: 5, draws: 4}", strings.Replace(protected, "epsilon: 2", "epsilon: 1", 1))
+	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 4000}, {site: b, rows: 400}]\nupdate: "+
+		"{noise: 8, steps: 5, draws: 4}", strings.Replace(protected, "epsilon: 2", "epsilon: 1", 1))
 	charges := map[string]int{}
 	for _, site := range p.Sites {
 		list := testkit.Get(Method{}.Requests(p, site))(t)
@@ -139,7 +143,8 @@ func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
 	own := *p
 	own.Sites = []string{"b", "c"}
 	sized := Method{}.Sized(&own, map[string]int{"b": 77, "c": 0})
-	if rows := sized.Method.Options.(*Options).Rows; !slices.Equal(rows, []SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
+	if rows := sized.Method.Options.(*Options).Rows; !slices.Equal(rows,
+		[]SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
 		t.Errorf("%+v", rows)
 	}
 	if !reflect.DeepEqual(p.Method.Options.(*Options).Rows, before) {
@@ -155,34 +160,44 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
 	globally, exactly := twoLevels+"algorithm: global\n", twoLevels+"algorithm: exact\n"
 	for name, c := range map[string]struct{ options, privacy, want string }{
-		"unknown algorithm":      {twoLevels + "algorithm: other", unprotected, `"other" is not known`},
-		"unknown schedule":       {twoLevels + "schedule: other", unprotected, `"other" is not known`},
-		"rows of a stranger":     {twoLevels + "rows: [{site: z, rows: 1}]", unprotected, "not a site of the plan"},
-		"rows of some":           {twoLevels + "rows: [{site: a, rows: 1}]", unprotected, "site b has no entry"},
-		"rows twice":             {twoLevels + "rows: [{site: a, rows: 1}, {site: a, rows: 1}, {site: b, rows: 1}]", unprotected, "named twice"},
-		"no row":                 {twoLevels + "rows: [{site: a, rows: 0}, {site: b, rows: 1}]", unprotected, "0 rows"},
-		"global without rows":    {twoLevels + "algorithm: global", unprotected, "method.rows: missing"},
-		"global in order":        {globally + "schedule: sequential\n" + rows, unprotected, "is not one of algorithm: global"},
-		"global with tolerance":  {globally + "tolerance: 1\n" + rows, unprotected, "never settle"},
-		"global batch":           {globally + "global: {batch_share: 2}\n" + rows, unprotected, "cannot be in a minibatch"},
-		"global steps":           {globally + "global: {steps: 2}\n" + rows, unprotected, "takes one step"},
-		"global draws":           {globally + "global: {draws: 0}\n" + rows, unprotected, "method.global.draws"},
-		"global elsewhere":       {twoLevels + "global: {batch_share: 0.1}", unprotected, "belong to algorithm: global"},
-		"update elsewhere":       {exactly + "update: {steps: 2}", unprotected, "belong to algorithm: pvi"},
-		"update both batches":    {twoLevels + "update: {batch: 10, batch_share: 0.1}", unprotected, "one of batch and"},
-		"update no batch":        {twoLevels + "update: {batch: -1}", unprotected, "method.update.batch"},
-		"noise without privacy":  {twoLevels + "update: {noise: 5}", unprotected, "mean nothing with protection: none"},
-		"clip without privacy":   {twoLevels + "clip: 5", unprotected, "means nothing with protection: none"},
-		"exact in private":       {exactly + rows, protected, "no differentially private form"},
-		"tolerance of steps":     {twoLevels + "tolerance: 0.1", unprotected, "algorithm: exact"},
-		"global in private":      {twoLevels + "algorithm: global\n" + rows, protected, "no differentially private form"},
+		"unknown algorithm":  {twoLevels + "algorithm: other", unprotected, `"other" is not known`},
+		"unknown schedule":   {twoLevels + "schedule: other", unprotected, `"other" is not known`},
+		"rows of a stranger": {twoLevels + "rows: [{site: z, rows: 1}]", unprotected, "not a site of the plan"},
+		"rows of some":       {twoLevels + "rows: [{site: a, rows: 1}]", unprotected, "site b has no entry"},
+		"rows twice": {twoLevels + "rows: [{site: a, rows: 1}, {site: a, rows: 1}, {site: b, rows: 1}]",
+			unprotected, "named twice"},
+		"no row":              {twoLevels + "rows: [{site: a, rows: 0}, {site: b, rows: 1}]", unprotected, "0 rows"},
+		"global without rows": {twoLevels + "algorithm: global", unprotected, "method.rows: missing"},
+		"global in order": {globally + "schedule: sequential\n" + rows, unprotected,
+			"is not one of algorithm: global"},
+		"global with tolerance": {globally + "tolerance: 1\n" + rows, unprotected, "never settle"},
+		"global batch": {globally + "global: {batch_share: 2}\n" + rows, unprotected,
+			"cannot be in a minibatch"},
+		"global steps": {globally + "global: {steps: 2}\n" + rows, unprotected, "takes one step"},
+		"global draws": {globally + "global: {draws: 0}\n" + rows, unprotected, "method.global.draws"},
+		"global elsewhere": {twoLevels + "global: {batch_share: 0.1}", unprotected,
+			"belong to algorithm: global"},
+		"update elsewhere": {exactly + "update: {steps: 2}", unprotected, "belong to algorithm: pvi"},
+		"update both batches": {twoLevels + "update: {batch: 10, batch_share: 0.1}", unprotected,
+			"one of batch and"},
+		"update no batch":       {twoLevels + "update: {batch: -1}", unprotected, "method.update.batch"},
+		"noise without privacy": {twoLevels + "update: {noise: 5}", unprotected, "mean nothing with protection: none"},
+		"clip without privacy":  {twoLevels + "clip: 5", unprotected, "means nothing with protection: none"},
+		"exact in private":      {exactly + rows, protected, "no differentially private form"},
+		"tolerance of steps":    {twoLevels + "tolerance: 0.1", unprotected, "algorithm: exact"},
+		"global in private": {twoLevels + "algorithm: global\n" + rows, protected,
+			"no differentially private form"},
 		"published without rows": {twoLevels + "variant: published", protected, "method.rows: missing"},
-		"published by sites":     {twoLevels + "" + rows, strings.Replace(protected, "unit: subject", "unit: site", 1), "one subject more or less"},
-		"published noise":        {twoLevels + "variant: published\nupdate: {noise: 0}\n" + rows, protected, "method.update.noise"},
-		"published steps":        {twoLevels + "variant: published\nupdate: {steps: 0}\n" + rows, protected, "method.update.steps"},
-		"published draws":        {twoLevels + "variant: published\nupdate: {draws: 0}\n" + rows, protected, "method.update.draws"},
-		"counts":                 {"outcome: {column: y}\nlikelihood: poisson", unprotected, `"poisson" is not known`},
-		"variant":                {twoLevels + "variant: global", unprotected, "unknown key"},
+		"published by sites": {twoLevels + "" + rows, strings.Replace(protected, "unit: subject", "unit: site", 1),
+			"one subject more or less"},
+		"published noise": {twoLevels + "variant: published\nupdate: {noise: 0}\n" + rows, protected,
+			"method.update.noise"},
+		"published steps": {twoLevels + "variant: published\nupdate: {steps: 0}\n" + rows, protected,
+			"method.update.steps"},
+		"published draws": {twoLevels + "variant: published\nupdate: {draws: 0}\n" + rows, protected,
+			"method.update.draws"},
+		"counts":  {"outcome: {column: y}\nlikelihood: poisson", unprotected, `"poisson" is not known`},
+		"variant": {twoLevels + "variant: global", unprotected, "unknown key"},
 	} {
 		_, err := study.Parse("plan.yaml", []byte(planText(2, []string{"a", "b"}, c.options, c.privacy)), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -243,7 +258,8 @@ func TestRoundsEqualTheVectors(t *testing.T) {
 	sites := []string{"c0", "c1", "c2"}
 	for _, r := range f.Runs {
 		for _, want := range append(r.Rounds, moments{Round: 60, Mean: r.After.Mean, Var: r.After.Var}) {
-			p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"algorithm: exact\nschedule: %s\nrounds: %d\ndamping: %v\ntolerance: 0\nprior_variance: %v", r.Schedule, want.Round, r.Damping, f.Prior.Var[0]), unprotected)
+			p := planOf(t, 3, sites, fmt.Sprintf(twoLevels+"algorithm: exact\nschedule: %s\nrounds: %d\ndamping: "+
+				"%v\ntolerance: 0\nprior_variance: %v", r.Schedule, want.Round, r.Damping, f.Prior.Var[0]), unprotected)
 			c := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
 			for m, site := range sites {
 				c.Data[site] = s.Table(t, p, func(i int) bool { return f.Owner[i] == m })
@@ -286,9 +302,12 @@ func TestClientsEqualTheVectors(t *testing.T) {
 			t.Errorf("case %d is valid: %v", i, h.Valid())
 		}
 		for key, got := range map[string]float64{
-			"N_small": float64(h.Small), "N_large": float64(h.Large), "small_majority": float64(h.SmallMajority), "small_minority": float64(h.SmallMinority),
-			"unused": float64(h.Unused), "majority_fraction": h.Majority, "target_fraction_small": h.Target, "minority_fraction_small": h.MinoritySmall,
-			"minority_fraction_left": h.MinorityLeft, "delta_small": paperDelta(h.Small), "delta_large": paperDelta(h.Large),
+			"N_small": float64(h.Small), "N_large": float64(h.Large), "small_majority": float64(h.SmallMajority),
+			"small_minority": float64(h.SmallMinority),
+			"unused":         float64(h.Unused), "majority_fraction": h.Majority, "target_fraction_small": h.Target,
+			"minority_fraction_small": h.MinoritySmall,
+			"minority_fraction_left":  h.MinorityLeft, "delta_small": paperDelta(h.Small),
+			"delta_large": paperDelta(h.Large),
 		} {
 			if c[key] == nil {
 				t.Errorf("case %d has no %s", i, key)
@@ -333,7 +352,8 @@ func TestAccountingEqualsTheVectors(t *testing.T) {
 	}
 	for _, r := range f.RDP {
 		for _, v := range r.Values {
-			same(t, fmt.Sprintf("rdp at q %v, σ %v, α %v", r.Rate, r.Sigma, v.Alpha), v.RDP, costs(sampled(r.Rate, r.Sigma, 1), []float64{v.Alpha})[0], 1e-6)
+			same(t, fmt.Sprintf("rdp at q %v, σ %v, α %v", r.Rate, r.Sigma, v.Alpha), v.RDP,
+				costs(sampled(r.Rate, r.Sigma, 1), []float64{v.Alpha})[0], 1e-6)
 		}
 	}
 	var whole []float64
@@ -350,11 +370,13 @@ func TestAccountingEqualsTheVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		close2(t, fmt.Sprint("ε ", i), []float64{c.Classic, c.OrderClassic, c.Improved, c.OrderImproved}, []float64{classic, classicOrder, improved, order}, 1e-6)
+		close2(t, fmt.Sprint("ε ", i), []float64{c.Classic, c.OrderClassic, c.Improved, c.OrderImproved},
+			[]float64{classic, classicOrder, improved, order}, 1e-6)
 		if c.Lower == nil {
 			continue
 		}
-		if epsilon, err := account.Epsilon(ms, account.AddRemove, c.Delta); err != nil || epsilon < *c.Lower || epsilon > *c.Upper {
+		if epsilon, err := account.Epsilon(ms, account.AddRemove, c.Delta); err != nil || epsilon < *c.Lower ||
+			epsilon > *c.Upper {
 			t.Errorf("ε %d: %v, %v; between %v and %v", i, epsilon, err, *c.Lower, *c.Upper)
 		}
 	}

@@ -46,8 +46,10 @@ func planText(columns int, sites []string, options, privacy string) string {
 		features = append(features, fmt.Sprintf("x%d", j))
 		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
 	}
-	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: [y]\nmethod:\n  name: dp-pvi\n  intercept: false\n  constants: [%s]\n  %s\nprivacy: %s\n",
-		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "), strings.ReplaceAll(options, "\n", "\n  "), privacy)
+	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: "+
+		"[y]\nmethod:\n  name: dp-pvi\n  intercept: false\n  constants: [%s]\n  %s\nprivacy: %s\n",
+		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "),
+		strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }
 
 const (
@@ -102,14 +104,16 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		options string
 		s       sample
 	}{
-		"sequential":         {twoLevels + "schedule: sequential\nrounds: 60", binary},
-		"synchronous":        {twoLevels + "schedule: synchronous\nrounds: 150", binary},
-		"random":             {twoLevels + "schedule: random\ndamping: 0.8\nrounds: 120", binary},
-		"asynchronous":       {twoLevels + "schedule: asynchronous\nrounds: 150", binary},
-		"asynchronous, slow": {twoLevels + "schedule: asynchronous\nrounds: 250\nrows: [{site: a, rows: 10}, {site: b, rows: 10}, {site: c, rows: 90}]", binary},
-		"linear": {"outcome: {column: y}\nnoise_variance: 0.5\nrounds: 60", drawn(2, 90, 3, func(r *rand.Rand, f float64) string {
-			return fmt.Sprint(f + math.Sqrt(0.5)*r.NormFloat64())
-		})},
+		"sequential":   {twoLevels + "schedule: sequential\nrounds: 60", binary},
+		"synchronous":  {twoLevels + "schedule: synchronous\nrounds: 150", binary},
+		"random":       {twoLevels + "schedule: random\ndamping: 0.8\nrounds: 120", binary},
+		"asynchronous": {twoLevels + "schedule: asynchronous\nrounds: 150", binary},
+		"asynchronous, slow": {twoLevels + "schedule: asynchronous\nrounds: 250\nrows: [{site: a, rows: 10}, {site: " +
+			"b, rows: 10}, {site: c, rows: 90}]", binary},
+		"linear": {"outcome: {column: y}\nnoise_variance: 0.5\nrounds: 60",
+			drawn(2, 90, 3, func(r *rand.Rand, f float64) string {
+				return fmt.Sprint(f + math.Sqrt(0.5)*r.NormFloat64())
+			})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, len(c.s.X[0]), sites, c.options+"\nalgorithm: exact\ntolerance: 0", unprotected)
@@ -130,7 +134,8 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 	s := drawn(5, 900, 3, yesNo)
 	p := planOf(t, 3, []string{"a", "b"}, twoLevels+"rows: [{site: a, rows: 150}, {site: b, rows: 750}]", unprotected)
 	small := func(i int) bool { return s.Y[i] == "yes" && i%3 == 0 }
-	data := map[string]dataset.Source{"a": s.Table(t, p, small), "b": s.Table(t, p, func(i int) bool { return !small(i) })}
+	data := map[string]dataset.Source{"a": s.Table(t, p, small),
+		"b": s.Table(t, p, func(i int) bool { return !small(i) })}
 	c := local.Config{Plan: p, Methods: methods, Data: data}
 	m, out := run(t, c)
 	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
@@ -152,7 +157,8 @@ func TestGradientsEndNearCentralInference(t *testing.T) {
 func TestAsynchronousSitesWorkAtTheirOwnRates(t *testing.T) {
 	sites := []string{"a", "b", "c"}
 	s := drawn(1, 90, 3, yesNo)
-	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nalgorithm: exact\nrounds: 40\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
+	p := planOf(t, 3, sites, twoLevels+"schedule: asynchronous\nalgorithm: exact\nrounds: 40\ntolerance: 0\nrows: "+
+		"[{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 200}]", unprotected)
 	m, out := run(t, config(t, s, p))
 	updates := map[string]int{}
 	total := 0
@@ -178,7 +184,8 @@ func TestStandardScalingPoolsMoments(t *testing.T) {
 	}
 	s.X[5][1] = math.NaN()
 	text := planText(2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 80\ntolerance: 0", unprotected)
-	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
+	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false",
+		"intercept: true", 1)
 	p := parse(t, text)
 	m, _ := run(t, config(t, s, p))
 	central := testkit.Get(central(t.Context(), setupOf(t, p), s.Table(t, p, nil)))(t)
@@ -232,7 +239,8 @@ func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dat
 func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
 	for _, schedule := range []string{"sequential", "synchronous", "asynchronous", "random"} {
-		p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 40\ntolerance: 0\ndamping: 0.4\nschedule: "+schedule, unprotected)
+		p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 40\ntolerance: 0\ndamping: "+
+			"0.4\nschedule: "+schedule, unprotected)
 		p.Quorum = 2
 		w := enginetest.New(p.Sites...)
 		w.Refuses = map[string]int{"b": 3}
@@ -244,7 +252,8 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 		q := m.Prior
 		for _, x := range m.Sites {
 			q = q.Times(x.Factor)
-			if left := x.Name == "b"; x.Left != left || left && (x.Updates != 3 || x.Information <= 0) || !left && x.Updates < 20 {
+			if left := x.Name == "b"; x.Left != left || left && (x.Updates != 3 || x.Information <= 0) || !left &&
+				x.Updates < 20 {
 				t.Errorf("%s: site %s left: %v, after %d updates", schedule, x.Name, x.Left, x.Updates)
 			}
 		}
@@ -256,7 +265,8 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 // A model that is finished does not need the assessment, whoever fails to give it.
 func TestModelStandsWithoutItsAssessment(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
-	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
+	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"algorithm: exact\nrounds: 4\ntolerance: 0\nschedule: "+
+		"synchronous", unprotected)
 	data := config(t, s, p).Data
 	quiet := testkit.Get(start(t, enginetest.New(p.Sites...), p, data).Run(t.Context()))(t)
 	for _, refuses := range []map[string]int{{"c": 4}, {"a": 4, "b": 4, "c": 4}} {
@@ -303,7 +313,9 @@ func TestPartitionedFitsKnowWhetherTheyConverged(t *testing.T) {
 		}
 		said := out.Result.Metrics["converged"] == 1
 		t.Logf("%q: %.2g deviations from the end; %v", c.options, far, out.Result.Verdicts())
-		if said != c.converged || m.Converged == nil || *m.Converged != said || said != !strings.Contains(strings.Join(out.Result.Verdicts(), "\n"), "had not converged") || said && far > 0.01 || !said && far < 0.001 {
+		if said != c.converged || m.Converged == nil || *m.Converged != said ||
+			said != !strings.Contains(strings.Join(out.Result.Verdicts(), "\n"), "had not converged") || said &&
+			far > 0.01 || !said && far < 0.001 {
 			t.Errorf("%q: %.2g deviations from the end, converged %v: %v", c.options, far, said, out.Result.Verdicts())
 		}
 		if text := fmt.Sprint(out.Result.Headline[0]); said != (text == "{converged yes}") {

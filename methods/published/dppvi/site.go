@@ -25,7 +25,8 @@ type siteHalf struct {
 func (h *siteHalf) times(kind string) int {
 	p := h.protected[h.name]
 	switch {
-	case kind == options.TaskScale && h.own.Scaling != options.ScaleStandard, kind == options.TaskAssess && p != nil && p.quality == nil:
+	case kind == options.TaskScale && h.own.Scaling != options.ScaleStandard, kind == options.TaskAssess && p != nil &&
+		p.quality == nil:
 		return 0
 	case kind != options.TaskUpdate:
 		return 1
@@ -58,7 +59,8 @@ func (h *siteHalf) request(kind string) privacy.Request {
 	case kind == options.TaskScale:
 		says = h.scaleSays()
 	case kind == options.TaskUpdate && h.global():
-		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight", Values: 2 * h.Weights()}
+		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight",
+			Values: 2 * h.Weights()}
 	case kind == options.TaskUpdate:
 		says = h.changeSays()
 	}
@@ -119,7 +121,8 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 // update answers one update: with steps towards the optimum of the local free energy (equation 3), with
 // that optimum, or with a step of the baseline. Steps are of rows drawn without replacement and of an
 // Adagrad of the site's own, which it carries.
-func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
+func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Source,
+	carried []byte) (answer any, carry []byte, err error) {
 	u, err := h.open(t, carried)
 	if err != nil {
 		return nil, nil, err
@@ -149,7 +152,8 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 // noised answers from noised sums alone. Nothing that depends on a row but
 // through them may show: a row that cannot be read as the plan says contributes
 // nothing, and no error tells of it.
-func (h *siteHalf) noised(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+func (h *siteHalf) noised(ctx context.Context, t method.Task,
+	s *privacy.Session) (answer any, state []byte, err error) {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
 		return nil, nil, err
@@ -177,7 +181,8 @@ func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy
 	if err != nil {
 		return err
 	}
-	_, err = session.Sum(ctx, h.protected[h.name].quality.Name, h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
+	_, err = session.Sum(ctx, h.protected[h.name].quality.Name,
+		h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
 	return err
 }
 
@@ -187,7 +192,8 @@ func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Sourc
 }
 
 // release takes the steps of one update.
-func (h *siteHalf) release(ctx context.Context, u *updating, session *privacy.Session, b *glm.Binding) (any, []byte, error) {
+func (h *siteHalf) release(ctx context.Context, u *updating, session *privacy.Session,
+	b *glm.Binding) (any, []byte, error) {
 	sum := func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
 		noised, err := session.Sum(ctx, sumPublished, h.OverRows(b, contribution))
 		if err != nil {
@@ -205,7 +211,8 @@ func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, su
 		return nil, nil, err
 	}
 	change := target.Over(u.q)
-	if refined, _, _ := refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined, h.Prior) != nil {
+	if refined, _, _ := refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined, h.Prior) !=
+		nil {
 		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
 	return updateAnswer{Change: packed(change)}, carry, nil

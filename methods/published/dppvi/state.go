@@ -21,8 +21,9 @@ import (
 // State is what a coordinator carries of a posterior that is the prior times a factor of each
 // site.
 type State struct {
-	Phase   string                         `cbor:"phase"`
-	Turn    int                            `cbor:"turn"`  // place in the plan's sites of the next to be asked, where all are asked in turn
+	Phase string `cbor:"phase"`
+	// place in the plan's sites of the next to be asked, where all are asked in turn
+	Turn    int                            `cbor:"turn"`
 	Round   int                            `cbor:"round"` // complete rounds
 	Asked   int                            `cbor:"asked"` // updates asked for, of all sites
 	Left    []string                       `cbor:"left"`
@@ -30,7 +31,8 @@ type State struct {
 	Sites   map[string]*siteFactor         `cbor:"sites"`
 	Reports map[string]*predict.Assessment `cbor:"reports"`
 	Trace   trace                          `cbor:"trace"`
-	Point   wire.Vector                    `cbor:"point,omitempty"` // of a posterior that is no product: means, then logarithms of variances
+	// of a posterior that is no product: means, then logarithms of variances
+	Point wire.Vector `cbor:"point,omitempty"`
 }
 
 // newState is that of no answers.
@@ -55,8 +57,10 @@ func restoreState(c *common, data []byte, noised bool) (*State, error) {
 	if noised {
 		check = (*predict.Assessment).CheckNoised
 	}
-	if err := errors.Join(method.KnownPhase(f.Phase, f.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate, options.TaskAssess),
-		c.checkFactors(f.Sites), f.Trace.check(), method.Kept(f.Reports, c.Plan.Sites, "assessment", check)); err != nil {
+	if err := errors.Join(method.KnownPhase(f.Phase, f.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate,
+		options.TaskAssess),
+		c.checkFactors(f.Sites), f.Trace.check(), method.Kept(f.Reports, c.Plan.Sites, "assessment", check)); err !=
+		nil {
 		return nil, err
 	}
 	if f.Phase != "" && f.Phase != options.TaskScale {
@@ -86,7 +90,9 @@ func (f *State) Leave(c *common, site string) error {
 func (f *State) Begin(c *common) (tasks []method.Task, err error) {
 	if f.Phase == "" && c.Options.Scaling == options.ScaleStandard {
 		f.Phase = options.TaskScale
-		return method.Ask(f.Phase, method.Staying(c.Plan.Sites, f.Left), func(string) (any, error) { return options.ScaleTask{}, nil })
+		return method.Ask(f.Phase, method.Staying(c.Plan.Sites, f.Left), func(string) (any, error) {
+			return options.ScaleTask{}, nil
+		})
 	}
 	if f.Phase == options.TaskScale {
 		f.Scale, err = c.poolFactors(f.Sites)
@@ -106,7 +112,8 @@ func (f *State) Assess(c *common, q glm.Gaussian) ([]method.Task, error) {
 
 // Fold takes in an answer; update is what takes in that to an update, where the posterior is
 // what the function posterior returns.
-func (f *State) Fold(c *common, in method.Contribution, posterior func() (glm.Gaussian, error), update func(r *siteFactor, q glm.Gaussian) error) error {
+func (f *State) Fold(c *common, in method.Contribution, posterior func() (glm.Gaussian, error),
+	update func(r *siteFactor, q glm.Gaussian) error) error {
 	err := method.Expect(in, c.Plan.Sites, f.Phase)
 	if err != nil {
 		return err
@@ -164,14 +171,17 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 	}
 	for i, factor := range c.list(f.Sites) {
 		name := c.Plan.Sites[i]
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded, Information: informationOf(factor, c.Prior), Left: slices.Contains(f.Left, name), Factor: factor})
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded,
+			Information: informationOf(factor, c.Prior), Left: slices.Contains(f.Left, name), Factor: factor})
 	}
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
-	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled), fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
+	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled),
+		fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
 	if c.own.Tolerance != nil { // updates are exact, and have an end
 		f.converged(c, m, instead)
 	}
-	r, err := fitted.Result(m, pooled, map[string]float64{"updates": float64(f.Trace.Folded)}, figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
+	r, err := fitted.Result(m, pooled, map[string]float64{"updates": float64(f.Trace.Folded)},
+		figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +208,17 @@ func (f *State) converged(c *common, m *fitted.Model, instead string) {
 	if !converged {
 		far := "their steps have not begun to shrink"
 		if !math.IsInf(left, 1) {
-			far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from where they would lead", left)
+			far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from "+
+				"where they would lead", left)
 		}
-		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+". Predictions settle before single weights do; do not rely on these. Allow more method.rounds"+instead+".")
+		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+
+			". Predictions settle before single weights do; do not rely on these. Allow more method.rounds"+instead+".")
 	}
 }
 
 // assess is what a site without protection answers to how well the model predicts its rows.
-func assess(ctx context.Context, c *common, r *options.Reader, t method.Task, data dataset.Source) (*predict.Assessment, error) {
+func assess(ctx context.Context, c *common, r *options.Reader, t method.Task,
+	data dataset.Source) (*predict.Assessment, error) {
 	task := new(assessTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
@@ -222,7 +235,8 @@ func assess(ctx context.Context, c *common, r *options.Reader, t method.Task, da
 }
 
 // ownReport shows a site its own rows under the shared model. It never leaves.
-func ownReport(ctx context.Context, c *common, site string, shared []byte, data dataset.Source) (*method.Result, error) {
+func ownReport(ctx context.Context, c *common, site string, shared []byte,
+	data dataset.Source) (*method.Result, error) {
 	task := new(assessTask)
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
@@ -262,20 +276,32 @@ func (c *common) checkAlone(a *predict.Assessment) error {
 func effects(m *fitted.Model) figure.Section {
 	weights, caption := fitted.Strongest(m)
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability of 95 %, given the other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what. The approximation takes weights as independent, so that intervals of features that go together are too narrow. model/posterior.csv has every effect in the features' own units.",
-		Items: []figure.Item{{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: weights,
-			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
-			Alt:     "Forest plot of the largest weights with intervals of 95 %."}}}}
+		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability " +
+			"of 95 %, given the other features. An interval across zero leaves the direction open. Effects describe " +
+			"what goes together in these data; they do not say what causes what. The approximation takes weights as " +
+			"independent, so that intervals of features that go together are too narrow. model/posterior.csv has " +
+			"every effect in the features' own units.",
+		Items: []figure.Item{{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale",
+			Chart: weights,
+			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves " +
+				"predictions. " + caption,
+			Alt: "Forest plot of the largest weights with intervals of 95 %."}}}}
 	if m.Private {
-		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights", Warning: true,
-			Text: "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that. Single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights",
+			Warning: true,
+			Text: "The updates that the budget pays for end before features that say nearly the same, such as being " +
+				"married and being a husband, have settled what each of them adds. Predictions barely depend on " +
+				"that. Single weights do, and may be several of their standard deviations from where they would have " +
+				"ended, whatever the intervals say."}}}, section.Items...)
 	}
 	return section
 }
 
 // siteFactors shows what each site contributed, and in how many weights a factor was projected.
 func siteFactors(m *fitted.Model, projected int) figure.Section {
-	t := figure.Table{ID: "contributions", Title: "Updates by site", Columns: []figure.Column{{Name: "site"}, {Name: "updates", Format: figure.Count}, {Name: "information"}, {Name: "took part"}}}
+	t := figure.Table{ID: "contributions", Title: "Updates by site",
+		Columns: []figure.Column{{Name: "site"}, {Name: "updates", Format: figure.Count}, {Name: "information"},
+			{Name: "took part"}}}
 	for _, s := range m.Sites {
 		stayed := "to the end"
 		if s.Left {
@@ -284,10 +310,14 @@ func siteFactors(m *fitted.Model, projected int) figure.Section {
 		t.Add(s.Name, s.Updates, s.Information, stayed)
 	}
 	section := figure.Section{ID: "sites", Title: "What each site contributed", Items: []figure.Item{{Table: &t}},
-		Lead: "The posterior is the prior times one factor of each site. A factor's information is the precision that it adds, summed over weights, in units of the prior's: a site with more subjects, or with more telling ones, adds more."}
+		Lead: "The posterior is the prior times one factor of each site. A factor's information is the precision " +
+			"that it adds, summed over weights, in units of the prior's: a site with more subjects, or with more " +
+			"telling ones, adds more."}
 	if projected > 0 {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Precisions that would have become negative",
-			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", projected)}})
+		section.Items = append(section.Items, figure.Item{
+			Note: &figure.Note{Title: "Precisions that would have become negative",
+				Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; "+
+					"there the factor was set to 1.", projected)}})
 	}
 	return section
 }

@@ -37,9 +37,11 @@ const (
 	declaredRows = ", rows: [{site: a, rows: 9}, {site: b, rows: 30}, {site: c, rows: 30}]"
 	noProtection = "{protection: none}"
 	bySubject    = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-3}}"
-	diagnosed    = "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.2, total: {epsilon: 3, delta: 1e-3}}"
+	diagnosed    = "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.2, total: " +
+		"{epsilon: 3, delta: 1e-3}}"
 	// Scales without ranges, so that a row may hold anything.
-	boundless = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, scale: 2}]"
+	boundless = ", scaling: constants, constants: [{feature: x0, centre: 0, scale: 1}, {feature: x1, centre: 1, " +
+		"scale: 2}]"
 	settings3 = ", update: {noise: 60, steps: 3, draws: 5}, rounds: 4" + declaredRows
 	global    = ", rounds: 5, algorithm: global" + declaredRows
 )
@@ -62,11 +64,13 @@ var plans = map[string]driven{
 		"eccc2bb78f86ebdf8ffaa021a30996fa02d834d3af8338702dc4a86f46852eb4"},
 	"private, asynchronous": {twoClasses + settings3 + ", schedule: asynchronous", bySubject,
 		"cc5a50d6d95a272766c93713537f8295ae244e677d4fa94431c07d2da8daa428"},
-	"private, vast steps": {twoClasses + strings.Replace(settings3, "draws: 5", "draws: 5, learning_rate: 20", 1) + ", damping: 1", bySubject,
+	"private, vast steps": {twoClasses + strings.Replace(settings3, "draws: 5", "draws: 5, learning_rate: 20", 1) +
+		", damping: 1", bySubject,
 		"5eb63e8d39d1628f5b22c61a779fe004acd07e9359260f504944801d1cc1531c"},
 	"gradients, logistic": {twoClasses + ", rounds: 4, update: {steps: 3, draws: 5}" + declaredRows, noProtection,
 		"f3b3c67fea1b9a0761a32779e00c27544e8cf8e141873d4a504ad99fa8184d92"},
-	"gradients, vast steps": {aNumber + ", rounds: 4, damping: 1, update: {learning_rate: 20}" + declaredRows, noProtection,
+	"gradients, vast steps": {aNumber + ", rounds: 4, damping: 1, update: {learning_rate: 20}" + declaredRows,
+		noProtection,
 		"66fb42475448fd9b5c852ca629d1cab70fd7ff86d5e5eb296e4d10e649cb8611"},
 	"exact, logistic": {twoClasses + ", algorithm: exact, rounds: 4", noProtection,
 		"9c0fefff694ed0a95f3e3bddae1d7aa7aefead9ea312ab326829d55cde2e8c5c"},
@@ -78,13 +82,15 @@ var plans = map[string]driven{
 		"66744ea1bddf98e5bf10f21c7628dc62b1c84bcdf1002a3eb1e348c6ef5cca25"},
 	"exact, random": {twoClasses + ", algorithm: exact, rounds: 4, schedule: random" + declaredRows, noProtection,
 		"0eb02d67683b92a1af979e5c5e49d48ba9b8cd00cb3226a25de6998f9a58f0c7"},
-	"exact, asynchronous": {twoClasses + ", algorithm: exact, rounds: 4, schedule: asynchronous" + declaredRows, noProtection,
+	"exact, asynchronous": {twoClasses + ", algorithm: exact, rounds: 4, schedule: asynchronous" + declaredRows,
+		noProtection,
 		"fba61df593b7a133c83560f3146c245c2eacd094e7edd14eb9521bf4a5048299"},
 	"global": {twoClasses + global, noProtection,
 		"6519db3d295439011819a61554a65a0cfa8beb6ae60dc1924c7d0c2d5ec3cf95"},
 	"global, linear": {aNumber + global, noProtection,
 		"f099d67568031d719dedf22cc1e6bbc886a3c98862ad4ff55428db47dc008138"},
-	"global, vast steps": {twoClasses + ", rounds: 14, algorithm: global, global: {learning_rate: 40}" + declaredRows, noProtection,
+	"global, vast steps": {twoClasses + ", rounds: 14, algorithm: global, global: {learning_rate: 40}" + declaredRows,
+		noProtection,
 		"d1176f26fa5d240ff7696ae310da1772155202a6f76dccad6d71ba773088b1b3"},
 	"global, asynchronous": {twoClasses + global + ", schedule: asynchronous", noProtection,
 		"7d19311a550bee69b1e860f85b67b520173d6c946e45625303bde0b42da0f104"},
@@ -186,14 +192,16 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 		for range 30 {
 			s.Sites["a"].Asked++
 			step := append(constant(3, signs[0]*rate), constant(3, signs[1]*rate)...)
-			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: options.TaskUpdate, Body: pack(t, stepAnswer{step})}); err != nil {
+			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: options.TaskUpdate,
+				Body: pack(t, stepAnswer{step})}); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 			q, err := c.posterior(s)
 			if err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1, Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
+			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1,
+				Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
 			if _, _, err := h.openUpdate(&task, 3); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}

@@ -104,7 +104,8 @@ func settings(t testing.TB) updateSettings {
 
 // clippedSum is a session's sum for tests: rows drawn with a probability, clipped to
 // the bound, with normal noise of standard deviation sd on every entry.
-func clippedSum(r *rand.Rand, d *glm.Design, length int, rate, bound, sd float64) func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error) {
+func clippedSum(r *rand.Rand, d *glm.Design, length int, rate, bound,
+	sd float64) func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error) {
 	return func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error) {
 		sum, v := make([]float64, length), make([]float64, length)
 		for i := range d.Rows() {
@@ -141,7 +142,8 @@ func near(t rapid.TB, what string, want, got []float64, tol float64) {
 }
 
 func TestPaperDeltaIsBelowOneOverN(t *testing.T) {
-	for n, want := range map[int]float64{1: 1, 2: 0.1, 10: 0.1, 11: 0.01, 390: 1e-3, 1000: 1e-3, 1001: 1e-4, 7424: 1e-4} {
+	for n, want := range map[int]float64{1: 1, 2: 0.1, 10: 0.1, 11: 0.01, 390: 1e-3, 1000: 1e-3, 1001: 1e-4,
+		7424: 1e-4} {
 		if got := paperDelta(n); got != want {
 			t.Errorf("n = %d: %v, want %v", n, got, want)
 		}

@@ -78,7 +78,8 @@ func (c coordinator) check(s *state) error {
 	}
 	ended := s.Phase == options.TaskAssess || s.Phase == method.Done
 	if ended && len(s.Strengths) != c.own.Latent || s.Model == nil && (ended || s.Phase == taskClip) {
-		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths), c.own.Latent)
+		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths),
+			c.own.Latent)
 	}
 	if s.Model != nil {
 		if p, err := s.Model.unpack(c.Layout); err != nil {
@@ -93,7 +94,9 @@ func (c coordinator) check(s *state) error {
 	if slices.ContainsFunc(s.Apart, func(a options.Apart) bool { return !place(a.Site, a.View) }) {
 		return errors.New("values in other units of a site or view that there is not")
 	}
-	if slices.ContainsFunc(s.Trace, func(p point) bool { return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views() }) {
+	if slices.ContainsFunc(s.Trace, func(p point) bool {
+		return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views()
+	}) {
 		return errors.New("a round without the spread between sites of every view")
 	}
 	if !c.private() && ended && len(s.Trace) == 0 {
@@ -130,7 +133,8 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		of = max(s.Steps, 1)
 		s.Steps = of
 	}
-	return method.Step{State: s, Tasks: tasks, Done: s.Phase == method.Done, Progress: min(s.Steps, of), Of: of, Info: info}, nil
+	return method.Step{State: s, Tasks: tasks, Done: s.Phase == method.Done, Progress: min(s.Steps, of), Of: of,
+		Info: info}, nil
 }
 
 // advance works through the answers of the phase and says what comes next.
@@ -175,7 +179,8 @@ func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error)
 }
 
 // answers decodes the round's answers, in the plan's order of sites.
-func answers[A any](c coordinator, s *state, check func(site string, a *A) error) (sites []string, all []*A, err error) {
+func answers[A any](c coordinator, s *state,
+	check func(site string, a *A) error) (sites []string, all []*A, err error) {
 	for _, site := range method.Staying(c.Plan.Sites, s.Left) {
 		a := new(A)
 		if err := wire.Unmarshal(s.Inbox[site], a); err != nil {
@@ -204,7 +209,8 @@ func (c coordinator) begin(s *state, scale *ppca.Scale) ([]method.Task, method.I
 func (c coordinator) initialPrior(p *initialPrior) *Prior {
 	d, q := c.Layout.Features(), c.own.Latent
 	out := &Prior{Params: ppca.Params{
-		Features: c.Layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.Layout.Views()),
+		Features: c.Layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d),
+		Noise: make([]float64, c.Layout.Views()),
 	}}
 	rng := options.Draws(c.Plan.Seed, "", 0)
 	for i := range out.W {
@@ -295,7 +301,8 @@ func (c coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 	}
 	model, err := c.releases.fold(c.Layout, prior, sites, all)
 	if err != nil {
-		return nil, nil, fmt.Errorf("round %d: %w: the noise of the private rounds grew without end, as it does if the clipping constants are too large for the budget", s.Round, err)
+		return nil, nil, fmt.Errorf("round %d: %w: the noise of the private rounds grew without end, as it does if "+
+			"the clipping constants are too large for the budget", s.Round, err)
 	}
 	return c.nextRound(s, model)
 }
@@ -351,7 +358,8 @@ func (c coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
 // through in the plan's order of sites. What is wrong with it shows now.
 func (c coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase), method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
+	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase),
+		method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
 		return nil, err
 	}
 	kept, err := c.receive(a)
@@ -405,7 +413,8 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	if s.Left, err = method.Leave(c.Plan.Sites, s.Left, site); err != nil {
 		return nil, err
 	}
-	if len(method.Staying(c.Plan.Sites, s.Left)) == 0 && len(s.Strengths) == 0 { // a final model stands without being assessed
+	// a final model stands without being assessed
+	if len(method.Staying(c.Plan.Sites, s.Left)) == 0 && len(s.Strengths) == 0 {
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil

@@ -87,7 +87,8 @@ func newEM(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*e
 				continue
 			}
 			if !have || end-at != hi-lo {
-				return nil, fmt.Errorf("some subjects lack single values of view %d: the published iteration needs whole views", k)
+				return nil, fmt.Errorf("some subjects lack single values of view %d: the published iteration needs "+
+					"whole views", k)
 			}
 			v.n += b.N
 			for j := range v.mean {
@@ -128,7 +129,8 @@ func (s *em) params() ppca.Params { return s.md.Params(s.layout, s.features) }
 // prior must describe the site's features with the same rank (see [Prior.Check]).
 func (s *em) step(prior *Prior) error {
 	if prior != nil && (prior.Rank != s.md.Q || !ppca.ContainsAll(prior.Features, s.features)) {
-		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank, len(prior.Features), s.md.Q)
+		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank,
+			len(prior.Features), s.md.Q)
 	}
 	for i := range s.views {
 		if err := s.updateMu(&s.views[i], prior); err != nil {

@@ -41,8 +41,9 @@ func updateMaster(l ppca.Layout, sites []ppca.Params) (*Prior, []int, error) {
 		}
 	}
 	out := &Prior{
-		Params: ppca.Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())},
-		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
+		Params: ppca.Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d),
+			Noise: make([]float64, l.Views())},
+		VarW: make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
 		Alpha: make([]float64, l.Views()), Beta: make([]float64, l.Views()),
 	}
 	counts := make([]int, l.Views())
@@ -134,7 +135,8 @@ func (c bySite) fold(l ppca.Layout, prior *Prior, sites []string, all []*noisedA
 // moved is the parameters that a site's noised change stands for.
 func (c *siteReleases) moved(prior *Prior, a *noisedAnswer) ppca.Params {
 	d := c.set.Layout.Features()
-	out := ppca.Params{Rank: c.set.own.Latent, W: make([]float64, d*c.set.own.Latent), Mu: make([]float64, d), Noise: make([]float64, c.set.Layout.Views())}
+	out := ppca.Params{Rank: c.set.own.Latent, W: make([]float64, d*c.set.own.Latent), Mu: make([]float64, d),
+		Noise: make([]float64, c.set.Layout.Views())}
 	for i, pt := range c.parts {
 		x, unit := a.Sums[i].Floats(0), c.radius(prior, pt)
 		at := make([]float64, pt.length)
@@ -159,7 +161,8 @@ func keepView(l ppca.Layout, p, from *Prior, k int) {
 	lo, hi := l.View(k)
 	copy(p.W[lo*p.Rank:hi*p.Rank], from.W[lo*p.Rank:])
 	copy(p.Mu[lo:hi], from.Mu[lo:hi])
-	p.Noise[k], p.VarW[k], p.VarMu[k], p.Alpha[k], p.Beta[k] = from.Noise[k], from.VarW[k], from.VarMu[k], from.Alpha[k], from.Beta[k]
+	p.Noise[k], p.VarW[k], p.VarMu[k], p.Alpha[k], p.Beta[k] = from.Noise[k], from.VarW[k], from.VarMu[k],
+		from.Alpha[k], from.Beta[k]
 }
 
 // maxAlpha stands for an inverse-gamma law without spread: all values equal.

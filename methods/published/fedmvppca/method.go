@@ -82,7 +82,9 @@ func (Method) Describe(p *study.Plan) string {
 	if set.own.Latent != 1 {
 		factors = fmt.Sprintf("%d factors", set.own.Latent)
 	}
-	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each. In each of %d rounds every site fits the model to its own subjects, and sends the model's numbers back",
+	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how "+
+		"strongly each feature belongs to each. In each of %d rounds every site fits the model to its own subjects, "+
+		"and sends the model's numbers back",
 		factors, set.Layout.Features(), set.Layout.Views(), set.own.Rounds)
 	switch {
 	case set.own.firstInClear():

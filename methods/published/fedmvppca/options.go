@@ -15,15 +15,19 @@ const Name = "fed-mv-ppca"
 
 // Options are what a plan says under method. Rounds and iterations are the paper's by default.
 type Options struct {
-	Latent          int              `json:"latent"`                    // q, the number of factors; no default
-	Scaling         string           `json:"scaling"`                   // one of scalings: standard, or range under differential privacy
-	Rounds          int              `json:"rounds"`                    // 100; 2 where a total is split over them, as noise grows with their square root
-	Iterations      int              `json:"iterations"`                // at each site in each round (15)
-	FirstIterations int              `json:"first_iterations"`          // of EM in round 1 (30)
-	Initial         string           `json:"initial"`                   // "random": each site starts by itself; "prior": from the plan's prior
-	Restart         string           `json:"restart"`                   // later rounds start at a "draw" from the prior, or at its "mean"
-	Prior           *initialPrior    `json:"prior,omitempty"`           // with initial: prior
-	SiteIterations  []siteIterations `json:"site_iterations,omitempty"` // sites with another number of iterations
+	Latent int `json:"latent"` // q, the number of factors; no default
+	// one of scalings: standard, or range under differential privacy
+	Scaling string `json:"scaling"`
+	// 100; 2 where a total is split over them, as noise grows with their square root
+	Rounds          int `json:"rounds"`
+	Iterations      int `json:"iterations"`       // at each site in each round (15)
+	FirstIterations int `json:"first_iterations"` // of EM in round 1 (30)
+	// "random": each site starts by itself; "prior": from the plan's prior
+	Initial string `json:"initial"`
+	// later rounds start at a "draw" from the prior, or at its "mean"
+	Restart        string           `json:"restart"`
+	Prior          *initialPrior    `json:"prior,omitempty"`           // with initial: prior
+	SiteIterations []siteIterations `json:"site_iterations,omitempty"` // sites with another number of iterations
 
 	Clipping *clipping        `json:"clipping,omitempty"` // of DP-Fed-mv-PPCA
 	Patterns options.Patterns `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
@@ -135,7 +139,8 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		from = initialPrior{LoadingSD: 0.1, Mean: 0.5, MeanSD: 0.25, NoiseAlpha: 3, NoiseBeta: 0.08}
 	}
 	fill(missing, "prior", map[string]pair{
-		"loading_sd": {&o.Prior.LoadingSD, from.LoadingSD}, "mean": {&o.Prior.Mean, from.Mean}, "mean_sd": {&o.Prior.MeanSD, from.MeanSD},
+		"loading_sd": {&o.Prior.LoadingSD, from.LoadingSD}, "mean": {&o.Prior.Mean, from.Mean},
+		"mean_sd":     {&o.Prior.MeanSD, from.MeanSD},
 		"noise_alpha": {&o.Prior.NoiseAlpha, from.NoiseAlpha}, "noise_beta": {&o.Prior.NoiseBeta, from.NoiseBeta},
 	})
 }
@@ -149,10 +154,13 @@ func (o *Options) fillClipping(p *study.Plan, missing func(key string) bool) {
 		c.FirstRound = fromPrior
 	}
 	fill(missing, "clipping", map[string]pair{"noise_floor": {&c.NoiseFloor, 1e-4},
-		"mean.constant": {&c.Mean.Constant, 1}, "loadings.constant": {&c.Loadings.Constant, 1}, "noise_variance.constant": {&c.Noise.Constant, 1}})
+		"mean.constant": {&c.Mean.Constant, 1}, "loadings.constant": {&c.Loadings.Constant, 1},
+		"noise_variance.constant": {&c.Noise.Constant, 1}})
 	if b := p.Privacy.PerRelease; b != nil {
-		fill(missing, "clipping", map[string]pair{"mean.epsilon": {&c.Mean.Epsilon, b.Epsilon}, "mean.delta": {&c.Mean.Delta, b.Delta},
-			"loadings.epsilon": {&c.Loadings.Epsilon, b.Epsilon}, "loadings.delta": {&c.Loadings.Delta, b.Delta}, "noise_variance.epsilon": {&c.Noise.Epsilon, b.Epsilon}})
+		fill(missing, "clipping", map[string]pair{"mean.epsilon": {&c.Mean.Epsilon, b.Epsilon},
+			"mean.delta":       {&c.Mean.Delta, b.Delta},
+			"loadings.epsilon": {&c.Loadings.Epsilon, b.Epsilon}, "loadings.delta": {&c.Loadings.Delta, b.Delta},
+			"noise_variance.epsilon": {&c.Noise.Epsilon, b.Epsilon}})
 	}
 }
 
@@ -201,7 +209,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		report.AtLeast(at+".iterations", s.Iterations, 1)
 	}
 	if !p.Privacy.Differential() {
-		report.Absent("belongs to private plans, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out",
+		report.Absent("belongs to private plans, and the plan has no differential protection",
+			"privacy: {protection: differential, …}, or leave it out",
 			map[string]bool{"clipping": o.Clipping != nil, "patterns": o.Patterns != nil})
 		return
 	}
@@ -212,7 +221,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 func (o *Options) checkPrivate(p *study.Plan, report study.Report) {
 	o.Patterns.Check(p, report)
 	if slices.Contains([]string{options.ScaleStandard, options.ScaleView, options.ScaleMinMax}, o.Scaling) {
-		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which nothing protects", o.Scaling),
+		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which nothing protects",
+			o.Scaling),
 			"range, with the range of every feature in the plan, or none")
 	}
 	if p.Privacy.Diagnostics > 0 {
@@ -234,10 +244,12 @@ func (c *clipping) check(p *study.Plan, report study.Report) {
 	case fromPrior:
 	case inClear:
 		if p.Privacy.Total != nil {
-			report("first_round", "in clear breaks any total that a plan promises", "first_round: prior; or privacy.per_release, the published way, instead of a total")
+			report("first_round", "in clear breaks any total that a plan promises",
+				"first_round: prior; or privacy.per_release, the published way, instead of a total")
 		}
 	default:
-		report("first_round", fmt.Sprintf("%q is not known", c.FirstRound), fromPrior+", or "+inClear+" to repeat the paper, without any guarantee")
+		report("first_round", fmt.Sprintf("%q is not known", c.FirstRound), fromPrior+", or "+inClear+
+			" to repeat the paper, without any guarantee")
 	}
 	report.Positive("mean.constant", c.Mean.Constant)
 	report.Positive("loadings.constant", c.Loadings.Constant)
@@ -253,9 +265,11 @@ func (c *clipping) check(p *study.Plan, report study.Report) {
 	} {
 		switch {
 		case p.Privacy.Total != nil && b.value != 0:
-			report(b.key, "is the budget of single releases, and the plan has a total, which is split", "leave it out: all releases then have noise in the same proportion to their clip")
+			report(b.key, "is the budget of single releases, and the plan has a total, which is split",
+				"leave it out: all releases then have noise in the same proportion to their clip")
 		case p.Privacy.PerRelease != nil && !(b.value > 0 && b.value < b.limit):
-			report(b.key, fmt.Sprintf("%v cannot be the budget of a release", b.value), "a positive ε, and δ between 0 and 0.5 (Theorem 5)")
+			report(b.key, fmt.Sprintf("%v cannot be the budget of a release", b.value),
+				"a positive ε, and δ between 0 and 0.5 (Theorem 5)")
 		}
 	}
 }
@@ -290,7 +304,8 @@ func setUp(p *study.Plan) (setup, error) {
 	if !ok {
 		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
 	}
-	shared, err := options.NewSetup(p, &options.Options{Latent: options.Factors(o.Latent), Scaling: o.Scaling, Noise: "view", Rounds: o.Rounds, Patterns: o.Patterns})
+	shared, err := options.NewSetup(p, &options.Options{Latent: options.Factors(o.Latent), Scaling: o.Scaling,
+		Noise: "view", Rounds: o.Rounds, Patterns: o.Patterns})
 	return setup{shared, o}, err
 }
 

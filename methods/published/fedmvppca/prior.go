@@ -26,8 +26,10 @@ func (p *Prior) Check(l ppca.Layout) error {
 	if err := p.Params.Check(l); err != nil {
 		return fmt.Errorf("prior: %w", err)
 	}
-	if len(p.VarW) != l.Views() || len(p.VarMu) != l.Views() || len(p.Alpha) != l.Groups() || len(p.Beta) != l.Groups() {
-		return fmt.Errorf("prior: %d and %d variances for %d views, %d and %d inverse-gamma parameters for %d noise groups",
+	if len(p.VarW) != l.Views() || len(p.VarMu) != l.Views() || len(p.Alpha) != l.Groups() ||
+		len(p.Beta) != l.Groups() {
+		return fmt.Errorf("prior: %d and %d variances for %d views, %d and %d inverse-gamma parameters for %d noise "+
+			"groups",
 			len(p.VarW), len(p.VarMu), l.Views(), len(p.Alpha), len(p.Beta), l.Groups())
 	}
 	for _, x := range [][]float64{p.VarW, p.VarMu, p.Alpha, p.Beta} {
@@ -40,7 +42,8 @@ func (p *Prior) Check(l ppca.Layout) error {
 	}
 	for g, used := range p.Groups(l) {
 		if used && (p.Alpha[g] < ppca.Least || p.Beta[g] < ppca.Least) {
-			return fmt.Errorf("prior: inverse-gamma parameters %v and %v of noise group %d are not positive", p.Alpha[g], p.Beta[g], g)
+			return fmt.Errorf("prior: inverse-gamma parameters %v and %v of noise group %d are not positive",
+				p.Alpha[g], p.Beta[g], g)
 		}
 	}
 	return nil

@@ -89,7 +89,8 @@ func newReleases(set setup, site string) (*siteReleases, error) {
 	c := &siteReleases{set: set}
 	for _, k := range set.own.Patterns.Views(set.Plan, site) {
 		d := set.Layout.Dims[k]
-		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * effectiveRank(d, set.own.Latent)}, {k, ofVariance, 1}} {
+		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * effectiveRank(d, set.own.Latent)},
+			{k, ofVariance, 1}} {
 			if pt.length == 0 {
 				continue
 			}
@@ -98,7 +99,8 @@ func newReleases(set setup, site string) (*siteReleases, error) {
 				return nil, err
 			}
 			c.parts = append(c.parts, pt)
-			c.sums = append(c.sums, wholeSite(fmt.Sprintf("change of the %s of view %s", pt.kind, set.Plan.Views[k].Name), pt.length, m))
+			c.sums = append(c.sums, wholeSite(fmt.Sprintf("change of the %s of view %s", pt.kind,
+				set.Plan.Views[k].Name), pt.length, m))
 		}
 	}
 	return c, c.calibrate()
@@ -106,7 +108,8 @@ func newReleases(set setup, site string) (*siteReleases, error) {
 
 func wholeSite(name string, length int, m account.Mechanism) privacy.Sum {
 	m.Rate, m.Diameter, m.Count = 1, 2, 1
-	return privacy.Sum{Name: name, Unit: privacy.WholeSite, Form: privacy.Vectors, Blocks: []int{length}, Bound: 1, Mechanism: m}
+	return privacy.Sum{Name: name, Unit: privacy.WholeSite, Form: privacy.Vectors, Blocks: []int{length}, Bound: 1,
+		Mechanism: m}
 }
 
 // noiseOf is the noise of a release in units of its clip g, whose ball has the diameter 2g: by
@@ -256,7 +259,8 @@ func (c *siteReleases) receive(a method.Contribution) (*noisedAnswer, error) {
 // release answers a private round around a prior of all the plan's features. The site's
 // own parameters are fitted once, for the first sum that needs them. Whether that succeeds
 // depends on the rows, so failure must not show: the session then releases noise alone.
-func (c *siteReleases) release(ctx context.Context, s *privacy.Session, prior *Prior, fit func(dataset.Source) (*ppca.Params, error)) error {
+func (c *siteReleases) release(ctx context.Context, s *privacy.Session, prior *Prior,
+	fit func(dataset.Source) (*ppca.Params, error)) error {
 	var own *ppca.Params
 	var failed error
 	for i, sum := range c.sums {
@@ -282,7 +286,9 @@ func (c *siteReleases) release(ctx context.Context, s *privacy.Session, prior *P
 func (c *siteReleases) held(views [][]float64) [][]float64 {
 	out := make([][]float64, len(views))
 	for _, pt := range c.parts {
-		if k := pt.view; k < len(views) && !slices.ContainsFunc(views[k], func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }) {
+		if k := pt.view; k < len(views) && !slices.ContainsFunc(views[k], func(x float64) bool {
+			return math.IsNaN(x) || math.IsInf(x, 0)
+		}) {
 			out[k] = views[k]
 		}
 	}

@@ -68,7 +68,8 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 	if err != nil {
 		return nil, err
 	}
-	m.Options, m.Published = nil, &fitted.Published{Method: Name, TypicalSite: true, Private: c.private(), Options: said}
+	m.Options, m.Published = nil, &fitted.Published{Method: Name, TypicalSite: true, Private: c.private(),
+		Options: said}
 	if !c.private() {
 		prior.describe(m)
 	}
@@ -94,20 +95,30 @@ func (c bySite) section(set setup, trace trace) figure.Section {
 	}
 	if set.own.firstInClear() {
 		say(true, "No guarantee: the first round was sent in clear",
-			"Every site sent its parameters of round 1 as they are, to repeat the published experiment. Whatever noise the later rounds had, nobody can promise how little this study tells about a subject. Nearly all that the model knows comes from that round.")
+			"Every site sent its parameters of round 1 as they are, to repeat the published experiment. Whatever "+
+				"noise the later rounds had, nobody can promise how little this study tells about a subject. Nearly "+
+				"all that the model knows comes from that round.")
 	}
 	say(false, "Noise for whole sites",
-		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is more than protecting single subjects, and it is paid for: the noise is the same for a site of ten subjects and of ten thousand. "+
-			"Method mvppca protects single subjects, at far less noise.")
+		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is "+
+			"more than protecting single subjects, and it is paid for: the noise is the same for a site of ten "+
+			"subjects and of ten thousand. Method mvppca protects single subjects, at far less noise.")
 	if set.Options.Scaling == options.ScaleSiteRange {
 		say(true, "Every site had units of its own",
-			"Each site scaled its features by its own smallest and largest values, as the published experiment did. The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
+			"Each site scaled its features by its own smallest and largest values, as the published experiment did. "+
+				"The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
 	}
 	rates := c.recursion(set)
-	text := "The clip is the spread between sites, and the noise is a multiple of the clip; so the spread after a round is, in the main, the spread of the noise that was just added: a fixed multiple of the spread before, whatever the data."
+	text := "The clip is the spread between sites, and the noise is a multiple of the clip; so the spread after a " +
+		"round is, in the main, the spread of the noise that was just added: a fixed multiple of the spread before, " +
+		"whatever the data."
 	t := figure.Table{ID: "recursion", Title: "What noise alone does to the spread between sites in a round",
-		Caption: "The factor by which the spread changes in each private round if the sites' data play no part. Below 1 it drops to 0, above 1 it grows without end. The published figure of the spread's \"convergence\" is this factor.",
-		Columns: []figure.Column{{Name: "view"}, {Name: "means", Numbers: figure.Numbers{}}, {Name: "loadings", Numbers: figure.Numbers{}}, {Name: "sites", Format: figure.Count, Numbers: figure.Numbers{}}}}
+		Caption: "The factor by which the spread changes in each private round if the sites' data play no part. " +
+			"Below 1 it drops to 0, above 1 it grows without end. The published figure of the spread's " +
+			"\"convergence\" is this factor.",
+		Columns: []figure.Column{{Name: "view"}, {Name: "means", Numbers: figure.Numbers{}},
+			{Name: "loadings", Numbers: figure.Numbers{}},
+			{Name: "sites", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	shrinks, grows := false, false
 	for k, r := range rates {
 		t.Columns[0].Text = append(t.Columns[0].Text, set.Plan.Views[k].Name)
@@ -130,7 +141,8 @@ func (c bySite) section(set setup, trace trace) figure.Section {
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
 	for _, item := range trace.section(set.Setup).Items {
 		if item.Figure != nil && item.Figure.ID == spreadFigure {
-			item.Figure.Caption = "The spread that each round's clip was taken from. It follows the table above, not the data. " + item.Figure.Caption
+			item.Figure.Caption = "The spread that each round's clip was taken from. It follows the table above, not " +
+				"the data. " + item.Figure.Caption
 		}
 		sec.Items = append(sec.Items, item)
 	}
@@ -188,7 +200,8 @@ func (t *trace) record(round int, model *Prior) method.Info {
 		at.SDW[k], at.SDMu[k] = math.Sqrt(varW[k]), math.Sqrt(varMu[k])
 	}
 	*t = append(*t, at)
-	return method.Info{"loadings between sites, largest sd": slices.Max(at.SDW), "means between sites, largest sd": slices.Max(at.SDMu)}
+	return method.Info{"loadings between sites, largest sd": slices.Max(at.SDW),
+		"means between sites, largest sd": slices.Max(at.SDMu)}
 }
 
 // spreadFigure is the figure that draws the spread between sites by round.
@@ -198,7 +211,8 @@ const spreadFigure = "between-sites-by-round"
 func (t trace) section(set options.Setup) figure.Section {
 	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
 	rounds := make(figure.Numbers, len(t))
-	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
+	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true},
+		Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
 	for k := range set.Plan.Views {
 		sd.Series = append(sd.Series, figure.Line{Name: set.Plan.Views[k].Name, X: rounds})
 	}

@@ -197,7 +197,8 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
-		set.own.Clipping = &clipping{Mean: gaussianPart{Constant: constant}, Loadings: gaussianPart{Constant: constant}, Noise: laplacePart{Constant: constant}}
+		set.own.Clipping = &clipping{Mean: gaussianPart{Constant: constant}, Loadings: gaussianPart{Constant: constant},
+			Noise: laplacePart{Constant: constant}}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {
 			mu, w, noise := clipDifference(l, &own, prior, k, 10, 0.01, constant)
@@ -209,7 +210,8 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 				c.change(prior, &own, i, v)
 				want := map[parameter]clippedDifference{ofMeans: mu, ofLoadings: w, ofVariance: noise}[pt.kind]
 				lo, _ := l.View(k)
-				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
+				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)),
+					Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
 				copy(whole.W[lo*prior.Rank:], w.value) // columns that are zero by rule are not released
 				copy(whole.Mu[lo:], mu.value)
 				whole.Noise[k] = noise.value[0]
@@ -234,7 +236,8 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 // views of more features than factors have all columns.
 func drawPrior(r *rand.Rand, l ppca.Layout) *Prior {
 	d, q := l.Features(), 2
-	p := &Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
+	p := &Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d),
+		Noise: make([]float64, l.Views())}}
 	for i := range p.W {
 		p.W[i] = r.NormFloat64()
 	}
@@ -276,7 +279,8 @@ func TestClipWithoutAStandardDeviation(t *testing.T) {
 }
 
 func TestASiteHoldsWhatThePlanSays(t *testing.T) {
-	c := factorstest.Must(newReleases(factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t), "site-1"))(t)
+	c := factorstest.Must(newReleases(factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t),
+		"site-1"))(t)
 	views := c.held([][]float64{{1, 2, 3}, {4, 5}})
 	if views[0] == nil || views[1] != nil {
 		t.Errorf("a site that lacks view v1 uses %v", views)

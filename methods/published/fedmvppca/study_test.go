@@ -25,13 +25,15 @@ import (
 )
 
 const (
-	exactOptions   = "  latent: 2\n  rounds: 3\n  scaling: none\n"
-	priorOptions   = "  latent: 2\n  rounds: 3\n  scaling: standard\n  initial: prior\n  restart: mean\n  site_iterations: [{site: site-1, iterations: 4}]\n"
+	exactOptions = "  latent: 2\n  rounds: 3\n  scaling: none\n"
+	priorOptions = "  latent: 2\n  rounds: 3\n  scaling: standard\n  initial: prior\n  restart: mean\n  " +
+		"site_iterations: [{site: site-1, iterations: 4}]\n"
 	privateOptions = "  latent: 2\n  rounds: 3\n  patterns: [{site: site-1, views: [v0]}]\n"
 	clearOptions   = privateOptions + "  clipping: {first_round: clear, loadings: {epsilon: 2}}\n"
 
-	perRelease = "{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}"
-	inTotal    = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
+	perRelease = "{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, " +
+		"delta: 0.01}}"
+	inTotal = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
 )
 
 // small is a study of three sites of twenty subjects, the second of which lacks view v1.
@@ -58,7 +60,8 @@ func studyOf(t testing.TB, opts, protection string, dims ...int) small {
 		}
 		views = append(views, fmt.Sprintf("  - {name: v%d, features: [%s]}\n", k, strings.Join(features, ", ")))
 	}
-	s := small{methodtest.Plan(t, Name, Method{}.Options(), "parley: 1\nname: small\nseed: 5\nprivacy: "+protection+"\nviews:\n"+strings.Join(views, "")+
+	s := small{methodtest.Plan(t, Name, Method{}.Options(), "parley: 1\nname: small\nseed: 5\nprivacy: "+protection+
+		"\nviews:\n"+strings.Join(views, "")+
 		"sites: [site-0, site-1, site-2]\nmethod:\n  name: "+Name+"\n"+opts), map[string]dataset.Source{}}
 	for i, site := range s.plan.Sites {
 		var rows []dataset.Row
@@ -83,15 +86,19 @@ func studyOf(t testing.TB, opts, protection string, dims ...int) small {
 func everyStudy(t testing.TB) map[string]small {
 	site := strings.Replace(inTotal, "unit: subject", "unit: site", 1)
 	return map[string]small{
-		"exact": studyOf(t, exactOptions, ""), "exact, prior": studyOf(t, priorOptions, ""), "exact, own scale": studyOf(t, "  latent: 2\n  rounds: 2\n  scaling: site-min-max\n", ""),
-		"release": studyOf(t, privateOptions, perRelease), "total": studyOf(t, privateOptions, inTotal), "total, site": studyOf(t, privateOptions, site),
-		"clear": studyOf(t, clearOptions, perRelease), "own": studyOf(t, privateOptions+"  scaling: site-min-max\n", perRelease),
+		"exact": studyOf(t, exactOptions, ""), "exact, prior": studyOf(t, priorOptions, ""),
+		"exact, own scale": studyOf(t, "  latent: 2\n  rounds: 2\n  scaling: site-min-max\n", ""),
+		"release":          studyOf(t, privateOptions, perRelease), "total": studyOf(t, privateOptions, inTotal),
+		"total, site": studyOf(t, privateOptions, site),
+		"clear":       studyOf(t, clearOptions, perRelease),
+		"own":         studyOf(t, privateOptions+"  scaling: site-min-max\n", perRelease),
 	}
 }
 
 // play runs a study step by step. Asked sees every task and what the site said to it, before the
 // coordinator does, and may change that; the coordinator is restored after every step.
-func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte, task method.Task, said method.Contribution)) *method.Result {
+func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte, task method.Task,
+	said method.Contribution)) *method.Result {
 	t.Helper()
 	c := factorstest.Must(Method{}.Coordinator(s.plan))(t)
 	state := factorstest.Must(c.Init())(t)
@@ -99,7 +106,8 @@ func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte
 	lists := map[string][]privacy.Listed{}
 	for _, site := range s.plan.Sites {
 		lists[site] = factorstest.Must(Method{}.Requests(s.plan, site))(t)
-		gates[site] = privacy.NewGate(privacy.Study{Digest: "small", Site: site, Requests: lists[site]}, privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[site], privacytest.Seeded(3))
+		gates[site] = privacy.NewGate(privacy.Study{Digest: "small", Site: site, Requests: lists[site]},
+			privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[site], privacytest.Seeded(3))
 		halves[site] = factorstest.Must(Method{}.Site(s.plan, site))(t)
 	}
 	for round := 1; ; round++ {
@@ -109,11 +117,13 @@ func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte
 		}
 		for _, task := range step.Tasks {
 			before := factorstest.Must(state.MarshalBinary())(t)
-			session := factorstest.Must(gates[task.Site].Admit(privacy.Ask{Study: "small", Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(t)
+			session := factorstest.Must(gates[task.Site].Admit(privacy.Ask{Study: "small", Site: task.Site,
+				Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(t)
 			answer := factorstest.Must(halves[task.Site].Run(t.Context(), task, session))(t)
 			release := factorstest.Must(session.Seal(answer.Body, answer.State))(t)
 			list := lists[task.Site]
-			o := factorstest.Must(privacy.Open(release.Bytes(), list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request))(t)
+			o := factorstest.Must(privacy.Open(release.Bytes(),
+				list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request))(t)
 			said := method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}
 			asked(c, before, task, said)
 			state = factorstest.Must(c.Fold(factorstest.Must(c.Restore(before))(t), said))(t)
@@ -174,14 +184,16 @@ func TestPrivateStudies(t *testing.T) {
 			continue
 		}
 		for _, v := range m.Views {
-			if len(m.Sites) != 0 || m.LogLik != nil || v.Values != 0 || v.R2 != nil || v.LoadingSD != nil || v.MeanSD != nil {
+			if len(m.Sites) != 0 || m.LogLik != nil || v.Values != 0 || v.R2 != nil || v.LoadingSD != nil ||
+				v.MeanSD != nil {
 				t.Errorf("%s: the model says what no site released: %+v", name, v)
 			}
 		}
 		if keys := slices.Sorted(maps.Keys(r.Metrics)); !slices.Equal(keys, []string{"factors", "rounds"}) {
 			t.Errorf("%s: metrics %v", name, keys)
 		}
-		if notes := fmt.Sprint(notesOf(r)); strings.Contains(notes, "No guarantee") != (name == "clear") || !strings.Contains(notes, "The spread between sites is not an estimate") {
+		if notes := fmt.Sprint(notesOf(r)); strings.Contains(notes, "No guarantee") != (name == "clear") ||
+			!strings.Contains(notes, "The spread between sites is not an estimate") {
 			t.Errorf("%s: the result says:\n%s", name, notes)
 		}
 	}
@@ -223,16 +235,20 @@ func TestWhatStudiesCost(t *testing.T) {
 		site      bool
 		delta     float64
 		epsilon   float64
-	}{{account.ReplaceOne, false, 0.01, 4885}, {account.AddRemove, false, 0.01, 4885}, {account.ReplaceOne, true, 0.01, 4885}, {account.ReplaceOne, false, 1e-5, 5020}} {
-		if got := factorstest.Must(account.Epsilon(charged(t, published, "site-0", c.site), c.adjacency, c.delta))(t); math.Abs(got-c.epsilon) > 0.001*c.epsilon {
+	}{{account.ReplaceOne, false, 0.01, 4885}, {account.AddRemove, false, 0.01, 4885},
+		{account.ReplaceOne, true, 0.01, 4885}, {account.ReplaceOne, false, 1e-5, 5020}} {
+		if got := factorstest.Must(account.Epsilon(charged(t, published, "site-0", c.site), c.adjacency,
+			c.delta))(t); math.Abs(got-c.epsilon) > 0.001*c.epsilon {
 			t.Errorf("%s, δ %v: ε = %v, want %v", c.adjacency, c.delta, got, c.epsilon)
 		}
 	}
 	for _, unit := range []string{study.UnitSubject, study.UnitSite} {
 		for _, adjacency := range []account.Adjacency{account.AddRemove, account.ReplaceOne} {
-			plan := studyOf(t, privateOptions, fmt.Sprintf("{protection: differential, unit: %s, adjacency: %s, total: {epsilon: 3, delta: 1e-5}}", unit, adjacency)).plan
+			plan := studyOf(t, privateOptions, fmt.Sprintf("{protection: differential, unit: %s, adjacency: %s, "+
+				"total: {epsilon: 3, delta: 1e-5}}", unit, adjacency)).plan
 			for _, site := range plan.Sites {
-				if got := factorstest.Must(account.Epsilon(charged(t, plan, site, unit == study.UnitSite), adjacency, 1e-5))(t); got > 3 || got < 2.97 {
+				if got := factorstest.Must(account.Epsilon(charged(t, plan, site, unit == study.UnitSite), adjacency,
+					1e-5))(t); got > 3 || got < 2.97 {
 					t.Errorf("%s, %s, %s: ε = %v, want 3 or a little less", site, unit, adjacency, got)
 				}
 			}
@@ -245,13 +261,16 @@ func TestWhatStudiesCost(t *testing.T) {
 // with a small total split over many rounds it grows until the study ends with the reason.
 func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	s := studyOf(t, "  latent: 5\n  rounds: 21\n  iterations: 2\n  first_iterations: 2\n", perRelease, 33)
-	out := factorstest.Must(local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{Method{}}, Data: s.data}))(t)
+	out := factorstest.Must(local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{Method{}},
+		Data: s.data}))(t)
 	sd := func(round int) float64 { return out.Rounds[round].Info["loadings between sites, largest sd"] }
 	if got := math.Log10(sd(20) / sd(0)); math.Abs(got+4) > 0.6 {
 		t.Errorf("the standard deviation of the loadings moved by %.2f decades in 20 rounds, want -4", got)
 	}
-	s = studyOf(t, strings.Replace(privateOptions, "rounds: 3", "rounds: 60", 1), strings.Replace(inTotal, "epsilon: 3", "epsilon: 0.1", 1))
-	if _, err := local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{Method{}}, Data: s.data}); err == nil || !strings.Contains(err.Error(), "grew without end") {
+	s = studyOf(t, strings.Replace(privateOptions, "rounds: 3", "rounds: 60", 1),
+		strings.Replace(inTotal, "epsilon: 3", "epsilon: 0.1", 1))
+	if _, err := local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{Method{}},
+		Data: s.data}); err == nil || !strings.Contains(err.Error(), "grew without end") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -286,10 +305,18 @@ func TestSitesLeave(t *testing.T) {
 func TestOptions(t *testing.T) {
 	prior := "prior: {loading_sd: 0.1, mean: 0.5, mean_sd: 0.25, noise_alpha: 3, noise_beta: 0.08}"
 	for _, c := range [][3]string{
-		{"  latent: 2\n", "", "latent: 2 scaling: standard rounds: 100 iterations: 15 first_iterations: 30 initial: random restart: draw"},
-		{"  latent: 2\n  initial: prior\n  prior: {mean: 2}\n", "", "latent: 2 scaling: standard rounds: 100 iterations: 15 first_iterations: 30 initial: prior restart: draw prior: {loading_sd: 1, mean: 2, mean_sd: 1, noise_alpha: 2.25, noise_beta: 0.625}"},
-		{"  latent: 2\n", inTotal, "latent: 2 scaling: range rounds: 2 iterations: 15 first_iterations: 30 initial: prior restart: draw " + prior + " clipping: {noise_floor: 0.0001, first_round: prior, mean: {constant: 1}, loadings: {constant: 1}, noise_variance: {constant: 1}}"},
-		{"  latent: 2\n  clipping: {first_round: clear, loadings: {epsilon: 2}}\n", perRelease, "latent: 2 scaling: range rounds: 100 iterations: 15 first_iterations: 30 initial: random restart: draw clipping: {noise_floor: 0.0001, first_round: clear, mean: {constant: 1, epsilon: 10, delta: 0.01}, loadings: {constant: 1, epsilon: 2, delta: 0.01}, noise_variance: {constant: 1, epsilon: 10}}"},
+		{"  latent: 2\n", "", "latent: 2 scaling: standard rounds: 100 iterations: 15 first_iterations: 30 initial: " +
+			"random restart: draw"},
+		{"  latent: 2\n  initial: prior\n  prior: {mean: 2}\n", "",
+			"latent: 2 scaling: standard rounds: 100 iterations: 15 first_iterations: 30 initial: prior restart: " +
+				"draw prior: {loading_sd: 1, mean: 2, mean_sd: 1, noise_alpha: 2.25, noise_beta: 0.625}"},
+		{"  latent: 2\n", inTotal, "latent: 2 scaling: range rounds: 2 iterations: 15 first_iterations: 30 initial: " +
+			"prior restart: draw " + prior + " clipping: {noise_floor: 0.0001, first_round: prior, mean: {constant: " +
+			"1}, loadings: {constant: 1}, noise_variance: {constant: 1}}"},
+		{"  latent: 2\n  clipping: {first_round: clear, loadings: {epsilon: 2}}\n", perRelease,
+			"latent: 2 scaling: range rounds: 100 iterations: 15 first_iterations: 30 initial: random restart: draw " +
+				"clipping: {noise_floor: 0.0001, first_round: clear, mean: {constant: 1, epsilon: 10, delta: 0.01}, " +
+				"loadings: {constant: 1, epsilon: 2, delta: 0.01}, noise_variance: {constant: 1, epsilon: 10}}"},
 	} {
 		p := studyOf(t, c[0], c[1]).plan
 		_, after, _ := strings.Cut(string(factorstest.Must(p.YAML())(t)), "name: "+Name+"\n")
@@ -300,25 +327,39 @@ func TestOptions(t *testing.T) {
 	}
 	for _, c := range [][3]string{
 		{"", "", "the number of factors is missing"}, {"  latent: 5\n", "", "5 factors for 5 features"},
-		{"  latent: 2\n  noise: view\n", "", "one noise variance for each view"}, {"  latent: 2\n  scaling: z\n", "", "none, site-min-max"},
-		{"  latent: 2\n  rounds: 0\n", "", "method.rounds: 0 is too few"}, {"  latent: 2\n  initial: x\n", "", "hint: one of random, prior"},
-		{"  latent: 2\n  prior: {}\n", "", "is used only with initial: prior"}, {"  latent: 2\n  initial: prior\n  prior: {mean_sd: 0}\n", "", "method.prior.mean_sd: 0 is not positive"},
-		{"  latent: 2\n  site_iterations: [{site: west, iterations: 2}]\n", "", `"west" is not a site`}, {"  latent: 2\n  site_iterations: [{site: site-1, iterations: 2}, {site: site-1, iterations: 0}]\n", "", "is named twice"},
-		{"  latent: 2\n  clipping: {}\n", "", "method.clipping: belongs to private plans"}, {"  latent: 2\n  scaling: min-max\n", inTotal, `"min-max" takes the scale`},
-		{"  latent: 2\n  initial: random\n", inTotal, "method.initial: a private first round"}, {"  latent: 2\n  clipping: {first_round: clear}\n", inTotal, "in clear breaks any total"},
-		{"  latent: 2\n  clipping: {mean: {epsilon: 1}}\n", inTotal, "is the budget of single releases"}, {"  latent: 2\n  clipping: {loadings: {delta: 0.5}}\n", perRelease, "loadings.delta: 0.5 cannot be the budget of a release"},
-		{"  latent: 2\n  clipping: {noise_floor: -1}\n", inTotal, "noise_floor: -1 is not positive"}, {"  latent: 2\n", strings.Replace(inTotal, "1e-5}", "1e-5}, diagnostics: 0.1", 1), "has no diagnostics"},
+		{"  latent: 2\n  noise: view\n", "", "one noise variance for each view"},
+		{"  latent: 2\n  scaling: z\n", "", "none, site-min-max"},
+		{"  latent: 2\n  rounds: 0\n", "", "method.rounds: 0 is too few"},
+		{"  latent: 2\n  initial: x\n", "", "hint: one of random, prior"},
+		{"  latent: 2\n  prior: {}\n", "", "is used only with initial: prior"},
+		{"  latent: 2\n  initial: prior\n  prior: {mean_sd: 0}\n", "", "method.prior.mean_sd: 0 is not positive"},
+		{"  latent: 2\n  site_iterations: [{site: west, iterations: 2}]\n", "", `"west" is not a site`},
+		{"  latent: 2\n  site_iterations: [{site: site-1, iterations: 2}, {site: site-1, iterations: 0}]\n", "",
+			"is named twice"},
+		{"  latent: 2\n  clipping: {}\n", "", "method.clipping: belongs to private plans"},
+		{"  latent: 2\n  scaling: min-max\n", inTotal, `"min-max" takes the scale`},
+		{"  latent: 2\n  initial: random\n", inTotal, "method.initial: a private first round"},
+		{"  latent: 2\n  clipping: {first_round: clear}\n", inTotal, "in clear breaks any total"},
+		{"  latent: 2\n  clipping: {mean: {epsilon: 1}}\n", inTotal, "is the budget of single releases"},
+		{"  latent: 2\n  clipping: {loadings: {delta: 0.5}}\n", perRelease,
+			"loadings.delta: 0.5 cannot be the budget of a release"},
+		{"  latent: 2\n  clipping: {noise_floor: -1}\n", inTotal, "noise_floor: -1 is not positive"},
+		{"  latent: 2\n", strings.Replace(inTotal, "1e-5}", "1e-5}, diagnostics: 0.1", 1), "has no diagnostics"},
 	} {
 		protection := c[1]
 		if protection == "" {
 			protection = "{protection: none}"
 		}
-		text := "parley: 1\nname: small\nprivacy: " + protection + "\nviews: [{name: v, features: [{name: a, range: [0, 1]}, {name: b, range: [0, 1]}, {name: c, range: [0, 1]}, {name: d, range: [0, 1]}, {name: e, range: [0, 1]}]}]\nsites: [site-0, site-1]\nmethod:\n  name: " + Name + "\n" + c[0]
-		if _, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}); err == nil || !strings.Contains(err.Error(), c[2]) {
+		text := "parley: 1\nname: small\nprivacy: " + protection + "\nviews: [{name: v, features: [{name: a, range: " +
+			"[0, 1]}, {name: b, range: [0, 1]}, {name: c, range: [0, 1]}, {name: d, range: [0, 1]}, {name: e, range: " +
+			"[0, 1]}]}]\nsites: [site-0, site-1]\nmethod:\n  name: " + Name + "\n" + c[0]
+		if _, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}); err == nil ||
+			!strings.Contains(err.Error(), c[2]) {
 			t.Errorf("%s\ngives %v\nwant  %s", c[0], err, c[2])
 		}
 	}
-	if _, err := fitted.LoadModel([]byte(`{"format": "` + fitted.ModelFormat + `", "options": {"variant": "published"}}`)); err == nil || !strings.Contains(err.Error(), "name: fed-mv-ppca") {
+	if _, err := fitted.LoadModel([]byte(`{"format": "` + fitted.ModelFormat +
+		`", "options": {"variant": "published"}}`)); err == nil || !strings.Contains(err.Error(), "name: fed-mv-ppca") {
 		t.Errorf("a model of the former variant: %v", err)
 	}
 }

@@ -68,7 +68,8 @@ type theta struct {
 }
 
 func (t *theta) params(l ppca.Layout, q int) ppca.Params {
-	p := ppca.Params{Rank: q, W: make([]float64, l.Features()*q), Mu: make([]float64, l.Features()), Noise: make([]float64, l.Views())}
+	p := ppca.Params{Rank: q, W: make([]float64, l.Features()*q), Mu: make([]float64, l.Features()),
+		Noise: make([]float64, l.Views())}
 	for k, s := range t.Sigma2 {
 		if s == nil {
 			continue
@@ -118,7 +119,8 @@ func (j *globalJSON) compare(list *vectors.List, entry string, l ppca.Layout, go
 	list.Floats(entry+".alpha", j.Alpha, got.Alpha, tolGamma)
 	list.Floats(entry+".beta", j.Beta, got.Beta, tolGamma)
 	for k := range j.Alpha {
-		list.Float(fmt.Sprintf("%s.beta/alpha[%d]", entry, k), j.Beta[k]/j.Alpha[k], got.Beta[k]/got.Alpha[k], tolPublished)
+		list.Float(fmt.Sprintf("%s.beta/alpha[%d]", entry, k), j.Beta[k]/j.Alpha[k], got.Beta[k]/got.Alpha[k],
+			tolPublished)
 	}
 }
 
@@ -211,7 +213,9 @@ func (f *caseJSON) verify(list *vectors.List) error {
 		list.Floats(entry+".stats.mean", c.Stats.Mean, dense.Mean, tolPublished)
 		list.Floats(entry+".stats.scatter", flat(c.Stats.Scatter), dense.Scatter, tolPublished)
 		start := c.Theta0.params(l, f.Q)
-		list.Floats(entry+".theta0.W", start.W, ok(newEM(l, []ppca.Block{own}, f.Q, start.W, start.Noise)).params().W, tolPublished) // the column rule
+		// the column rule
+		list.Floats(entry+".theta0.W", start.W, ok(newEM(l, []ppca.Block{own}, f.Q, start.W, start.Noise)).params().W,
+			tolPublished)
 		var last ppca.Params
 		for form, block := range []ppca.Block{own, plain} {
 			for _, run := range []struct {
@@ -219,12 +223,14 @@ func (f *caseJSON) verify(list *vectors.List) error {
 				want  *theta
 				n     int
 				prior *Prior
-			}{{"em_1", &c.EM1, 1, nil}, {"em_30", &c.EM30, 30, nil}, {"map_1", &c.MAP1, 1, prior}, {"map_15", &c.MAP15, 15, prior}} {
+			}{{"em_1", &c.EM1, 1, nil}, {"em_30", &c.EM30, 30, nil}, {"map_1", &c.MAP1, 1, prior},
+				{"map_15", &c.MAP15, 15, prior}} {
 				last = iterations(l, block, f.Q, start.W, start.Noise, run.n, run.prior)
 				run.want.compare(list, fmt.Sprintf("%s.%s (form %d)", entry, run.name, form), l, last)
 			}
 		}
-		list.Float(entry+".expected_ll_map_15", c.ExpectedLL, ok(expectedLogLik(l, &last, []ppca.Block{own})), tolPublished)
+		list.Float(entry+".expected_ll_map_15", c.ExpectedLL, ok(expectedLogLik(l, &last, []ppca.Block{own})),
+			tolPublished)
 		latents(list, entry+" (map_15)", l, &last, r, c.LatentMean, c.LatentCov, c.LogLik)
 		sites, all = append(sites, last), append(all, r)
 	}
@@ -235,7 +241,8 @@ func (f *caseJSON) verify(list *vectors.List) error {
 	f.Master.compare(list, "master_after_map_15", l, master)
 	list.Equal("master_after_map_15.n_centres", f.Master.NCentres, counts)
 	for k, want := range f.Master.VarIG { // of order beta²/alpha³, which has alpha's own relative error
-		list.Float(fmt.Sprintf("master_after_map_15.var_inverse_gamma[%d]", k), want, InverseGammaVariance(master.Alpha[k], master.Beta[k]), tolGamma)
+		list.Float(fmt.Sprintf("master_after_map_15.var_inverse_gamma[%d]", k), want,
+			InverseGammaVariance(master.Alpha[k], master.Beta[k]), tolGamma)
 	}
 	for i, e := range f.Evaluation {
 		evaluated(list, fmt.Sprintf("evaluation_global[%d]", i), i, e, l, &master.Params, all[i])
@@ -271,7 +278,8 @@ func iterations(l ppca.Layout, b ppca.Block, q int, w, noise []float64, n int, p
 }
 
 // latents checks the posterior of the factors and the log-likelihood of each row.
-func latents(list *vectors.List, entry string, l ppca.Layout, p *ppca.Params, r rows, wantMean, wantCov [][]float64, wantLogLik []float64) {
+func latents(list *vectors.List, entry string, l ppca.Layout, p *ppca.Params, r rows, wantMean, wantCov [][]float64,
+	wantLogLik []float64) {
 	post := ok(ok(ppca.NewPredictor(l, p)).Given(r.features))
 	var mean, ll []float64
 	x := make([]float64, p.Rank)
@@ -286,7 +294,8 @@ func latents(list *vectors.List, entry string, l ppca.Layout, p *ppca.Params, r 
 
 // evaluated checks one centre under the global parameters. The key of a view that it lacks, and
 // that is imputed, holds the view's number.
-func evaluated(list *vectors.List, entry string, id int, e map[string]json.RawMessage, l ppca.Layout, p *ppca.Params, r rows) {
+func evaluated(list *vectors.List, entry string, id int, e map[string]json.RawMessage, l ppca.Layout,
+	p *ppca.Params, r rows) {
 	read := func(key string, into any) {
 		if err := json.Unmarshal(e[key], into); err != nil {
 			panic(err)
@@ -367,7 +376,8 @@ type clippedDifference struct {
 }
 
 // clipDifference returns those of μ, W (by rows) and σ² of view k.
-func clipDifference(l ppca.Layout, site *ppca.Params, prior *Prior, k int, epsilon, delta, constant float64) (mu, w, noise clippedDifference) {
+func clipDifference(l ppca.Layout, site *ppca.Params, prior *Prior, k int, epsilon, delta,
+	constant float64) (mu, w, noise clippedDifference) {
 	factor, _, err := account.ZhaoGaussian(epsilon, delta)
 	if err != nil {
 		panic(err)
@@ -386,8 +396,10 @@ func clipDifference(l ppca.Layout, site *ppca.Params, prior *Prior, k int, epsil
 	}
 	lo, hi := l.View(k)
 	q := prior.Rank
-	return part(site.Mu[lo:hi], prior.Mu[lo:hi], math.Sqrt(prior.VarMu[k]), factor), part(site.W[lo*q:hi*q], prior.W[lo*q:hi*q], math.Sqrt(prior.VarW[k]), factor),
-		part(site.Noise[k:k+1], prior.Noise[k:k+1], math.Sqrt(InverseGammaVariance(prior.Alpha[k], prior.Beta[k])), 1/epsilon)
+	return part(site.Mu[lo:hi], prior.Mu[lo:hi], math.Sqrt(prior.VarMu[k]), factor),
+		part(site.W[lo*q:hi*q], prior.W[lo*q:hi*q], math.Sqrt(prior.VarW[k]), factor),
+		part(site.Noise[k:k+1], prior.Noise[k:k+1], math.Sqrt(InverseGammaVariance(prior.Alpha[k], prior.Beta[k])),
+			1/epsilon)
 }
 
 type dpJSON struct {
@@ -434,7 +446,8 @@ func (d *dpJSON) verify(list *vectors.List, entry string, l ppca.Layout, prior *
 	}{
 		{"mu", d.ClipMu, d.SDMu, d.ClippedMu, d.UnitMu, d.ReleasedMu, prior.Mu[lo:hi], mu},
 		{"W", d.ClipW, d.SDW, flat(d.ClippedW), flat(d.UnitW), flat(d.ReleasedW), prior.W[lo*q : hi*q], w},
-		{"sigma2", d.ClipNoise, d.Scale, []float64{d.ClippedNoise}, []float64{d.UnitNoise}, []float64{d.ReleasedNoise}, prior.Noise[d.View : d.View+1], noise},
+		{"sigma2", d.ClipNoise, d.Scale, []float64{d.ClippedNoise}, []float64{d.UnitNoise}, []float64{d.ReleasedNoise},
+			prior.Noise[d.View : d.View+1], noise},
 	} {
 		list.Floats(entry+".clip_"+x.name, []float64{x.clip, x.sd}, []float64{x.got.clip, x.got.noise}, tolPublished)
 		list.Floats(entry+".clipped_"+x.name, x.clipped, x.got.value, tolPublished)
@@ -518,11 +531,13 @@ func (f *inverseGammaJSON) verify(list *vectors.List) error {
 		if alpha > 1e8 { // nearly equal values determine little more than beta/alpha
 			tol.Rel = 1e-3
 		}
-		list.Floats(entry, []float64{c.Alpha, c.Beta, c.Var}, []float64{alpha, beta, InverseGammaVariance(alpha, beta)}, tol)
+		list.Floats(entry, []float64{c.Alpha, c.Beta, c.Var}, []float64{alpha, beta, InverseGammaVariance(alpha, beta)},
+			tol)
 		list.Float(entry+".beta/alpha", c.Beta/c.Alpha, beta/alpha, vectors.Tolerance{Rel: 1e-9})
 		if c.FixedPoint != nil {
 			alpha, beta = inverseGammaSweeps(c.X, 10)
-			list.Floats(entry+".fixed_point_10", []float64{c.FixedPoint.Alpha, c.FixedPoint.Beta}, []float64{alpha, beta}, tol)
+			list.Floats(entry+".fixed_point_10", []float64{c.FixedPoint.Alpha, c.FixedPoint.Beta},
+				[]float64{alpha, beta}, tol)
 		}
 	}
 	return nil

@@ -93,7 +93,8 @@ func (a *attacker) trilaterated(ctx context.Context) error {
 		}
 	}
 	a.found(method.Attack{Variant: Rows, Name: "A: trilateration", Answers: rounds, Of: "distances of each row",
-		Needs: "nothing but to read the answers of an honest study, whose simulated rows follow from the plan's seed"}, a.score(slices.Concat(a.Sites...), found, 0.001), 1, true)
+		Needs: "nothing but to read the answers of an honest study, whose simulated rows follow from the plan's seed"},
+		a.score(slices.Concat(a.Sites...), found, 0.001), 1, true)
 	return nil
 }
 
@@ -101,7 +102,8 @@ func (a *attacker) trilaterated(ctx context.Context) error {
 // the answers about one and the same simulated set differ by that person's part, so
 // that each says how far a known set lies from one row.
 func (a *attacker) differenced(ctx context.Context) error {
-	for _, d := range []discrepancy{{Kind: byEnergy}, {Kind: byMMD, Bandwidth: width(a.victims) / 12 * math.Sqrt(float64(a.Dim))}} {
+	for _, d := range []discrepancy{{Kind: byEnergy},
+		{Kind: byMMD, Bandwidth: width(a.victims) / 12 * math.Sqrt(float64(a.Dim))}} {
 		a.tell(fmt.Sprintf("sets: differencing, %s", d.Kind))
 		s, err := a.study(Sets, func(o *Options) {
 			o.Set.Discrepancy, o.Set.Bandwidth = string(d.Kind), d.Bandwidth
@@ -110,11 +112,14 @@ func (a *attacker) differenced(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r, err := a.difference(ctx, s, 0.001, func(means []float64) []float64 { return locateBySets(a.victims, s, d, means) })
+		r, err := a.difference(ctx, s, 0.001, func(means []float64) []float64 {
+			return locateBySets(a.victims, s, d, means)
+		})
 		if err != nil {
 			return err
 		}
-		a.found(method.Attack{Variant: Sets, Name: fmt.Sprintf("B: differencing two studies, %s", d.Kind), Answers: 2 * setBatch, Of: "means of the person's site", Active: true,
+		a.found(method.Attack{Variant: Sets, Name: fmt.Sprintf("B: differencing two studies, %s", d.Kind),
+			Answers: 2 * setBatch, Of: "means of the person's site", Active: true,
 			Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
 	}
 	return nil
@@ -125,7 +130,8 @@ const persons = 20
 
 // difference runs a study, then asks for the same again at the site of one who has
 // left, for some persons. locate finds the row whose part of them the two answers differ by.
-func (a *attacker) difference(ctx context.Context, s setup, within float64, locate func([]float64) []float64) (*method.Recovered, error) {
+func (a *attacker) difference(ctx context.Context, s setup, within float64,
+	locate func([]float64) []float64) (*method.Recovered, error) {
 	data, err := a.data()
 	if err != nil {
 		return nil, err
@@ -249,7 +255,8 @@ func locateBySets(v *victims, s setup, d discrepancy, means []float64) []float64
 func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss float64) {
 	n := len(x)
 	r, jac := make([]float64, m), make([]float64, m*n)
-	gram, l, slope, step, to := make([]float64, n*n), make([]float64, n*n), make([]float64, n), make([]float64, n), make([]float64, n)
+	gram, l, slope, step, to := make([]float64, n*n), make([]float64, n*n), make([]float64, n), make([]float64, n),
+		make([]float64, n)
 	residuals(r, jac, x)
 	loss = gmm.Squares(r)
 	damping := 1e-3
@@ -309,7 +316,8 @@ func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss
 func trilaterate(points, squared []float64, dim int) ([]float64, error) {
 	n := len(squared)
 	if dim < 1 || len(points) != n*dim || n < dim+1 {
-		return nil, fmt.Errorf("%d squared distances to %d numbers of points in %d dimensions: want at least %d of each", n, len(points), dim, dim+1)
+		return nil, fmt.Errorf("%d squared distances to %d numbers of points in %d dimensions: want at least %d of "+
+			"each", n, len(points), dim, dim+1)
 	}
 	if gmm.NotFinite(points) >= 0 || gmm.NotFinite(squared) >= 0 {
 		return nil, fmt.Errorf("a point or a distance is not finite")

@@ -36,7 +36,8 @@ func TestScoresAreInStandardDeviations(t *testing.T) {
 		}
 	}
 	all := slices.Concat(v.Sites...)
-	if r := v.score(all, means, 0.1); math.Abs(r.RMSE-1) > 1e-12 || r.Rows != 300 || r.Found > 30 || math.Abs(r.SD-1) > 0.1 {
+	if r := v.score(all, means, 0.1); math.Abs(r.RMSE-1) > 1e-12 || r.Rows != 300 || r.Found > 30 ||
+		math.Abs(r.SD-1) > 0.1 {
 		t.Errorf("guessing means: %+v", r)
 	}
 	if r := v.score(all, all, 0.1); r.RMSE != 0 || r.Found != 300 {

@@ -25,15 +25,17 @@ const (
 // All means are over all pairs (V-statistics). Sets are n × dim, by rows, and not
 // empty.
 type discrepancy struct {
-	Kind      discrepancyKind `json:"kind" cbor:"kind"`
-	Bandwidth float64         `json:"bandwidth,omitempty" cbor:"bandwidth,omitempty"` // h of exp(−|x−y|²/2h²), in features' units; MMD only
+	Kind discrepancyKind `json:"kind" cbor:"kind"`
+	// h of exp(−|x−y|²/2h²), in features' units; MMD only
+	Bandwidth float64 `json:"bandwidth,omitempty" cbor:"bandwidth,omitempty"`
 }
 
 // Check reports what is wrong with a discrepancy.
 func (d discrepancy) Check() error {
 	switch {
 	case d.Kind != byEnergy && d.Kind != byMMD:
-		return fmt.Errorf("discrepancy %q may not be summed over sites, or is not known: want %q or %q", string(d.Kind), byEnergy, byMMD)
+		return fmt.Errorf("discrepancy %q may not be summed over sites, or is not known: want %q or %q", string(d.Kind),
+			byEnergy, byMMD)
 	case d.Kind == byMMD && (!(d.Bandwidth > 0) || math.IsInf(d.Bandwidth, 1)):
 		return fmt.Errorf("bandwidth %v of %q: want a positive number", d.Bandwidth, byMMD)
 	case d.Kind == byEnergy && d.Bandwidth != 0:
@@ -103,7 +105,8 @@ func simulateBalanced(m gmm.Mixture, r *rand.Rand, rows []float64) error {
 	pairs := (n + 1) / 2
 	for i := range n {
 		if i%2 == 0 {
-			for share := (at + float64(i/2)) / float64(pairs); share > sum && k < len(m.Weights)-1; sum += m.Weights[k] {
+			for share := (at + float64(i/2)) / float64(pairs); share > sum &&
+				k < len(m.Weights)-1; sum += m.Weights[k] {
 				k++
 			}
 			for c := range z {

@@ -12,7 +12,8 @@ import (
 // Rows that are balanced are of the mixture: means within five standard errors of independent ones.
 func TestBalancedRowsAreOfTheMixture(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
-	m := gmm.Mixture{Dim: 2, Weights: []float64{0.7, 0.3}, Means: []float64{0, 0, 4, 4}, Covs: []float64{1, 0.5, 0.5, 1, 2, 0, 0, 1}}
+	m := gmm.Mixture{Dim: 2, Weights: []float64{0.7, 0.3}, Means: []float64{0, 0, 4, 4},
+		Covs: []float64{1, 0.5, 0.5, 1, 2, 0, 0, 1}}
 	const n = 20001
 	rows := make([]float64, 2*n)
 	testkit.Do(t, simulateBalanced(m, r, rows))

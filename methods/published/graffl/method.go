@@ -10,9 +10,9 @@
 // method graffl, to which it is there to be compared. The paper's codes, and its rows for a scarce class, are in
 // the experiments that repeat its tables.
 //
-// [proposer] and [acceptance] are Algorithm 2, and [modes] finds the peaks of what it accepts; [SMC] goes by one discrepancy for each simulated set. Proposals are
-// functions of a seed and their number, so that they are drawn again and not kept. Nothing here protects rows
-// (package inversion). Wrong arguments are errors, never panics.
+// [proposer] and [acceptance] are Algorithm 2, and [modes] finds the peaks of what it accepts; [SMC] goes by one
+// discrepancy for each simulated set. Proposals are functions of a seed and their number, so that they are drawn again
+// and not kept. Nothing here protects rows (package inversion). Wrong arguments are errors, never panics.
 package graffl
 
 import (
@@ -92,10 +92,13 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	if !ok {
 		return nil
 	}
-	n := problem.Problem{Where: "method.algorithm", What: fmt.Sprintf("rows gives every row away, by %d exact distances to known points, and what it accepts does not become the posterior", mixture.Features(p)+1),
+	n := problem.Problem{Where: "method.algorithm",
+		What: fmt.Sprintf("rows gives every row away, by %d exact distances to known points, and what it accepts does "+
+			"not become the posterior", mixture.Features(p)+1),
 		Hint: "it is there to compare with; name: " + mixture.Name + " for data of persons"}
 	if o.Algorithm == Sets {
-		n.What = fmt.Sprintf("sets releases up to %d exact means over each site's rows, which tell of single rows, and its intervals are not to be relied on", o.Set.Proposals)
+		n.What = fmt.Sprintf("sets releases up to %d exact means over each site's rows, which tell of single rows, "+
+			"and its intervals are not to be relied on", o.Set.Proposals)
 	}
 	notes.Add(n)
 	return notes
@@ -119,7 +122,8 @@ func (Method) Describe(p *study.Plan) string {
 	if s.own.Algorithm == Sets {
 		return s.Describe() + " Again and again sites tell how far their rows as a whole are from simulated ones."
 	}
-	return s.Describe() + " Again and again sites tell the exact distance of each of their rows to simulated ones, from which the rows can be found."
+	return s.Describe() + " Again and again sites tell the exact distance of each of their rows to simulated ones, " +
+		"from which the rows can be found."
 }
 
 // Evaluator implements [method.Evaluable] by [mixture.Evaluator].

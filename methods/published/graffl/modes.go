@@ -66,7 +66,9 @@ func modes(points, bandwidth []float64, wanted int) []mode {
 			break
 		}
 		start := k.row(i)
-		if within(start, starts, 1) || slices.ContainsFunc(modes, func(m mode) bool { return gmm.SquaredDistance(m.At, start) < 1 }) {
+		if within(start, starts, 1) || slices.ContainsFunc(modes, func(m mode) bool {
+			return gmm.SquaredDistance(m.At, start) < 1
+		}) {
 			continue
 		}
 		starts = append(starts, start)

@@ -38,7 +38,8 @@ func TestModesOfTwoPoints(t *testing.T) {
 			return 1
 		})
 		for i, want := range []float64{1 - x*h[0], 1 + x*h[0]} {
-			if m := modes[i]; math.Abs(m.At[0]-want) > 1e-4 || math.Abs(m.At[1]-7) > 1e-9 || math.Abs(m.Density-1) > 1e-9 {
+			if m := modes[i]; math.Abs(m.At[0]-want) > 1e-4 || math.Abs(m.At[1]-7) > 1e-9 ||
+				math.Abs(m.Density-1) > 1e-9 {
 				t.Errorf("half distance %v: mode %+v, want it at %v, 7", a, m, want)
 			}
 		}
@@ -136,7 +137,8 @@ func distances(t testing.TB, s *SMC, d discrepancy, proposals [][]float64, sites
 func TestSetsGoOnFromTheirState(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
 	run := func(through bool) *SMC {
-		s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3}))(t)
+		s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0,
+			Seed: 3}))(t)
 		for s.Stopped == running {
 			testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byMMD, Bandwidth: 4}, s.Propose(20), sites)))
 			if !through {
@@ -164,7 +166,8 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 // from copies: with the fixed seed the largest error is 0.035. If chance decides instead
 // of the prior's ratio, it is 0.083.
 func TestMovesKeepThePrior(t *testing.T) {
-	s := testkit.Get(newSMC(toyPrior, set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0, Seed: 5}))(t)
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0,
+		Seed: 5}))(t)
 	for s.Stopped == running {
 		testkit.Do(t, s.Fold(make([]float64, len(s.Propose(100)))))
 	}
@@ -202,7 +205,8 @@ func TestMovesKeepThePrior(t *testing.T) {
 // What is carried does not grow with proposals.
 func TestSetStateIsFlat(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
-	s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3}))(t)
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0,
+		Seed: 3}))(t)
 	var sizes []int
 	for s.Stopped == running {
 		testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byEnergy}, s.Propose(20), sites)))
@@ -219,7 +223,8 @@ func TestSetStateIsFlat(t *testing.T) {
 
 // A run stops inside a generation when hardly a proposal is accepted.
 func TestSetsStopInsideAGeneration(t *testing.T) {
-	s := testkit.Get(newSMC(toyPrior, set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2, Seed: 3}))(t)
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2,
+		Seed: 3}))(t)
 	for n := 0.0; s.Stopped == running; {
 		d := make([]float64, len(s.Propose(4)))
 		for i := range d {
@@ -258,7 +263,8 @@ func TestSetsRefuse(t *testing.T) {
 // States that come from elsewhere give errors, never panics, and what Check takes can
 // be used.
 func FuzzSMC(f *testing.F) {
-	s := testkit.Get(newSMC(toyPrior, set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0, Seed: 1}))(f)
+	s := testkit.Get(newSMC(toyPrior, set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0,
+		Seed: 1}))(f)
 	for range 3 {
 		data := testkit.Get(cbor.Marshal(s))(f)
 		f.Add(data)
@@ -279,7 +285,8 @@ func FuzzSMC(f *testing.F) {
 }
 
 func TestDiscrepancies(t *testing.T) {
-	for _, d := range []discrepancy{{Kind: "wasserstein", Bandwidth: 0}, {Kind: byMMD, Bandwidth: 0}, {Kind: byMMD, Bandwidth: math.NaN()}, {Kind: byEnergy, Bandwidth: 1}} {
+	for _, d := range []discrepancy{{Kind: "wasserstein", Bandwidth: 0}, {Kind: byMMD, Bandwidth: 0},
+		{Kind: byMMD, Bandwidth: math.NaN()}, {Kind: byEnergy, Bandwidth: 1}} {
 		if d.Check() == nil {
 			t.Errorf("%+v was taken", d)
 		}

@@ -22,12 +22,13 @@ const (
 
 // Options are what a plan says under method.
 type Options struct {
-	Algorithm  string       `json:"algorithm"`          // Rows or Sets (rows)
-	Components int          `json:"components"`         // K of the mixture, 1 to 64; no default
-	Prior      PriorOptions `json:"prior"`              // public, in terms of the features' ranges
-	Rounds     int          `json:"rounds,omitempty"`   // rows: in each of which every row is compared with one simulated row (100)
-	Accepted   int          `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
-	Set        *SetOptions  `json:"set,omitempty"`      // sets
+	Algorithm  string       `json:"algorithm"`  // Rows or Sets (rows)
+	Components int          `json:"components"` // K of the mixture, 1 to 64; no default
+	Prior      PriorOptions `json:"prior"`      // public, in terms of the features' ranges
+	// rows: in each of which every row is compared with one simulated row (100)
+	Rounds   int         `json:"rounds,omitempty"`
+	Accepted int         `json:"accepted,omitempty"` // rows: L, proposals that are kept (1000)
+	Set      *SetOptions `json:"set,omitempty"`      // sets
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -44,13 +45,14 @@ type PriorOptions struct {
 // SetOptions are those of sets: see [set] and [discrepancy]. Distances are in the
 // features' own units: one in large numbers drowns the others.
 type SetOptions struct {
-	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
-	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
-	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (128)
-	Proposals       int     `json:"proposals"`           // most of them, over all generations, to 100000 (15000)
-	Rows            int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
-	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.7)
-	LeastAcceptance float64 `json:"least_acceptance"`    // the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
+	Discrepancy string  `json:"discrepancy"`         // energy (the default) or mmd
+	Bandwidth   float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
+	Particles   int     `json:"particles"`           // parameters in the sample, 16 to 10000 (128)
+	Proposals   int     `json:"proposals"`           // most of them, over all generations, to 100000 (15000)
+	Rows        int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
+	Keep        float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.7)
+	// the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
+	LeastAcceptance float64 `json:"least_acceptance"`
 }
 
 const (
@@ -145,7 +147,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 			report("rounds", fmt.Sprintf("%d rounds", o.Rounds), fmt.Sprintf("from 1 to %d", maxRounds))
 		}
 		if o.Accepted < 1 || o.Accepted > maxAccepted {
-			report("accepted", fmt.Sprintf("%d accepted proposals", o.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
+			report("accepted", fmt.Sprintf("%d accepted proposals", o.Accepted),
+				fmt.Sprintf("from 1 to %d", maxAccepted))
 		}
 	}
 	if mixture.Check(p, o.Components, draws, key, report) {
@@ -167,7 +170,8 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) {
 	for _, c := range []struct {
 		key       string
 		x, lo, hi float64
-	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3},
+	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6},
+		{"spread", o.Prior.Spread, 1e-6, 1e3},
 		{"freedom", o.Prior.Freedom, float64(mixture.Features(p)) + 1.1, 1e6}} { // from d + 1 down there is no mean
 		if !(c.x >= c.lo && c.x <= c.hi) {
 			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
@@ -206,13 +210,16 @@ func (o *Options) checkSet(report study.Report) {
 		report("set", err.Error(), "leave them out for the defaults")
 	}
 	if q.Particles > mixture.MaxDraws {
-		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", mixture.MaxDraws))
+		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles),
+			fmt.Sprintf("at most %d", mixture.MaxDraws))
 	}
 	if q.Proposals > maxSetProposals {
-		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals), fmt.Sprintf("at most %d; for closer answers, name: %s", maxSetProposals, mixture.Name))
+		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals),
+			fmt.Sprintf("at most %d; for closer answers, name: %s", maxSetProposals, mixture.Name))
 	}
 	if q.Rows > maxSetRows {
-		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))
+		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows),
+			fmt.Sprintf("at most %d", maxSetRows))
 	}
 }
 
@@ -224,7 +231,8 @@ func (o *Options) discrepancy() discrepancy {
 // choices are those of the sampler of sets.
 func (o *Options) choices(seed uint64) set {
 	q := o.Set
-	return set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+	return set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep,
+		LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // together is how many rounds, from round first on, one task asks for.

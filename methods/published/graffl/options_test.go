@@ -26,7 +26,9 @@ import (
 )
 
 func parse(options, privacy string) (*study.Plan, error) {
-	return study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: small\nsites: [a, b]\nviews: [{name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}]\nsubjects: [sick]\nmethod: {name: graffl-abc, %s}\nprivacy: %s\n", options, privacy), methods)
+	return study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: small\nsites: [a, b]\nviews: [{name: v, "+
+		"features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}]\nsubjects: [sick]\nmethod: {name: "+
+		"graffl-abc, %s}\nprivacy: %s\n", options, privacy), methods)
 }
 
 const (
@@ -37,7 +39,8 @@ const (
 // What a plan cannot mean is refused, under its key and with what would be right.
 func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"components: 0":                                                   "method.components: a mixture of 0 components",
+		"components: 0": "method.components: a mixture of 0 " +
+			"components",
 		"components: 2, algorithm: other":                                 `method.algorithm: "other" is not known`,
 		"components: 2, rounds: 0":                                        "method.rounds: 0 rounds",
 		"components: 2, accepted: 0":                                      "method.accepted: 0 accepted",
@@ -52,14 +55,17 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		"components: 2, algorithm: sets, set: {keep: 1}":                  "a share of 1 kept",
 		"components: 2, algorithm: sets, set: {proposals: 200000}":        "200000 proposals",
 		"components: 2, encoder: {kind: suffiae}":                         "the paper's codes are in its tables alone",
-		"components: 2, " + sick:                                          "name: graffl, whose mixture serves a scarce class",
+		"components: 2, " + sick: "name: graffl, whose mixture serves a " +
+			"scarce class",
 	} {
 		if _, err := parse(text, open); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
-	for text, want := range map[string]string{"components: 2": "exact distances, which give rows away", "components: 2, algorithm: sets": "set discrepancies are released exactly"} {
-		if _, err := parse(text, private); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "name: graffl, or") {
+	for text, want := range map[string]string{"components: 2": "exact distances, which give rows away",
+		"components: 2, algorithm: sets": "set discrepancies are released exactly"} {
+		if _, err := parse(text, private); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "name: graffl, or") {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
@@ -73,7 +79,8 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 		says, notes string
 	}{
 		"components: 2": {func(o *Options) bool {
-			return o.Algorithm == Rows && o.Rounds == 100 && o.Accepted == 1000 && o.Set == nil && o.Prior == PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02, Freedom: 5}
+			return o.Algorithm == Rows && o.Rounds == 100 && o.Accepted == 1000 && o.Set == nil && o.Prior ==
+				PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02, Freedom: 5}
 		}, "from which the rows can be found", "rows gives every row away, by 3 exact distances"},
 		"components: 2, algorithm: sets": {func(o *Options) bool {
 			return o.Rounds == 0 && o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" && o.Set.Keep == 0.7
@@ -129,7 +136,8 @@ var methods = method.Registry{Method{}}
 var small = map[string]string{
 	"rows": "components: 2, rounds: 35, accepted: 17", // three tasks, the last of them shorter
 	"sets": "components: 2, algorithm: sets, set: {particles: 16, proposals: 160, rows: 4}",
-	"mmd":  "components: 2, algorithm: sets, set: {discrepancy: mmd, bandwidth: 1, particles: 16, proposals: 40, rows: 4}",
+	"mmd": "components: 2, algorithm: sets, set: {discrepancy: mmd, bandwidth: 1, particles: 16, proposals: 40, " +
+		"rows: 4}",
 }
 
 const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}"
@@ -137,7 +145,9 @@ const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}"
 // planned is a plan of sites a and b with these options, and their rows.
 func planned(t testing.TB, options string) (*study.Plan, map[string]dataset.Source) {
 	t.Helper()
-	p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}]}\nmethod: {name: graffl-abc, %s}\nprivacy: {protection: none}\n", options), methods))(t)
+	p := testkit.Get(study.Parse("plan.yaml",
+		fmt.Appendf(nil, "parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: "+
+			"[-8, 8]}]}\nmethod: {name: graffl-abc, %s}\nprivacy: {protection: none}\n", options), methods))(t)
 	data := map[string]dataset.Source{}
 	for _, site := range p.Sites {
 		var table []dataset.Row
@@ -153,13 +163,17 @@ func planned(t testing.TB, options string) (*study.Plan, map[string]dataset.Sour
 // toy is that of section 4.2: a mode for each of three sites.
 func toy(t testing.TB, options string, rows int, seed uint64) (*study.Plan, map[string]dataset.Source) {
 	t.Helper()
-	p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: toy\nseed: %d\nsites: [west, south, east]\nviews:\n  - {name: v, features: [{name: x, range: [-12, 12]}, {name: \"y\", range: [-12, 12]}]}\nmethod: {name: graffl-abc, components: 3%s}\nprivacy: {protection: none}\n", seed, options), methods))(t)
+	p := testkit.Get(study.Parse("plan.yaml",
+		fmt.Appendf(nil, "parley: 1\nname: toy\nseed: %d\nsites: [west, south, east]\nviews:\n  - {name: v, features: "+
+			"[{name: x, range: [-12, 12]}, {name: \"y\", range: [-12, 12]}]}\nmethod: {name: graffl-abc, components: "+
+			"3%s}\nprivacy: {protection: none}\n", seed, options), methods))(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	data := map[string]dataset.Source{}
 	for k, site := range p.Sites {
 		table := make([]dataset.Row, rows)
 		for i := range table {
-			table[i] = dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{toyModes[k][0] + r.NormFloat64(), toyModes[k][1] + r.NormFloat64()}}}
+			table[i] = dataset.Row{ID: fmt.Sprintf("%06d", i),
+				Views: [][]float64{{toyModes[k][0] + r.NormFloat64(), toyModes[k][1] + r.NormFloat64()}}}
 		}
 		data[site] = testkit.Get(dataset.NewTable(p.Schema(), table))(t)
 	}
@@ -223,14 +237,18 @@ func TestAlgorithm2FindsModesAndNoPosterior(t *testing.T) {
 			t.Errorf("90 %% of the means of component %d are within %.1f", k+1, width)
 		}
 	}
-	if i := slices.IndexFunc(r.Headline, func(f figure.Fact) bool { return strings.Contains(f.Name, "not a posterior") }); i != 0 {
+	if i := slices.IndexFunc(r.Headline, func(f figure.Fact) bool {
+		return strings.Contains(f.Name, "not a posterior")
+	}); i != 0 {
 		t.Errorf("the first that the report says is %+v", r.Headline[0])
 	}
 	m := testkit.Get(mixture.LoadModel(fileOf(t, r, "model/model.json")))(t)
 	if _, err := m.Predictive(); m.Method() != Name || err == nil || !strings.Contains(err.Error(), "no posterior") {
 		t.Errorf("the model of method %s: %v", m.Method(), err)
 	}
-	if says := testkit.Get(m.Summary(1))(t); !slices.ContainsFunc(says.Facts, func(f figure.Fact) bool { return f.Value == "graffl-abc, rows" }) {
+	if says := testkit.Get(m.Summary(1))(t); !slices.ContainsFunc(says.Facts, func(f figure.Fact) bool {
+		return f.Value == "graffl-abc, rows"
+	}) {
 		t.Errorf("%+v", says.Facts)
 	}
 }
@@ -276,19 +294,24 @@ func TestTasksOfRowsAreAlgorithm2(t *testing.T) {
 	p, data := planned(t, small["rows"])
 	s := testkit.Get(setUp(p))(t)
 	rows := []float64{1, -2, 3.5}
-	want := &rowsState{Iteration: s.own.Rounds, Rows: map[string]int{"a": 3, "b": 3}, Folded: map[string]int{"a": s.own.Rounds, "b": s.own.Rounds}, Kept: *testkit.Get(newAcceptance(s.own.Accepted))(t)}
+	want := &rowsState{Iteration: s.own.Rounds, Rows: map[string]int{"a": 3, "b": 3},
+		Folded: map[string]int{"a": s.own.Rounds, "b": s.own.Rounds},
+		Kept:   *testkit.Get(newAcceptance(s.own.Accepted))(t)}
 	for j, name := range p.Sites {
 		proposer, x := newProposer(s.Setup, name), make([]float64, 1)
 		for round := range s.own.Rounds {
 			for k, row := range rows {
 				proposer.Row(round*len(rows)+k, x)
-				testkit.Do(t, want.Kept.Offer(answer{Iteration: round, Site: j, Row: k, Distance: (x[0] - row) * (x[0] - row)}))
+				testkit.Do(t, want.Kept.Offer(answer{Iteration: round, Site: j, Row: k,
+					Distance: (x[0] - row) * (x[0] - row)}))
 			}
 		}
 	}
 	out := run(t, local.Config{Plan: p, Data: data})
 	r := testkit.Get((&rowsCoordinator{s}).Result(want))(t)
-	if len(out.Rounds) != 3 || !bytes.Equal(fileOf(t, out.Result, "model/posterior.csv"), fileOf(t, r, "model/posterior.csv")) || out.Result.Metrics["largest_accepted_distance"] != r.Metrics["largest_accepted_distance"] {
+	if len(out.Rounds) != 3 || !bytes.Equal(fileOf(t, out.Result, "model/posterior.csv"),
+		fileOf(t, r, "model/posterior.csv")) || out.Result.Metrics["largest_accepted_distance"] !=
+		r.Metrics["largest_accepted_distance"] {
 		t.Errorf("%d rounds accepted other parameters", len(out.Rounds))
 	}
 }

@@ -30,7 +30,8 @@ type Sampler struct {
 // NewSampler prepares drawing from p, which must satisfy Check.
 func NewSampler(p gmm.Prior) *Sampler {
 	d := p.Dim()
-	s := &Sampler{p, append([]float64(nil), p.Psi...), make([]float64, d*d), make([]float64, d*d), make([]float64, d), 1 / math.Sqrt(p.Kappa)}
+	s := &Sampler{p, append([]float64(nil), p.Psi...), make([]float64, d*d), make([]float64, d*d), make([]float64, d),
+		1 / math.Sqrt(p.Kappa)}
 	gmm.Cholesky(s.psi, d)
 	return s
 }

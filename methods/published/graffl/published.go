@@ -25,7 +25,8 @@ type proposer struct {
 // NewProposer returns a proposer; the prior must satisfy Check.
 func NewProposer(p gmm.Prior, seed uint64) *proposer {
 	source := rand.NewPCG(0, 0)
-	return &proposer{seed, source, rand.New(source), NewSampler(p), make([]float64, p.Components()), make([]float64, p.Dim())}
+	return &proposer{seed, source, rand.New(source), NewSampler(p), make([]float64, p.Components()),
+		make([]float64, p.Dim())}
 }
 
 // Row writes the row of proposal number i.
@@ -77,7 +78,8 @@ type answer struct {
 // Compare is the order in which answers are accepted: by distance; ties by earlier
 // iteration, lower site, lower row.
 func (a answer) Compare(b answer) int {
-	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Iteration, b.Iteration), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Row, b.Row))
+	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Iteration, b.Iteration),
+		cmp.Compare(a.Site, b.Site), cmp.Compare(a.Row, b.Row))
 }
 
 // acceptance keeps the L smallest of all answers offered so far, in memory that
@@ -103,7 +105,8 @@ func newAcceptance(limit int) (*acceptance, error) {
 // is refused.
 func (h *acceptance) Offer(a answer) error {
 	if !(a.Distance >= 0) {
-		return fmt.Errorf("row %d of site %d in iteration %d answers %v, which is no squared distance", a.Row, a.Site, a.Iteration, a.Distance)
+		return fmt.Errorf("row %d of site %d in iteration %d answers %v, which is no squared distance", a.Row, a.Site,
+			a.Iteration, a.Distance)
 	}
 	h.offer(a)
 	return nil

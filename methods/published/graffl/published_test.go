@@ -69,7 +69,8 @@ func TestAcceptanceForgetsOrder(t *testing.T) {
 		limit := rapid.IntRange(1, 70).Draw(t, "limit")
 		var answers []answer
 		for i := range n {
-			answers = append(answers, answer{i / 7, i % 7 / 3, i % 3, float64(rapid.IntRange(0, 9).Draw(t, "distance"))})
+			answers = append(answers, answer{i / 7, i % 7 / 3, i % 3,
+				float64(rapid.IntRange(0, 9).Draw(t, "distance"))})
 		}
 		var want *acceptance
 		for range 3 {
@@ -267,7 +268,8 @@ func (f *setDistanceFile) verify(list *vectors.List) error {
 	list.Floats("energy.cross_mean_by_site", f.Energy.Cross, crossEnergy, tolNumber)
 	list.Float("energy.self_generated", f.Energy.Self, within, tolNumber)
 	list.Float("energy.pooled", f.Energy.Pooled, between, tolNumber)
-	list.Float("energy.pooled (from sites)", f.Energy.Pooled, energy.Over(within, crossEnergy, counts)-energy.Cross(pooled, pooled, d), tolNumber)
+	list.Float("energy.pooled (from sites)", f.Energy.Pooled,
+		energy.Over(within, crossEnergy, counts)-energy.Cross(pooled, pooled, d), tolNumber)
 	list.Float("energy.sum_over_sites_weighted_n_j", f.Energy.Sum, bySite, tolNumber)
 	list.Float("energy.difference_does_not_depend_on_generated", f.Energy.Difference, bySite-between, tolNumber)
 	list.Floats("mmd2_v.cross_mean_by_site", f.MMD.Cross, crossMMD, tolNumber)

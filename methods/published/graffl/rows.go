@@ -20,7 +20,8 @@ import (
 // plan, so that there is no bound but that of a message.
 func (s setup) rowsRequest() privacy.Request {
 	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{Values: maxAnswer,
-		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.own.together(0), len(s.Names)+1)}}}
+		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known "+
+			"points; %d such numbers are the row", s.own.together(0), len(s.Names)+1)}}}
 }
 
 // rowsCoordinator is Algorithm 2 as it was published.
@@ -55,8 +56,10 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	all := c.own.Rounds
-	if s.Iteration < 0 || s.Iteration > all || s.Kept.Limit != c.own.Accepted || len(s.Kept.Kept) > s.Kept.Limit || math.IsNaN(s.Kept.Rejected) {
-		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan", s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
+	if s.Iteration < 0 || s.Iteration > all || s.Kept.Limit != c.own.Accepted || len(s.Kept.Kept) > s.Kept.Limit ||
+		math.IsNaN(s.Kept.Rejected) {
+		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan",
+			s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
 	}
 	if begins := s.Iteration%c.own.batch() == 0; s.Iteration == all && s.Asked || s.Iteration < all && !begins {
 		return nil, fmt.Errorf("the state waits for iteration %d, with which no task begins", s.Iteration)
@@ -75,7 +78,8 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	for i, a := range s.Kept.Kept {
-		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 || a.Row >= s.Rows[c.Plan.Sites[a.Site]] || !(a.Distance >= 0) ||
+		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 || a.Row >=
+			s.Rows[c.Plan.Sites[a.Site]] || !(a.Distance >= 0) ||
 			i > 0 && a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
 			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
 		}
@@ -111,7 +115,9 @@ func (c *rowsCoordinator) Next(ms method.State) (method.Step, error) {
 	}
 	s.Asked = true
 	var err error
-	step.Tasks, err = method.Ask(taskDistances, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return distancesTask{s.Iteration}, nil })
+	step.Tasks, err = method.Ask(taskDistances, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) {
+		return distancesTask{s.Iteration}, nil
+	})
 	return step, err
 }
 
@@ -133,7 +139,8 @@ func (c *rowsCoordinator) Fold(ms method.State, in method.Contribution) (method.
 	}
 	together, at := c.own.together(s.Iteration), slices.Index(c.Plan.Sites, in.Site)
 	if len(a.Distances)%together != 0 {
-		return nil, fmt.Errorf("%d distances in %d iterations: want as many in each as the site has rows", len(a.Distances), together)
+		return nil, fmt.Errorf("%d distances in %d iterations: want as many in each as the site has rows",
+			len(a.Distances), together)
 	}
 	n := len(a.Distances) / together
 	if rows, known := s.Rows[in.Site]; known && n != rows {
@@ -244,7 +251,8 @@ func (h *rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Sess
 	}
 	o := h.own
 	if task.Iteration < 0 || task.Iteration >= o.Rounds || task.Iteration%o.batch() != 0 {
-		return nil, fmt.Errorf("no task begins with iteration %d of a plan with %d, %d of them at a time", task.Iteration, o.Rounds, o.batch())
+		return nil, fmt.Errorf("no task begins with iteration %d of a plan with %d, %d of them at a time",
+			task.Iteration, o.Rounds, o.batch())
 	}
 	rows, err := h.all(ctx, s)
 	if err != nil {
@@ -253,7 +261,8 @@ func (h *rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Sess
 	d, together := len(h.Names), o.together(task.Iteration)
 	n := len(rows) / d
 	if n > maxAnswer/together {
-		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds than %d", together, n, o.Rounds)
+		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds "+
+			"than %d", together, n, o.Rounds)
 	}
 	a := distancesAnswer{make(wire.Vector, 0, together*n)}
 	p, x := newProposer(h.Setup, h.Name), make([]float64, d)
@@ -282,7 +291,9 @@ func (h *rowsSite) Report(ctx context.Context, _ []byte, data dataset.Source) (*
 		}
 	}
 	return &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away", Value: strconv.Itoa(rows)}}}, nil
+			Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away",
+				Value: strconv.Itoa(rows)}}},
+		nil
 }
 
 // taskDistances asks for some rounds of Algorithm 2: proposals are functions of the
@@ -323,10 +334,13 @@ func (o *Options) distances(seen []method.Exchange) (map[string][]wire.Vector, e
 			return nil, err
 		}
 		rounds := o.together(task.Iteration)
-		if task.Iteration != len(out[e.Task.Site]) || rounds == 0 || len(answer.Distances) == 0 || len(answer.Distances)%rounds != 0 {
-			return nil, fmt.Errorf("site %s has sent %d distances from round %d on, after %d rounds", e.Task.Site, len(answer.Distances), task.Iteration, len(out[e.Task.Site]))
+		if task.Iteration != len(out[e.Task.Site]) || rounds == 0 || len(answer.Distances) == 0 ||
+			len(answer.Distances)%rounds != 0 {
+			return nil, fmt.Errorf("site %s has sent %d distances from round %d on, after %d rounds", e.Task.Site,
+				len(answer.Distances), task.Iteration, len(out[e.Task.Site]))
 		}
-		out[e.Task.Site] = slices.AppendSeq(out[e.Task.Site], slices.Chunk(answer.Distances, len(answer.Distances)/rounds))
+		out[e.Task.Site] = slices.AppendSeq(out[e.Task.Site],
+			slices.Chunk(answer.Distances, len(answer.Distances)/rounds))
 	}
 	return out, nil
 }

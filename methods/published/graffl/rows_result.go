@@ -14,8 +14,14 @@ import (
 
 // notPosterior and notPrivate are what a reader has to know first.
 const (
-	notPosterior = `This study ran Algorithm 2 as it was published, for comparison. However many proposals are made, those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what the prior says, and only the component that made an accepted row has learned anything. What is real is the place of the modes of that cloud.`
-	notPrivate   = `It gives the rows away. Each answer is an exact squared distance to a known point; as many answers as there are features, and one more, are the row. Whoever ran this study can compute every row of every site: the command “parley attack graffl-abc” does it on simulated studies.`
+	notPosterior = `This study ran Algorithm 2 as it was published, for comparison. However many proposals are made, ` +
+		`those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the ` +
+		`posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what ` +
+		`the prior says, and only the component that made an accepted row has learned anything. What is real is the ` +
+		`place of the modes of that cloud.`
+	notPrivate = `It gives the rows away. Each answer is an exact squared distance to a known point; as many ` +
+		`answers as there are features, and one more, are the row. Whoever ran this study can compute every row of ` +
+		`every site: the command “parley attack graffl-abc” does it on simulated studies.`
 )
 
 // Result implements [method.Coordinator].
@@ -36,16 +42,20 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 	for site, n := range s.Rows {
 		proposals += n * s.Folded[site]
 	}
-	metrics := map[string]float64{"proposals": float64(proposals), "accepted": float64(len(p.Draws)), "largest_accepted_distance": largest}
+	metrics := map[string]float64{"proposals": float64(proposals), "accepted": float64(len(p.Draws)),
+		"largest_accepted_distance": largest}
 	if !math.IsInf(next, 1) {
 		metrics["smallest_rejected_distance"] = next
 	}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Prior.Components())},
-		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
+	facts := []figure.Fact{{Name: "not a posterior, see the warning", Value: "published"},
+		{Name: "components", Value: strconv.Itoa(c.Prior.Components())},
+		{Name: "proposals", Value: figure.Count.Text(float64(proposals))},
+		{Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
 	first := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
-		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "What was found is not the posterior", Text: notPosterior}},
+		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "What was found is not the posterior",
+			Text: notPosterior}},
 			{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: notPrivate}}}}
 	peaks, err := c.modes(p)
 	if err != nil {
@@ -57,10 +67,13 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 		}
 	}
 	section := figure.Section{ID: "components", Title: "The accepted parameters",
-		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
-		Items: []figure.Item{{Table: v.ComponentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
+		Lead: "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to " +
+			"the parameter whose row came closest. This is not the posterior.",
+		Items: []figure.Item{{Table: v.ComponentTable("Means over what was accepted, and the intervals that hold " +
+			"nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
-		Found:    fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.", figure.Count.Text(float64(proposals)), len(p.Draws)),
+		Found: fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.",
+			figure.Count.Text(float64(proposals)), len(p.Draws)),
 		Sure:     "That is not known: what was accepted does not follow the posterior.",
 		Sections: []figure.Section{first, overview(v, s.Rows), c.modesSection(peaks, made), section}}, nil
 }
@@ -103,8 +116,11 @@ func (c *rowsCoordinator) modesSection(p *peaks, made []float64) figure.Section 
 		widths = append(widths, fmt.Sprintf("%.3g in %s", h, c.Names[i]))
 	}
 	table := &figure.Table{ID: "modes", Title: "The highest modes",
-		Caption: "Modes of the kernel density of the means of all components of all accepted parameters, the highest first. The bandwidth, " + strings.Join(widths, ", ") + ", follows from the prior and the number of accepted parameters."}
-	number, height := figure.Column{Name: "mode"}, figure.Column{Name: "density, as a share of the highest", Format: figure.Percent}
+		Caption: "Modes of the kernel density of the means of all components of all accepted parameters, the highest " +
+			"first. The bandwidth, " + strings.Join(widths, ", ") + ", follows from the prior and the number of " +
+			"accepted parameters."}
+	number, height := figure.Column{Name: "mode"}, figure.Column{Name: "density, as a share of the highest",
+		Format: figure.Percent}
 	places := make([]figure.Column, len(c.Names))
 	for i, name := range c.Names {
 		places[i].Name = name
@@ -117,7 +133,9 @@ func (c *rowsCoordinator) modesSection(p *peaks, made []float64) figure.Section 
 	}
 	table.Columns = append(append([]figure.Column{number}, places...), height)
 	section := figure.Section{ID: "modes", Title: "The modes of the cloud",
-		Lead:  "This is what the published figures show, and it is real: where accepted component means lie densest, the rows do too. How surely a mode is known does not follow from it, and how high it is says little about how many rows it has.",
+		Lead: "This is what the published figures show, and it is real: where accepted component means lie densest, " +
+			"the rows do too. How surely a mode is known does not follow from it, and how high it is says little " +
+			"about how many rows it has.",
 		Items: []figure.Item{{Table: table}}}
 	if len(c.Names) == 2 {
 		section.Items = append(section.Items, figure.Item{Figure: c.modesFigure(p, made)})
@@ -155,6 +173,7 @@ func (c *rowsCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
 		f.Groups = append(f.Groups, figure.Group{Name: fmt.Sprintf("mode %d", k+1), Mean: m.At})
 	}
 	return &figure.Figure{ID: "modes-map", Title: "Where accepted component means lie", Chart: f,
-		Caption: "Components that made an accepted row lie near the rows, as near-copies of them; the others are still where the prior put them.",
-		Alt:     "Densities of accepted component means over the two features, with the modes marked."}
+		Caption: "Components that made an accepted row lie near the rows, as near-copies of them; the others are " +
+			"still where the prior put them.",
+		Alt: "Densities of accepted component means over the two features, with the modes marked."}
 }

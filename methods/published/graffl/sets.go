@@ -67,7 +67,9 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, fmt.Errorf("the state's sampler: %w", err)
 	}
 	proposals := len(s.SMC.Propose(setBatch))
-	if err := method.Kept(s.Answers, c.Plan.Sites, "answers", func(a *discrepanciesAnswer) error { return a.check(proposals) }); err != nil {
+	if err := method.Kept(s.Answers, c.Plan.Sites, "answers", func(a *discrepanciesAnswer) error {
+		return a.check(proposals)
+	}); err != nil {
 		return nil, err
 	}
 	for name, n := range s.Rows {
@@ -256,18 +258,32 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
+	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation),
+		"draws": float64(len(p.Draws))}
 	v.Components(metrics)
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Prior.Components())}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
-	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: facts,
-		Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(), c.generationsSection(s)}}, nil
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Prior.Components())},
+		{Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))},
+		{Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
+	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(),
+			Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: facts,
+			Sections: []figure.Section{setWarning(), overview(v, s.Rows), v.ComponentsSection(),
+				c.generationsSection(s)}},
+		nil
 }
 
 // setWarning says first what a reader of all that follows has to know.
 func setWarning() figure.Section {
 	return figure.Section{ID: "set", Title: "What this sample is, and what it gives away",
-		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Intervals are not calibrated, and nothing is private",
-			Text: "This study compared simulated sets with all rows, to be compared with other ways. The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is calibrated: intervals of means and weights are mostly too wide, and after very many proposals too narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.\n\nEach answer of a site is an exact mean over its rows, for a set that is known: enough of them tell of single rows, and as many from a study before or after one person joins give that person's row. The command “parley attack graffl-abc” shows it on simulated studies."}}}}
+		Items: []figure.Item{{Note: &figure.Note{Warning: true,
+			Title: "Intervals are not calibrated, and nothing is private",
+			Text: "This study compared simulated sets with all rows, to be compared with other ways. The sample is " +
+				"the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is " +
+				"calibrated: intervals of means and weights are mostly too wide, and after very many proposals too " +
+				"narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the " +
+				"prior, mostly too large, and their intervals often miss the truth.\n\nEach answer of a site is an " +
+				"exact mean over its rows, for a set that is known: enough of them tell of single rows, and as many " +
+				"from a study before or after one person joins give that person's row. The command “parley attack " +
+				"graffl-abc” shows it on simulated studies."}}}}
 }
 
 // generationsSection shows how close the sample came.
@@ -278,12 +294,18 @@ func (c *setsCoordinator) generationsSection(s *setsState) figure.Section {
 	}
 	ended := fmt.Sprintf("It ended when all %s proposals were used", figure.Count.Text(float64(s.SMC.Used)))
 	if s.SMC.Stopped == fewAccepted {
-		ended = fmt.Sprintf("It ended after %s proposals, when hardly one more was accepted", figure.Count.Text(float64(s.SMC.Used)))
+		ended = fmt.Sprintf("It ended after %s proposals, when hardly one more was accepted",
+			figure.Count.Text(float64(s.SMC.Used)))
 	}
 	return figure.Section{ID: "generations", Title: "How close the sample came",
-		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. Generation by generation the threshold on that distance was lowered. " + ended + ".",
+		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. " +
+			"Generation by generation the threshold on that distance was lowered. " + ended + ".",
 		Items: []figure.Item{
-			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Log: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
-				Caption: "Each step to the right on this axis is so many times more proposals. Where the curve still falls, more of them would bring the sample nearer.", Alt: "The threshold against the number of proposals."}},
+			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals",
+				Chart: figure.Lines{X: figure.Axis{Label: "proposals", Log: true},
+					Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
+				Caption: "Each step to the right on this axis is so many times more proposals. Where the curve still " +
+					"falls, more of them would bring the sample nearer.",
+				Alt: "The threshold against the number of proposals."}},
 		}}
 }

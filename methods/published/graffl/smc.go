@@ -80,14 +80,17 @@ func (s *SMC) Check() error {
 	switch {
 	case len(s.Particles) > full || s.Generation > 0 && len(s.Particles) != full || s.Generation < 0:
 		return fmt.Errorf("%d particles in generation %d of a run with %d", len(s.Particles), s.Generation, full)
-	case s.Next < 0 || s.Next >= full || s.Used < 0 || s.Used > s.Choices.Proposals || s.Moves < 0 || s.Tried < 0 || s.Accepted < 0 || s.Accepted > s.Tried:
-		return fmt.Errorf("counts of a run are out of range: next %d, used %d, tried %d, accepted %d", s.Next, s.Used, s.Tried, s.Accepted)
+	case s.Next < 0 || s.Next >= full || s.Used < 0 || s.Used > s.Choices.Proposals || s.Moves < 0 || s.Tried < 0 ||
+		s.Accepted < 0 || s.Accepted > s.Tried:
+		return fmt.Errorf("counts of a run are out of range: next %d, used %d, tried %d, accepted %d", s.Next, s.Used,
+			s.Tried, s.Accepted)
 	case math.IsNaN(s.Threshold) || !(s.Scale > 0) || math.IsInf(s.Scale, 1):
 		return fmt.Errorf("threshold %v and scale %v of a run", s.Threshold, s.Scale)
 	case s.Stopped != running && s.Stopped != allProposed && s.Stopped != fewAccepted:
 		return fmt.Errorf("a run that stopped for %q", string(s.Stopped))
 	case s.Stopped == running && (s.Used == s.Choices.Proposals || s.Generation == 0 && len(s.Particles) == full):
-		return fmt.Errorf("a run that goes on with nothing to propose: %d of %d proposals used, %d particles in generation %d", s.Used, s.Choices.Proposals, len(s.Particles), s.Generation)
+		return fmt.Errorf("a run that goes on with nothing to propose: %d of %d proposals used, %d particles in "+
+			"generation %d", s.Used, s.Choices.Proposals, len(s.Particles), s.Generation)
 	case s.Stopped != running && len(s.Particles) == 0:
 		return fmt.Errorf("a run that stopped without a particle")
 	}
@@ -363,7 +366,8 @@ func (c set) Check() error {
 	case c.Particles < 16 || c.Particles > 1<<16:
 		return fmt.Errorf("%d particles: want 16 to 65536", c.Particles)
 	case c.Proposals < c.Particles || c.Proposals > 1<<30:
-		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most 2³⁰", c.Proposals, c.Particles)
+		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most 2³⁰",
+			c.Proposals, c.Particles)
 	case c.Rows < 2 || c.Rows > 1<<20:
 		return fmt.Errorf("%d rows simulated from each proposal: want 2 to 1048576", c.Rows)
 	case !(c.Keep > 0 && c.Keep < 1):

@@ -53,7 +53,8 @@ func ones(n int) wire.Vector { return slices.Repeat(wire.Vector{1}, n) }
 func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 	c, s := waiting(t, "rows")
 	fold := func(site string, distances wire.Vector) error {
-		_, err := c.Fold(s, method.Contribution{Site: site, Kind: taskDistances, Body: packed(t, distancesAnswer{Distances: distances})})
+		_, err := c.Fold(s, method.Contribution{Site: site, Kind: taskDistances,
+			Body: packed(t, distancesAnswer{Distances: distances})})
 		return err
 	}
 	refused := func(err error, want string) {
@@ -109,8 +110,9 @@ var (
 	toyLo     = []float64{-12, -12}
 	toyHi     = []float64{12, 12}
 	toyThirds = []int{300, 300, 300}
-	toyTruth  = gmm.Mixture{Dim: 2, Weights: []float64{1. / 3, 1. / 3, 1. / 3}, Means: toyMeans, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
-	toyPrior  = func() gmm.Prior { p, _ := gmm.BoxPrior(toyLo, toyHi, 3); return p }()
+	toyTruth  = gmm.Mixture{Dim: 2, Weights: []float64{1. / 3, 1. / 3, 1. / 3}, Means: toyMeans,
+		Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+	toyPrior = func() gmm.Prior { p, _ := gmm.BoxPrior(toyLo, toyHi, 3); return p }()
 )
 
 // toySites draws the rows of three sites with one mode each.
@@ -198,7 +200,8 @@ func TestReorder(t *testing.T) {
 		reorder(c, u, order)
 		c.From(back, u)
 		near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)) }
-		if want := m.Reorder(order); !slices.EqualFunc(want.Means, back.Means, near) || !slices.EqualFunc(want.Weights, back.Weights, near) || !slices.EqualFunc(want.Covs, back.Covs, near) {
+		if want := m.Reorder(order); !slices.EqualFunc(want.Means, back.Means, near) ||
+			!slices.EqualFunc(want.Weights, back.Weights, near) || !slices.EqualFunc(want.Covs, back.Covs, near) {
 			t.Fatalf("order %v made %v of %v", order, back, m)
 		}
 	})

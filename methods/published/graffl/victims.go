@@ -96,7 +96,8 @@ func (v *victims) read(ctx context.Context, of map[string]dataset.Source) error 
 			}
 		}
 		if len(rows) < 2*v.Dim {
-			return problem.Problem{Where: "site " + site, What: "fewer than two rows have all features: there is nothing to attack", Hint: "a plan whose views are complete at every site"}
+			return problem.Problem{Where: "site " + site, What: "fewer than two rows have all features: there is " +
+				"nothing to attack", Hint: "a plan whose views are complete at every site"}
 		}
 		v.Sites = append(v.Sites, rows)
 	}
@@ -185,7 +186,8 @@ func (v *victims) apart(x, y []float64) float64 {
 
 // score compares guesses with the rows of the same index.
 func (v *victims) score(rows, guesses []float64, within float64) *method.Recovered {
-	r := &method.Recovered{Rows: len(rows) / v.Dim, Within: within, SD: math.Sqrt(gmm.Squares(v.Scale) / float64(v.Dim))}
+	r := &method.Recovered{Rows: len(rows) / v.Dim, Within: within,
+		SD: math.Sqrt(gmm.Squares(v.Scale) / float64(v.Dim))}
 	for k := 0; k < len(rows); k += v.Dim {
 		e := v.apart(rows[k:k+v.Dim], guesses[k:k+v.Dim])
 		r.RMSE += e * e / float64(r.Rows)

@@ -13,14 +13,15 @@ import (
 
 // state is what the coordinator carries.
 type state struct {
-	Phase   string               `cbor:"phase"`
-	Left    []string             `cbor:"left"`
-	Round   int                  `cbor:"round"` // rounds that were asked for
-	Extents map[string]*extent   `cbor:"extents"`
-	Scale   scale                `cbor:"scale"`
-	Weights wire.Vector          `cbor:"weights"`
-	Trained map[string]*trained  `cbor:"trained"` // answers of this round
-	Losses  []wire.Vector        `cbor:"losses"`  // by round: of all sites together, then of each site of the plan that answered
+	Phase   string              `cbor:"phase"`
+	Left    []string            `cbor:"left"`
+	Round   int                 `cbor:"round"` // rounds that were asked for
+	Extents map[string]*extent  `cbor:"extents"`
+	Scale   scale               `cbor:"scale"`
+	Weights wire.Vector         `cbor:"weights"`
+	Trained map[string]*trained `cbor:"trained"` // answers of this round
+	// by round: of all sites together, then of each site of the plan that answered
+	Losses  []wire.Vector        `cbor:"losses"`
 	Answers []wire.Vector        `cbor:"answers"` // by round: 1 for each site of the plan that answered, else 0
 	Fit     map[string]*assessed `cbor:"fit"`
 }
@@ -65,11 +66,14 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := (&given{0, s.Scale, s.Weights}).check(c.setup, 0); err != nil {
 		return nil, fmt.Errorf("the state's model: %w", err)
 	}
-	if over := s.Phase != taskTrain; s.Round < 1 || s.Round > c.Rounds+1 || over != (s.Round == c.Rounds+1) || len(s.Losses) != s.Round-1 || len(s.Answers) != s.Round-1 {
-		return nil, fmt.Errorf("the state has losses of %d rounds in phase %q, round %d", len(s.Losses), s.Phase, s.Round)
+	if over := s.Phase != taskTrain; s.Round < 1 || s.Round > c.Rounds+1 || over != (s.Round == c.Rounds+1) ||
+		len(s.Losses) != s.Round-1 || len(s.Answers) != s.Round-1 {
+		return nil, fmt.Errorf("the state has losses of %d rounds in phase %q, round %d", len(s.Losses),
+			s.Phase, s.Round)
 	}
 	for i := range s.Losses {
-		if n := len(sites); len(s.Losses[i]) != n+1 || len(s.Answers[i]) != n || !bounded(s.Losses[i], largestLoss) || !bounded(s.Answers[i], 1) {
+		if n := len(sites); len(s.Losses[i]) != n+1 || len(s.Answers[i]) != n || !bounded(s.Losses[i], largestLoss) ||
+			!bounded(s.Answers[i], 1) {
 			return nil, fmt.Errorf("the state's losses of round %d are not those of the plan's sites", i+1)
 		}
 	}
@@ -245,30 +249,46 @@ func (c coordinator) pictures(s *state) *method.Result {
 		}
 		heat.Rows, facet.Values = append(heat.Rows, name), append(facet.Values, row)
 		if q >= 2 && a.Rows > 1 {
-			groups = append(groups, figure.Group{Name: name, Mean: figure.Numbers{a.Code[0], a.Code[1]}, Cov: figure.Numbers{a.Cov[0], a.Cov[1], a.Cov[q+1]}})
+			groups = append(groups, figure.Group{Name: name, Mean: figure.Numbers{a.Code[0], a.Code[1]},
+				Cov: figure.Numbers{a.Cov[0], a.Cov[1], a.Cov[q+1]}})
 		}
 	}
 	heat.Facets = []figure.Facet{facet}
 
 	r := &method.Result{Metrics: map[string]float64{"loss_nats": last, "rounds": float64(rounds)}}
-	r.Found = fmt.Sprintf("The model describes each subject by a code of %d numbers, and decodes from it what the subject's measurements should be.", q)
-	r.Sure = "No site said how far decoded values are from its own, so nothing on this page measures how good the model is."
-	r.Headline = []figure.Fact{{Name: "model", Value: c.Model}, {Name: "code", Value: fmt.Sprintf("%d numbers", q)}, {Name: "rounds", Value: fmt.Sprint(rounds)}}
+	r.Found = fmt.Sprintf("The model describes each subject by a code of %d numbers, and decodes from it what the "+
+		"subject's measurements should be.", q)
+	r.Sure = "No site said how far decoded values are from its own, so nothing on this page measures how good the " +
+		"model is."
+	r.Headline = []figure.Fact{{Name: "model", Value: c.Model}, {Name: "code", Value: fmt.Sprintf("%d numbers", q)},
+		{Name: "rounds", Value: fmt.Sprint(rounds)}}
 	section := func(id, title, lead string, f *figure.Figure) {
-		r.Sections = append(r.Sections, figure.Section{ID: id, Title: title, Lead: lead, Items: []figure.Item{{Figure: f}}})
+		r.Sections = append(r.Sections, figure.Section{ID: id, Title: title, Lead: lead,
+			Items: []figure.Item{{Figure: f}}})
 	}
-	section("training", "Training", "The loss is the negative evidence lower bound, with one draw of each code: it falls as the model improves, and wavers by those draws.",
-		&figure.Figure{ID: "loss", Title: "Loss by round", Caption: "Over the last epoch of each round at each site, before weights are averaged.", Alt: fmt.Sprintf("Lines of the loss over %d rounds, which end at %s.", rounds, figure.General.Text(last)), Chart: loss})
+	section("training", "Training", "The loss is the negative evidence lower bound, with one draw of each code: it "+
+		"falls as the model improves, and wavers by those draws.",
+		&figure.Figure{ID: "loss", Title: "Loss by round", Caption: "Over the last epoch of each round at each site, " +
+			"before weights are averaged.", Alt: fmt.Sprintf("Lines of the loss over %d rounds, which end at %s.",
+			rounds, figure.General.Text(last)), Chart: loss})
 	if n > 0 {
 		mae := sum / n
 		r.Metrics["mae"] = mae
-		r.Sure = fmt.Sprintf("Decoded values are off by %s of a feature's range in the mean. The subjects took part in the fit; others are described a little worse. There are no intervals.", figure.Score.Text(mae))
-		r.Headline = append(r.Headline, figure.Fact{Name: "mean absolute error, in parts of the ranges" + method.OfFit, Value: figure.Score.Text(mae)})
-		section("reconstruction", "Reconstruction", "How far the decoded means are from what was observed, in parts of each feature's range over all sites. These subjects had a part in the fit.",
-			&figure.Figure{ID: "reconstruction", Title: "Error of reconstruction", Caption: "By site and view; a view that a site lacks has none.", Alt: fmt.Sprintf("A table of errors by site and view, %s in the mean.", figure.Score.Text(mae)), Chart: heat})
+		r.Sure = fmt.Sprintf("Decoded values are off by %s of a feature's range in the mean. The subjects took part "+
+			"in the fit; others are described a little worse. There are no intervals.", figure.Score.Text(mae))
+		r.Headline = append(r.Headline, figure.Fact{Name: "mean absolute error, in parts of the ranges" + method.OfFit,
+			Value: figure.Score.Text(mae)})
+		section("reconstruction", "Reconstruction", "How far the decoded means are from what was observed, in parts "+
+			"of each feature's range over all sites. These subjects had a part in the fit.",
+			&figure.Figure{ID: "reconstruction", Title: "Error of reconstruction",
+				Caption: "By site and view; a view that a site lacks has none.",
+				Alt:     fmt.Sprintf("A table of errors by site and view, %s in the mean.", figure.Score.Text(mae)),
+				Chart:   heat})
 	}
 	if len(groups) > 0 {
-		section("latent-space", "Latent space", "Where the sites' subjects lie by the first two numbers of their codes.", latentSpace(groups, "Ellipses hold half and nine tenths of a normal law with the mean and covariance of a site's codes."))
+		section("latent-space", "Latent space", "Where the sites' subjects lie by the first two numbers of their "+
+			"codes.", latentSpace(groups, "Ellipses hold half and nine tenths of a normal law with the mean and "+
+			"covariance of a site's codes."))
 	}
 	var lacking []string
 	for j, low := range s.Scale.Low {
@@ -277,8 +297,12 @@ func (c coordinator) pictures(s *state) *method.Result {
 		}
 	}
 	if len(lacking) > 0 {
-		r.Sections = append(figure.Verdicts([]figure.Note{{Title: fmt.Sprintf("%d of the features have one value or none at all sites, so that nothing is learned of them: %s", len(lacking), strings.Join(lacking[:min(len(lacking), 8)], ", ")),
-			Text: "What the model says of them is that value. See whether the sites' files have the right columns."}}), r.Sections...)
+		r.Sections = append(figure.Verdicts([]figure.Note{
+			{Title: fmt.Sprintf("%d of the features have one value or none at all sites, so that nothing is learned "+
+				"of them: %s", len(lacking), strings.Join(lacking[:min(len(lacking), 8)], ", ")),
+				Text: "What the model says of them is that value. See whether the sites' files have the right " +
+					"columns."}}),
+			r.Sections...)
 	}
 	return r
 }
@@ -295,6 +319,7 @@ func (c coordinator) feature(j int) string {
 }
 
 func latentSpace(groups []figure.Group, caption string) *figure.Figure {
-	return &figure.Figure{ID: "latent-space", Title: "Latent space", Caption: caption, Alt: fmt.Sprintf("Codes of %d sites in a plane.", len(groups)),
+	return &figure.Figure{ID: "latent-space", Title: "Latent space", Caption: caption,
+		Alt:   fmt.Sprintf("Codes of %d sites in a plane.", len(groups)),
 		Chart: figure.Scatter{X: figure.Axis{Label: "code 1"}, Y: figure.Axis{Label: "code 2"}, Groups: groups}}
 }

@@ -46,10 +46,11 @@ func (t *trained) check(n *network) error {
 // assessed is how a model describes the subjects of a site.
 type assessed struct {
 	Values wire.Vector `cbor:"values"` // number of values, by view
-	Error  wire.Vector `cbor:"error"`  // sum of absolute errors of reconstruction, by view, in parts of the features' ranges
-	Rows   float64     `cbor:"rows"`   // subjects with a value
-	Code   wire.Vector `cbor:"code"`   // mean of their codes
-	Cov    wire.Vector `cbor:"cov"`    // and covariance, q × q
+	// sum of absolute errors of reconstruction, by view, in parts of the features' ranges
+	Error wire.Vector `cbor:"error"`
+	Rows  float64     `cbor:"rows"` // subjects with a value
+	Code  wire.Vector `cbor:"code"` // mean of their codes
+	Cov   wire.Vector `cbor:"cov"`  // and covariance, q × q
 }
 
 func (a *assessed) check(s *setup) error {

@@ -37,7 +37,9 @@ func (Method) Describe(p *study.Plan) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprintf("It trains a %s variational autoencoder, which describes the %d features of a subject by a code of %d numbers. In each of %d rounds every site trains it on its own subjects without noise, and sends its %d weights back.",
+	return fmt.Sprintf("It trains a %s variational autoencoder, which describes the %d features of a subject by a "+
+		"code of %d numbers. In each of %d rounds every site trains it on its own subjects without noise, and sends "+
+		"its %d weights back.",
 		s.Model, s.net.features, s.Latent, s.Rounds, len(s.net.places))
 }
 
@@ -48,13 +50,16 @@ func (Method) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 		return nil, err
 	}
 	listed := func(kind string, times int, what string, values int) privacy.Listed {
-		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: values}}}}
+		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected,
+			Contents: []privacy.Content{{What: what, Values: values}}}}
 	}
 	q := s.Latent
 	return []privacy.Listed{
-		listed(taskScale, 1, "smallest and largest value, sum and number of values of each feature, and number of subjects by channel", 4*s.net.features+len(s.net.channels)),
+		listed(taskScale, 1, "smallest and largest value, sum and number of values of each feature, and number of "+
+			"subjects by channel", 4*s.net.features+len(s.net.channels)),
 		listed(taskTrain, s.Rounds, "weights after the site's epochs, and the loss", len(s.net.places)+1),
-		listed(taskAssess, 1, "number and sum of absolute errors of the values of each view, and number, mean and covariance of codes", 2*len(p.Views)+1+q+q*q),
+		listed(taskAssess, 1, "number and sum of absolute errors of the values of each view, and number, mean and "+
+			"covariance of codes", 2*len(p.Views)+1+q+q*q),
 	}, nil
 }
 

@@ -72,7 +72,8 @@ func newModel(s *setup, sc *scale, weights []float64, sites map[string]float64) 
 	for k, v := range s.plan.Views {
 		view := modelView{Name: v.Name}
 		for i, f := range v.Features {
-			view.Features = append(view.Features, modelFeature{f.Name, f.Unit, sc.Low[j], sc.High[j], sc.Mean[j], s.plan.Codes(k, i)})
+			view.Features = append(view.Features, modelFeature{f.Name, f.Unit, sc.Low[j], sc.High[j], sc.Mean[j],
+				s.plan.Codes(k, i)})
 			j++
 		}
 		m.Views = append(m.Views, view)
@@ -109,7 +110,8 @@ func loadModel(data []byte) (*model, error) {
 			return nil, errors.New("the model has a view without features")
 		}
 		for _, f := range v.Features {
-			m.scale.Low, m.scale.High, m.scale.Mean = append(m.scale.Low, f.Low), append(m.scale.High, f.High), append(m.scale.Mean, f.Mean)
+			m.scale.Low, m.scale.High, m.scale.Mean = append(m.scale.Low, f.Low), append(m.scale.High, f.High),
+				append(m.scale.Mean, f.Mean)
 		}
 	}
 	o := m.Options
@@ -151,11 +153,13 @@ func (m *model) at(name string) error {
 	if name == "" || slices.ContainsFunc(m.Sites, func(s modelSite) bool { return s.Name == name }) {
 		return nil
 	}
-	return problem.Problem{Where: "site " + name, What: "took no part in the fit", Hint: "leave it out: to an autoencoder all sites are alike"}
+	return problem.Problem{Where: "site " + name, What: "took no part in the fit",
+		Hint: "leave it out: to an autoencoder all sites are alike"}
 }
 
 // each asks about every subject of a source.
-func (m *model) each(ctx context.Context, data dataset.Source, do func(row *dataset.Row, s *subject, a *answer) error) (n int, err error) {
+func (m *model) each(ctx context.Context, data dataset.Source,
+	do func(row *dataset.Row, s *subject, a *answer) error) (n int, err error) {
 	in := m.net.inferrer(m.Weights)
 	var x []float64
 	for row, err := range data.Rows(ctx) {
@@ -175,9 +179,11 @@ func (m *model) each(ctx context.Context, data dataset.Source, do func(row *data
 // Transform implements [method.Transformer]: the mean of each subject's code, and the
 // standard deviation of every number of it. The columns are id, values (how many were
 // observed), code_1 to code_q and sd_1 to sd_q.
-func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
+func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
+	opts method.TransformOptions) (int, method.Notes, error) {
 	if opts.Covariance {
-		return 0, nil, problem.Problem{Where: "covariance", What: "an autoencoder's encoder says nothing of how the numbers of a code vary together", Hint: "leave it out: standard deviations are written"}
+		return 0, nil, problem.Problem{Where: "covariance", What: "an autoencoder's encoder says nothing of how the " +
+			"numbers of a code vary together", Hint: "leave it out: standard deviations are written"}
 	}
 	if err := m.at(opts.Site); err != nil {
 		return 0, nil, err
@@ -213,9 +219,11 @@ func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 // Impute implements [method.Imputer]: what the decoders expect of every value that was not
 // observed, given the code of what was. The columns are id, view, feature, mean, sd, low and high, in
 // the feature's own unit. Weights are taken as known.
-func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts method.ImputeOptions) (int, method.Notes, error) {
+func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
+	opts method.ImputeOptions) (int, method.Notes, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
-		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level), Hint: "0.9 for intervals that hold nine values of ten"}
+		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level),
+			Hint: "0.9 for intervals that hold nine values of ten"}
 	}
 	var known []string
 	for _, v := range m.Views {
@@ -223,7 +231,8 @@ func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	}
 	for _, name := range opts.Views {
 		if !slices.Contains(known, name) {
-			return 0, nil, problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+problem.Names(known))}
+			return 0, nil, problem.Problem{Where: "view " + name, What: "the model has no such view",
+				Hint: problem.DidYouMean(name, known, "one of "+problem.Names(known))}
 		}
 	}
 	if err := m.at(opts.Site); err != nil {
@@ -242,7 +251,8 @@ func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 				}
 				mean, sd := m.scale.own(j, a)
 				written++
-				if err := w.Write([]string{row.ID, v.Name, f.Name, decimal(mean), decimal(sd), decimal(mean - z*sd), decimal(mean + z*sd)}); err != nil {
+				if err := w.Write([]string{row.ID, v.Name, f.Name, decimal(mean), decimal(sd), decimal(mean - z*sd),
+					decimal(mean + z*sd)}); err != nil {
 					return err
 				}
 			}

@@ -245,7 +245,8 @@ func (m *machine) likelihood(d int, batch []subject, weight []float64) (sum floa
 // negative bound over the last epoch. Every step ascends the mean bound of a batch,
 // less λ/2 of the squared distance from where it began (Li et al. 2020, "Federated
 // optimization in heterogeneous networks", equation 2).
-func (n *network) fit(ctx context.Context, o *options, packed []float64, subjects []subject, epochs int, rng *rand.Rand) (out []float64, loss float64, err error) {
+func (n *network) fit(ctx context.Context, o *options, packed []float64, subjects []subject, epochs int,
+	rng *rand.Rand) (out []float64, loss float64, err error) {
 	if len(subjects) == 0 {
 		return packed, 0, nil
 	}

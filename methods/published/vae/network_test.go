@@ -117,7 +117,8 @@ func TestLinearDecoderSpansPrincipalComponents(t *testing.T) {
 		var loss float64
 		var err error
 		o.LearningRate = rate
-		if packed, loss, err = n.fit(t.Context(), o, packed, subjects, 1500, rng); err != nil || i > 0 && loss > before+1 {
+		if packed, loss, err = n.fit(t.Context(), o, packed, subjects, 1500, rng); err != nil || i > 0 &&
+			loss > before+1 {
 			t.Fatal(loss, before, err)
 		}
 		before = loss
@@ -206,7 +207,8 @@ func TestBoundIsTightAtPrincipalComponents(t *testing.T) {
 // verifyVectors holds the bound to one file of numbers from an independent implementation, which
 // testdata/vae/README.md describes.
 func verifyVectors(file []byte) ([]vectors.Check, error) {
-	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{"vae/bound/1": vectors.Format((*boundJSON).verify)})
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
+		"vae/bound/1": vectors.Format((*boundJSON).verify)})
 }
 
 func vectorFiles(t testing.TB) map[string][]byte {
@@ -283,8 +285,10 @@ func (c *boundCase) compute() (float64, []float64, error) {
 		}
 	}
 	n := newNetwork(c.Dims, &options{Model: c.Model, Latent: c.Latent, Hidden: c.Hidden})
-	if len(c.Weights) != len(n.places) || len(c.Fill) != n.features || len(c.Draws) != len(n.channels)*len(c.Rows)*c.Latent {
-		return 0, nil, fmt.Errorf("%d weights, %d features and %d draws, and the model has %d, %d and %d", len(c.Weights), len(c.Fill), len(c.Draws),
+	if len(c.Weights) != len(n.places) || len(c.Fill) != n.features || len(c.Draws) !=
+		len(n.channels)*len(c.Rows)*c.Latent {
+		return 0, nil, fmt.Errorf("%d weights, %d features and %d draws, and the model has %d, %d and %d",
+			len(c.Weights), len(c.Fill), len(c.Draws),
 			len(n.places), n.features, len(n.channels)*len(c.Rows)*c.Latent)
 	}
 	var batch []subject

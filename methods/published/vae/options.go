@@ -30,9 +30,10 @@ const (
 // options are what a plan says under method. Rounds, epochs, step size and optimiser are by
 // default those with which Balelli et al. (2022, section 5) ran their autoencoders.
 type options struct {
-	Model        string  `json:"model"`         // one of the models above; no default
-	Latent       int     `json:"latent"`        // q, the length of a code; no default
-	Hidden       int     `json:"hidden"`        // width of a hidden layer; 0 is none. Default of two-layer: √(dq), at least q
+	Model  string `json:"model"`  // one of the models above; no default
+	Latent int    `json:"latent"` // q, the length of a code; no default
+	// width of a hidden layer; 0 is none. Default of two-layer: √(dq), at least q
+	Hidden       int     `json:"hidden"`
 	Rounds       int     `json:"rounds"`        // times that weights are averaged, 1 to 100000 (100)
 	Epochs       int     `json:"epochs"`        // passes over a site's subjects in a round, 1 to 100000 (15)
 	Batch        int     `json:"batch"`         // subjects to a step; 0 is all of the site's (0)
@@ -68,12 +69,14 @@ func (o *options) Fill(p *study.Plan, missing func(key string) bool) {
 func (o *options) Check(p *study.Plan, report study.Report) {
 	_, d := dims(p)
 	if p.Privacy.Differential() {
-		report("", "an autoencoder's weights are exact functions of a site's subjects, and no noise is put on them", "privacy: {protection: none}, or method mvppca, which has private variants")
+		report("", "an autoencoder's weights are exact functions of a site's subjects, and no noise is put on them",
+			"privacy: {protection: none}, or method mvppca, which has private variants")
 	}
 	for k, v := range p.Views {
 		for j, f := range v.Features {
 			if f.Kind == study.Category {
-				report(fmt.Sprintf("views[%d].features[%d]", k, j), f.Name+" is a category, and the decoder's law is normal", "leave it out, or write it as numbers")
+				report(fmt.Sprintf("views[%d].features[%d]", k, j),
+					f.Name+" is a category, and the decoder's law is normal", "leave it out, or write it as numbers")
 			}
 		}
 	}
@@ -81,21 +84,26 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("optimiser", o.Optimiser, optimiserAdam, optimiserSGD)
 	report.AtLeast("latent", o.Latent, 1)
 	if o.Latent >= d && d > 0 {
-		report("latent", fmt.Sprintf("codes of %d numbers for %d features", o.Latent, d), "fewer than there are features")
+		report("latent", fmt.Sprintf("codes of %d numbers for %d features", o.Latent, d),
+			"fewer than there are features")
 	}
 	for _, r := range []struct {
 		key              string
 		value, low, high int
-	}{{"rounds", o.Rounds, 1, 100_000}, {"epochs", o.Epochs, 1, 100_000}, {"batch", o.Batch, 0, math.MaxInt32}, {"hidden", o.Hidden, 0, 10_000}} {
+	}{{"rounds", o.Rounds, 1, 100_000}, {"epochs", o.Epochs, 1, 100_000}, {"batch", o.Batch, 0, math.MaxInt32},
+		{"hidden", o.Hidden, 0, 10_000}} {
 		if r.value < r.low || r.value > r.high {
-			report(r.key, fmt.Sprintf("%d is not from %d to %d", r.value, r.low, r.high), fmt.Sprintf("a whole number from %d to %d", r.low, r.high))
+			report(r.key, fmt.Sprintf("%d is not from %d to %d", r.value, r.low, r.high),
+				fmt.Sprintf("a whole number from %d to %d", r.low, r.high))
 		}
 	}
 	if !(o.LearningRate > 0 && o.LearningRate <= 1) {
-		report("learning_rate", fmt.Sprintf("%v is no step size", o.LearningRate), "above 0 and at most 1, such as 0.001")
+		report("learning_rate", fmt.Sprintf("%v is no step size", o.LearningRate),
+			"above 0 and at most 1, such as 0.001")
 	}
 	if !(o.Proximal >= 0 && o.Proximal <= 1e6) {
-		report("proximal", fmt.Sprintf("%v is no weight of the proximal term", o.Proximal), "0 for FedAvg, or up to 1e6")
+		report("proximal", fmt.Sprintf("%v is no weight of the proximal term", o.Proximal),
+			"0 for FedAvg, or up to 1e6")
 	}
 	switch {
 	case !known:
@@ -104,8 +112,10 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 	case o.Model == twoLayer && o.Hidden == 0:
 		report("hidden", "a two-layer autoencoder has a hidden layer", "its width, or leave it out")
 	}
-	if n := 2 * (d + 1) * (o.Hidden + o.Latent + 1); d > 0 && o.Latent > 0 && o.Latent < d && o.Hidden >= 0 && (n > maxParameters || o.Hidden > 0 && 3*o.Hidden*o.Latent*len(p.Views) > maxParameters) {
-		report("", fmt.Sprintf("about %d parameters, above %d", n, maxParameters), "fewer codes, or a narrower hidden layer")
+	if n := 2 * (d + 1) * (o.Hidden + o.Latent + 1); d > 0 && o.Latent > 0 && o.Latent < d && o.Hidden >= 0 &&
+		(n > maxParameters || o.Hidden > 0 && 3*o.Hidden*o.Latent*len(p.Views) > maxParameters) {
+		report("", fmt.Sprintf("about %d parameters, above %d", n, maxParameters),
+			"fewer codes, or a narrower hidden layer")
 	}
 }
 

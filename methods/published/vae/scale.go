@@ -50,7 +50,8 @@ func flatten(dst []float64, dims []int, row *dataset.Row) []float64 {
 // extentOf reads a source.
 func (n *network) extentOf(ctx context.Context, dims []int, data dataset.Source) (*extent, error) {
 	d := n.features
-	e := &extent{make(wire.Vector, d), make(wire.Vector, d), make(wire.Vector, d), make(wire.Vector, d), make(wire.Vector, len(n.channels))}
+	e := &extent{make(wire.Vector, d), make(wire.Vector, d), make(wire.Vector, d), make(wire.Vector, d),
+		make(wire.Vector, len(n.channels))}
 	var x []float64
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -94,7 +95,8 @@ func (e *extent) check(n *network) error {
 	const most = 1e12
 	for j, c := range e.Count {
 		slack := 1e-9 * c * max(math.Abs(e.Low[j]), math.Abs(e.High[j]))
-		if !(c >= 0 && c <= most && c == math.Trunc(c)) || !(e.Low[j] <= e.High[j]) || !(math.Abs(e.Low[j]) <= largestValue) || !(math.Abs(e.High[j]) <= largestValue) ||
+		if !(c >= 0 && c <= most && c == math.Trunc(c)) || !(e.Low[j] <= e.High[j]) ||
+			!(math.Abs(e.Low[j]) <= largestValue) || !(math.Abs(e.High[j]) <= largestValue) ||
 			!(e.Sum[j] >= c*e.Low[j]-slack && e.Sum[j] <= c*e.High[j]+slack) {
 			return errors.New("number, sum and extremes of a feature's values do not fit together")
 		}
@@ -136,7 +138,8 @@ func (s *scale) check(n *network) error {
 		return fmt.Errorf("a scale of other than %d features", n.features)
 	}
 	for j := range s.Low {
-		if !(s.Low[j] <= s.Mean[j] && s.Mean[j] <= s.High[j]) || !(max(math.Abs(s.Low[j]), math.Abs(s.High[j])) <= largestValue) {
+		if !(s.Low[j] <= s.Mean[j] && s.Mean[j] <= s.High[j]) ||
+			!(max(math.Abs(s.Low[j]), math.Abs(s.High[j])) <= largestValue) {
 			return errors.New("a scale without a range")
 		}
 	}

@@ -62,7 +62,8 @@ func (h site) Run(ctx context.Context, t method.Task, session *privacy.Session) 
 // assess describes subjects by the model, and returns the codes of those with a value.
 func (s *setup) assess(g *given, subjects []subject) (*assessed, [][]float64) {
 	k, q := len(s.dims), s.Latent
-	a := &assessed{Values: make(wire.Vector, k), Error: make(wire.Vector, k), Code: make(wire.Vector, q), Cov: make(wire.Vector, q*q)}
+	a := &assessed{Values: make(wire.Vector, k), Error: make(wire.Vector, k), Code: make(wire.Vector, q),
+		Cov: make(wire.Vector, q*q)}
 	m := s.net.inferrer(g.Weights)
 	var codes [][]float64
 	for i := range subjects {
@@ -119,6 +120,8 @@ func (h site) Report(ctx context.Context, shared []byte, data dataset.Source) (*
 	for _, z := range codes {
 		group.X, group.Y = append(group.X, z[0]), append(group.Y, z[1])
 	}
-	return &method.Result{Sections: []figure.Section{{ID: "latent-space", Title: "Latent space", Lead: "Each point is one of your subjects. This picture stays here.",
-		Items: []figure.Item{{Figure: latentSpace([]figure.Group{group}, "The first two numbers of each subject's code.")}}}}}, nil
+	return &method.Result{Sections: []figure.Section{{ID: "latent-space", Title: "Latent space",
+		Lead: "Each point is one of your subjects. This picture stays here.",
+		Items: []figure.Item{{Figure: latentSpace([]figure.Group{group},
+			"The first two numbers of each subject's code.")}}}}}, nil
 }

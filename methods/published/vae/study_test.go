@@ -53,7 +53,8 @@ func data(t testing.TB, p *study.Plan, lacks bool) map[string]dataset.Source {
 		var rows []dataset.Row
 		for n := range 12 + 5*i {
 			z := rng.NormFloat64()
-			row := dataset.Row{ID: fmt.Sprintf("%s-%02d", name, n), Views: [][]float64{make([]float64, 3), make([]float64, 4)}}
+			row := dataset.Row{ID: fmt.Sprintf("%s-%02d", name, n),
+				Views: [][]float64{make([]float64, 3), make([]float64, 4)}}
 			for _, v := range row.Views {
 				for j := range v {
 					v[j] = 10 + z*float64(j+1) + rng.NormFloat64()
@@ -73,7 +74,8 @@ func data(t testing.TB, p *study.Plan, lacks bool) map[string]dataset.Source {
 // run returns the model of a whole study behind gates, without what names plan and program.
 func run(t testing.TB, p *study.Plan, lacks bool) (*model, *method.Result) {
 	t.Helper()
-	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{Method{}}, Data: data(t, p, lacks)}))(t)
+	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{Method{}},
+		Data: data(t, p, lacks)}))(t)
 	raw := testkit.Get(method.ModelJSON(r.Result.Files))(t)
 	m := testkit.Get(loadModel(raw))(t)
 	m.Plan, m.Program = "", ""
@@ -83,7 +85,8 @@ func run(t testing.TB, p *study.Plan, lacks bool) (*model, *method.Result) {
 func weights(m *model) string { return fmt.Sprint(m.Weights) }
 
 func TestFedProxWithoutTermIsFedAvg(t *testing.T) {
-	for _, kind := range []string{"model: linear", "model: two-layer", "model: multi-channel", "model: linear, optimiser: sgd, batch: 5"} {
+	for _, kind := range []string{"model: linear", "model: two-layer", "model: multi-channel",
+		"model: linear, optimiser: sgd, batch: 5"} {
 		average, _ := run(t, plan(t, kind), false)
 		zero, _ := run(t, plan(t, kind+", proximal: 0"), false)
 		held, _ := run(t, plan(t, kind+", proximal: 100"), false)
@@ -128,7 +131,8 @@ func TestModelsAnswer(t *testing.T) {
 		}
 		rows := data(t, p, true)["south"] // lacks view b
 		var b bytes.Buffer
-		if n, _, err := m.Transform(t.Context(), rows, &b, method.TransformOptions{}); n != 17 || err != nil || strings.Count(b.String(), "\n") != 18 {
+		if n, _, err := m.Transform(t.Context(), rows, &b, method.TransformOptions{}); n != 17 || err != nil ||
+			strings.Count(b.String(), "\n") != 18 {
 			t.Errorf("%s: %d codes: %v", kind, n, err)
 		}
 		if n, _, err := m.Impute(t.Context(), rows, &b, method.ImputeOptions{Level: 0.9}); n != 17*4 || err != nil {
@@ -139,7 +143,9 @@ func TestModelsAnswer(t *testing.T) {
 			t.Error(err)
 		}
 		// What is wrong with a file is an error.
-		for _, change := range []func(*model){func(m *model) { m.Weights = m.Weights[1:] }, func(m *model) { m.Options.Latent = 0 }, func(m *model) { m.Views[0].Features[0].Low = 1e9 }, func(m *model) { m.Weights[0] = 1e9 }} {
+		for _, change := range []func(*model){func(m *model) { m.Weights = m.Weights[1:] },
+			func(m *model) { m.Options.Latent = 0 }, func(m *model) { m.Views[0].Features[0].Low = 1e9 },
+			func(m *model) { m.Weights[0] = 1e9 }} {
 			raw, _ := m.encode()
 			broken := testkit.Get(loadModel(raw))(t)
 			change(broken)
@@ -175,7 +181,8 @@ views: [{name: a, features: [{name: a1, range: [0, 1]}, {name: a2, range: [0, 1]
 privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 1, delta: 1e-5}}
 method: {name: vae, model: linear, latent: 1}
 `
-	if _, err := study.Parse("plan.yaml", []byte(private), method.Registry{Method{}}); err == nil || !strings.Contains(err.Error(), "no noise is put on them") {
+	if _, err := study.Parse("plan.yaml", []byte(private), method.Registry{Method{}}); err == nil ||
+		!strings.Contains(err.Error(), "no noise is put on them") {
 		t.Errorf("a private plan: %v", err)
 	}
 }
@@ -236,7 +243,8 @@ func FuzzModel(f *testing.F) {
 		if n, _, err := m.Transform(t.Context(), table, io.Discard, method.TransformOptions{}); err != nil || n != 1 {
 			t.Errorf("%d codes, %v", n, err)
 		}
-		if n, _, err := m.Impute(t.Context(), table, io.Discard, method.ImputeOptions{Level: 0.9}); err != nil || n != len(m.dims) {
+		if n, _, err := m.Impute(t.Context(), table, io.Discard, method.ImputeOptions{Level: 0.9}); err != nil ||
+			n != len(m.dims) {
 			t.Errorf("%d values, %v", n, err)
 		}
 	})

@@ -29,12 +29,13 @@ func TestLevelsWithoutOutcomesAreSaid(t *testing.T) {
 		missing bool   // of every hundredth subject the number of two values is missing
 		want    string // "" for nothing
 	}{
-		"classes":              {classes, 0, "1", false, "effect of b, g=rare on one side"},
-		"all of them":          {classes, 12, "1", false, "effect of b, g=rare on one side"},
-		"all but one":          {classes, 11, "1", false, ""},
-		"one":                  {classes, 1, "1", false, ""},
-		"missing cells":        {classes, 0, "1", true, "effect of b, g=rare on one side"},
-		"people":               {classes + ", weights: {column: w, as: counts}", 0, "2", false, "effect of b, g=rare on one side"},
+		"classes":       {classes, 0, "1", false, "effect of b, g=rare on one side"},
+		"all of them":   {classes, 12, "1", false, "effect of b, g=rare on one side"},
+		"all but one":   {classes, 11, "1", false, ""},
+		"one":           {classes, 1, "1", false, ""},
+		"missing cells": {classes, 0, "1", true, "effect of b, g=rare on one side"},
+		"people": {classes + ", weights: {column: w, as: counts}", 0, "2", false,
+			"effect of b, g=rare on one side"},
 		"a sample":             {classes + ", weights: {column: w, as: survey}", 0, "1.5", false, ""},
 		"random":               {classes + ", site_effects: random", 0, "1", false, "effect of b, g=rare on one side"},
 		"counts":               {counts, 0, "1", false, "effect of b, g=rare on one side"},
@@ -67,9 +68,11 @@ func TestLevelsWithoutOutcomesAreSaid(t *testing.T) {
 			if c.missing && i%100 == 3 {
 				x = []float64{x[0], math.NaN(), x[2]}
 			}
-			rows[i%3] = append(rows[i%3], dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{y, fmt.Sprint(60 * r.Float64()), c.weight}})
+			rows[i%3] = append(rows[i%3], dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x},
+				Subject: []string{y, fmt.Sprint(60 * r.Float64()), c.weight}})
 		}
-		said := doubts(t, p, map[string]dataset.Source{"one": table(t, p, rows[0]), "two": table(t, p, rows[1]), "three": table(t, p, rows[2])})
+		said := doubts(t, p, map[string]dataset.Source{"one": table(t, p, rows[0]), "two": table(t, p, rows[1]),
+			"three": table(t, p, rows[2])})
 		if c.want == "" && strings.Contains(said, "on one side only") || !strings.Contains(said, c.want) {
 			t.Errorf("%s: said %q, want %q", name, said, c.want)
 		}

@@ -11,8 +11,8 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// baseline describes the subjects by site and outcome, from the moments and counts that came before the fit and the sums of
-// its first exchange; empty where sites are no longer those that gave them.
+// baseline describes the subjects by site and outcome, from the moments and counts that came before the fit and the
+// sums of its first exchange; empty where sites are no longer those that gave them.
 func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) *method.Baseline {
 	if c.Options.Counts() { // rows are several people, whom moments count as one
 		return &method.Baseline{}
@@ -132,9 +132,9 @@ type byOutcome struct {
 	Sums [][]float64 `cbor:"sums"` // of each column of the design matrix
 }
 
-// byOutcome takes apart the sums of a site's first exchange, at which all rows have the same activation. The gradient of a class is
-// then Σ [y = k] x + c_k Σ x, where c_k follows from its intercept and the rows of the class, and the information of
-// the intercept has Σ x. Nothing is told where rows have weights or offsets, or outcomes are no classes.
+// byOutcome takes apart the sums of a site's first exchange, at which all rows have the same activation. The gradient
+// of a class is then Σ [y = k] x + c_k Σ x, where c_k follows from its intercept and the rows of the class, and the
+// information of the intercept has Σ x. Nothing is told where rows have weights or offsets, or outcomes are no classes.
 func (c common) byOutcome(to *byOutcome, s *Sums) {
 	o, width := c.Options, c.Encoding.Width()
 	classes := len(o.Outcome.Levels)

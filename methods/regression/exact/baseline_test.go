@@ -57,7 +57,9 @@ func TestSubjectsAreDescribedBySiteAndOutcome(t *testing.T) {
 					if c.levels == nil {
 						y = "1.5"
 					}
-					rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%03d", s, i), Views: [][]float64{{age, weight, level}}, Subject: []string{y, []string{"no", "yes"}[r.IntN(2)]}})
+					rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%03d", s, i),
+						Views:   [][]float64{{age, weight, level}},
+						Subject: []string{y, []string{"no", "yes"}[r.IntN(2)]}})
 				}
 				data[site] = table(t, p, rows)
 			}
@@ -90,7 +92,8 @@ func TestSubjectsAreDescribedBySiteAndOutcome(t *testing.T) {
 			} else {
 				want = fmt.Sprintf("sex,female,%d (%d.0 %%)", sex["one 0"], sex["one 0"])
 			}
-			if !strings.Contains(text.String(), want) || strings.Contains(text.String(), ",4 (4.0") || strings.Contains(text.String(), ",2 (2.0") {
+			if !strings.Contains(text.String(), want) || strings.Contains(text.String(), ",4 (4.0") ||
+				strings.Contains(text.String(), ",2 (2.0") {
 				t.Errorf("the table is\n%s\nand has not %s, or has a small cell", &text, want)
 			}
 		})

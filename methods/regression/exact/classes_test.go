@@ -38,7 +38,8 @@ func ofClasses(t testing.TB, likelihood string, features int, classes []string) 
 
 // classified draws rows of normal features with one correlation, and classes by weights of which the
 // last of each is an intercept. A row's class may then be changed.
-func classified(r *rand.Rand, n int, classes []string, weights [][]float64, correlation float64, change func(x []float64, class string) string) (rows []dataset.Row) {
+func classified(r *rand.Rand, n int, classes []string, weights [][]float64, correlation float64,
+	change func(x []float64, class string) string) (rows []dataset.Row) {
 	for i := range n {
 		x := make([]float64, len(weights[0])-1)
 		common := r.NormFloat64()
@@ -65,15 +66,18 @@ func classified(r *rand.Rand, n int, classes []string, weights [][]float64, corr
 }
 
 var (
-	three        = []string{"a", "b", "c"}
-	threeWeights = [][]float64{{0, -0.27, -0.1, -0.13, 0.37}, {0.5, 0.53, -0.4, -0.13, 0.07}, {-0.5, -0.26, 0.5, 0.26, -0.44}} // each sums to 0 over classes
+	three = []string{"a", "b", "c"}
+	// each sums to 0 over classes
+	threeWeights = [][]float64{{0, -0.27, -0.1, -0.13, 0.37}, {0.5, 0.53, -0.4, -0.13, 0.07},
+		{-0.5, -0.26, 0.5, 0.26, -0.44}}
 )
 
 // studied runs a study of three very unequal sites.
 func studied(t *testing.T, p *study.Plan, rows []dataset.Row) (*fitted.Model, map[string]float64) {
 	t.Helper()
 	n := len(rows)
-	m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:n/30]), "two": table(t, p, rows[n/30:n/5]), "three": table(t, p, rows[n/5:])})
+	m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:n/30]),
+		"two": table(t, p, rows[n/30:n/5]), "three": table(t, p, rows[n/5:])})
 	return m, result.Metrics
 }
 
@@ -90,12 +94,15 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 		"rare": {0, func(x []float64, class string) string {
 			return map[bool]string{true: class, false: "a"}[class != "c" || x[3] > 2]
 		}, "Few events for so many effects: 11 subjects with y = c, and 4 effects"},
-		"nobody": {0, func(_ []float64, class string) string { return map[bool]string{true: class, false: "a"}[class != "c"] }, "Nobody has these levels of y: c."},
-		"one":    {0, func([]float64, string) string { return "b" }, "All subjects of all sites have one level of y"},
+		"nobody": {0, func(_ []float64, class string) string {
+			return map[bool]string{true: class, false: "a"}[class != "c"]
+		}, "Nobody has these levels of y: c."},
+		"one": {0, func([]float64, string) string { return "b" }, "All subjects of all sites have one level of y"},
 		"separable": {0, func(x []float64, _ string) string {
 			return map[bool]string{true: "a", false: map[bool]string{true: "b", false: "c"}[x[0] < 0.5]}[x[0] < -0.5]
 		}, "The prior holds back effects"},
-		"collinear": {0, func(x []float64, class string) string { x[3] = x[1] + x[2] + 0.01*x[3]; return class }, "The data hardly tell apart x1, x2, x3"},
+		"collinear": {0, func(x []float64, class string) string { x[3] = x[1] + x[2] + 0.01*x[3]; return class },
+			"The data hardly tell apart x1, x2, x3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := ofClasses(t, "softmax", 4, three)
@@ -107,11 +114,14 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 			central := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 			got, want := m.Weights(), central.Model.Weights()
 			for j, v := range want.Variance {
-				if off := math.Abs(got.Mean[j]-want.Mean[j]) / math.Sqrt(v); off > 5e-3 || math.Abs(math.Log(got.Variance[j]/v)) > 1e-2 {
-					t.Errorf("weight %d is %v ± %v, want %v ± %v", j, got.Mean[j], math.Sqrt(got.Variance[j]), want.Mean[j], math.Sqrt(v))
+				if off := math.Abs(got.Mean[j]-want.Mean[j]) / math.Sqrt(v); off > 5e-3 ||
+					math.Abs(math.Log(got.Variance[j]/v)) > 1e-2 {
+					t.Errorf("weight %d is %v ± %v, want %v ± %v", j, got.Mean[j], math.Sqrt(got.Variance[j]),
+						want.Mean[j], math.Sqrt(v))
 				}
 			}
-			if c.says == "" && len(m.Verdicts) > 0 || !slices.ContainsFunc(append(m.Verdicts, ""), func(v string) bool { return strings.HasPrefix(v, c.says) }) {
+			if c.says == "" && len(m.Verdicts) > 0 || !slices.ContainsFunc(append(m.Verdicts, ""),
+				func(v string) bool { return strings.HasPrefix(v, c.says) }) {
 				t.Errorf("verdicts %q, want %q", m.Verdicts, c.says)
 			}
 		})
@@ -167,7 +177,8 @@ func TestPredictionsAverageOverThePosterior(t *testing.T) {
 			draws := drawsOf(t, r, q, k, 20000)
 			activations, sure := make([]float64, k), make([]float64, k)
 			for range 10 {
-				row := glm.Row{Index: []int32{0, 1, 2, 3}, Value: []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64(), 1}}
+				row := glm.Row{Index: []int32{0, 1, 2, 3}, Value: []float64{r.NormFloat64(), r.NormFloat64(),
+					r.NormFloat64(), 1}}
 				m.Row(row)
 				want, at := make([]float64, k), make([]float64, k)
 				for _, w := range draws {

@@ -37,7 +37,8 @@ type state struct {
 	Sums      map[string]*answer `cbor:"sums"` // of the exchange under way, and kept of the last
 	Rows      map[string]int     `cbor:"rows"` // of each site
 	Nested    map[string]*answer `cbor:"nested"`
-	Ratios    []float64          `cbor:"ratios,omitempty"` // of each term: twice the logarithm of the ratio of likelihoods
+	// of each term: twice the logarithm of the ratio of likelihoods
+	Ratios []float64 `cbor:"ratios,omitempty"`
 	// With random intercepts: the search, and at the end the spread of sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
 	Tau     *glm.Spread                    `cbor:"tau,omitempty"`
@@ -49,7 +50,8 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*answer{}, Rows: map[string]int{}, Nested: map[string]*answer{}, Reports: map[string]*predict.Assessment{}}, nil
+	return &state{Moments: map[string]*options.ScaleAnswer{}, Sums: map[string]*answer{}, Rows: map[string]int{},
+		Nested: map[string]*answer{}, Reports: map[string]*predict.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -62,8 +64,11 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		return nil, fmt.Errorf("the state is not one of a joint posterior")
 	}
 	if err := errors.Join(
-		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid, taskNested, options.TaskAssess),
-		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) }),
+		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid,
+			taskNested, options.TaskAssess),
+		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error {
+			return a.Check(c.Counted())
+		}),
 		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *answer) error { return c.checkSums(c.kind(s), a) }),
 		method.Kept(s.Nested, c.Plan.Sites, "likelihoods", func(a *answer) error { return c.checkSums(taskNested, a) }),
 		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
@@ -106,7 +111,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	switch s.Phase {
 	case "":
 		s.Phase = options.TaskScale
-		step.Tasks, err = method.Ask(options.TaskScale, c.staying(s), func(string) (any, error) { return options.ScaleTask{}, nil })
+		step.Tasks, err = method.Ask(options.TaskScale, c.staying(s), func(string) (any, error) {
+			return options.ScaleTask{}, nil
+		})
 	case options.TaskScale:
 		if err = c.pool(s); err == nil {
 			step.Tasks, err = c.ask(s)
@@ -213,7 +220,9 @@ func (c coordinator) total(s *state, kind string) *answer {
 // askQuality asks all sites how well the model predicts.
 func (c coordinator) askQuality(s *state) ([]method.Task, error) {
 	s.Phase = options.TaskAssess
-	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil })
+	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) {
+		return Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil
+	})
 	return method.Optional(tasks), err
 }
 
@@ -323,7 +332,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	m.Robust(robust, c.bySite(s))
 	for _, name := range c.Plan.Sites {
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name], Left: slices.Contains(s.Left, name)})
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name],
+			Left: slices.Contains(s.Left, name)})
 	}
 	levels, _ := c.counted(s)
 	m.Counts(levels)
@@ -333,13 +343,16 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	baseline := c.baseline(s, m, sites)
 	people := baseline.Table()
 	m.Hide(baseline.Hidden())
-	r, err := fitted.Result(m, pooled, map[string]float64{"exchanges": float64(s.Round)}, figure.Fact{Name: "exchanges", Value: strconv.Itoa(s.Round)})
+	r, err := fitted.Result(m, pooled, map[string]float64{"exchanges": float64(s.Round)},
+		figure.Fact{Name: "exchanges", Value: strconv.Itoa(s.Round)})
 	if err != nil {
 		return nil, err
 	}
 	if t := s.Tau; t != nil {
-		r.Metrics["between_sites"], r.Metrics["between_sites_low_90"], r.Metrics["between_sites_high_90"] = t.Median, t.Low, t.High
-		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
+		r.Metrics["between_sites"], r.Metrics["between_sites_low_90"], r.Metrics["between_sites_high_90"] = t.Median,
+			t.Low, t.High
+		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, " +
+			"90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
 	if tests := c.termTests(s, m); len(tests) > 0 {

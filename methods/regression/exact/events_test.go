@@ -39,9 +39,11 @@ func TestFewEventsAreSaid(t *testing.T) {
 		"few deaths":    {times, 24, "1", "24 events, and 5 effects"},
 		"enough deaths": {times, 25, "1", ""},
 		"people":        {classes + ", weights: {column: w, as: counts}", 24, "3", ""},
-		"a sample":      {classes + ", weights: {column: w, as: survey}", 24, "1.5", "24 subjects with y = 1, and 5 effects"},
-		"numbers":       {"outcome: {column: y}", 24, "1", ""},
-		"terms":         {classes + ", interactions: [[a, b]], splines: [{feature: c, knots: [-1, 0, 1]}]", 34, "1", "34 subjects with y = 1, and 7 effects"},
+		"a sample": {classes + ", weights: {column: w, as: survey}", 24, "1.5",
+			"24 subjects with y = 1, and 5 effects"},
+		"numbers": {"outcome: {column: y}", 24, "1", ""},
+		"terms": {classes + ", interactions: [[a, b]], splines: [{feature: c, knots: [-1, 0, 1]}]", 34, "1",
+			"34 subjects with y = 1, and 7 effects"},
 	} {
 		p, err := study.Parse("plan", []byte(`{parley: 1, name: rare, sites: [one, two, three], subjects: [y, days, w], views: [{name: v, features: [a, b, c, d, e]}],
 			method: {name: pvi, `+c.options+`}, privacy: {protection: none}}`), methods)
@@ -61,13 +63,17 @@ func TestFewEventsAreSaid(t *testing.T) {
 			} else if c.options == three && i%3 == 0 {
 				y = "2"
 			}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{y, fmt.Sprint(60 * r.Float64()), c.weight}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x},
+				Subject: []string{y, fmt.Sprint(60 * r.Float64()), c.weight}})
 		}
-		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:90]), "two": table(t, p, rows[90:200]), "three": table(t, p, rows[200:])}}))(t)
+		out := testkit.Get(local.Run(t.Context(),
+			local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:90]),
+				"two": table(t, p, rows[90:200]), "three": table(t, p, rows[200:])}}))(t)
 		said := ""
 		for _, s := range out.Result.Sections {
 			for _, i := range s.Items {
-				if i.Note != nil && slices.Contains(out.Result.Verdicts(), i.Note.Title) && strings.HasPrefix(i.Note.Title, "Few events") {
+				if i.Note != nil && slices.Contains(out.Result.Verdicts(), i.Note.Title) &&
+					strings.HasPrefix(i.Note.Title, "Few events") {
 					said = i.Note.Text
 				}
 			}

@@ -25,8 +25,8 @@ import (
 	"parley/study"
 )
 
-// The tasks that ask for [Sums] at points: for a step of the weights; with random intercepts at one point in each step of
-// [glm.Search], and at the end twice at those of its grid; and of likelihoods without each term of the model.
+// The tasks that ask for [Sums] at points: for a step of the weights; with random intercepts at one point in each step
+// of [glm.Search], and at the end twice at those of its grid; and of likelihoods without each term of the model.
 const (
 	taskSums     = "sums"
 	taskMarginal = "marginal"
@@ -73,7 +73,8 @@ func (c common) form(kind string) *answer {
 
 // checkPoints refuses a task that no honest coordinator sends.
 func (c common) checkPoints(t *pointsTask, kind string) error {
-	if random := kind == taskMarginal || kind == taskGrid; random != c.Options.Random() || kind == taskNested && !c.tested() {
+	if random := kind == taskMarginal || kind == taskGrid; random != c.Options.Random() || kind == taskNested &&
+		!c.tested() {
 		return fmt.Errorf("the plan has no task %q", kind)
 	}
 	if _, err := c.Scaled(t.Scale); err != nil {
@@ -88,7 +89,9 @@ func (c common) checkPoints(t *pointsTask, kind string) error {
 				return err
 			}
 		}
-		if len(x.Weights) != c.Weights() || slices.ContainsFunc(x.Weights, func(w float64) bool { return !glm.Inside(w, -options.FactorLargest, options.FactorLargest) }) {
+		if len(x.Weights) != c.Weights() || slices.ContainsFunc(x.Weights, func(w float64) bool {
+			return !glm.Inside(w, -options.FactorLargest, options.FactorLargest)
+		}) {
 			return fmt.Errorf("a point of %d weights, or beyond ±%v", len(x.Weights), options.FactorLargest)
 		}
 	}
@@ -97,7 +100,8 @@ func (c common) checkPoints(t *pointsTask, kind string) error {
 
 // checkNoise refuses a variance of a number's noise that is not the plan's.
 func (c common) checkNoise(noise float64) error {
-	if c.estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/options.FactorLargest, options.FactorLargest) {
+	if c.estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/options.FactorLargest,
+		options.FactorLargest) {
 		return fmt.Errorf("a noise variance of %v", noise)
 	}
 	return nil
@@ -132,7 +136,8 @@ func (c common) checkSums(kind string, a *answer) error {
 			}
 			for j := range i + 1 {
 				x := s.Information[glm.Packed(i, j)]
-				if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; kind == taskSums && (!(x*x <= most*1.000001) || i == j && x < 0) {
+				if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; kind == taskSums &&
+					(!(x*x <= most*1.000001) || i == j && x < 0) {
 					return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
 				}
 			}
@@ -194,7 +199,8 @@ func (c common) free(rows float64) float64 {
 // whose top one step finds in whatever units. So is that of counts, and of several classes, in the first
 // step.
 func (c common) farthest(first bool) float64 {
-	if l := c.Options.Likelihood; l == options.LikelihoodLinear || (l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && first {
+	if l := c.Options.Likelihood; l == options.LikelihoodLinear ||
+		(l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && first {
 		return math.Inf(1)
 	}
 	return 3
@@ -257,7 +263,8 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	q := f.At.normal()
 	bound := bound(prior, q.Mean, s)
 	first := len(f.Trace) == 0
-	if !first && !c.estimated() && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
+	if !first && !c.estimated() && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 &&
+		!f.Settled {
 		if f.Halved++; f.Halved > mostHalvings {
 			if f.At, f.Stuck = f.Last, true; len(f.Trace) == 1 {
 				f.At = c.nothing(prior, f.At.Noise)

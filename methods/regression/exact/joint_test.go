@@ -53,7 +53,8 @@ func drawn(r *rand.Rand, n int, outcome func(f float64) string) (rows []dataset.
 		for j, w := range truth {
 			f += w * x[j]
 		}
-		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{a, b, level}}, Subject: []string{outcome(f)}})
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{{a, b, level}},
+			Subject: []string{outcome(f)}})
 		design = append(design, x)
 	}
 	return rows, design
@@ -93,7 +94,8 @@ func TestSitesFindTheCentralFit(t *testing.T) {
 		p := plan(t, logistic, "one, two, three")
 		rows, _ := drawn(r, 900, binary(r))
 		central := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-		m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:20]), "two": table(t, p, rows[20:150]), "three": table(t, p, rows[150:])})
+		m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:20]),
+			"two": table(t, p, rows[20:150]), "three": table(t, p, rows[150:])})
 		if result.Metrics["exchanges"] > 10 || result.Metrics["converged"] != 1 || !*m.Converged {
 			t.Errorf("seed %d: %v", seed, result.Metrics)
 		}
@@ -112,7 +114,9 @@ func TestWhereTheOutcomeLiesDoesNotMatter(t *testing.T) {
 	for _, shift := range []float64{0, 1e6, 1e9} {
 		r := rand.New(rand.NewPCG(15, 16))
 		p := plan(t, "outcome: {column: y}", "one")
-		rows, _ := drawn(r, 300, func(f float64) string { return strconv.FormatFloat(shift+f+r.NormFloat64(), 'g', -1, 64) })
+		rows, _ := drawn(r, 300, func(f float64) string {
+			return strconv.FormatFloat(shift+f+r.NormFloat64(), 'g', -1, 64)
+		})
 		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
 		sd = append(sd, fit.Model.Effects[0].SD)
 	}
@@ -127,7 +131,8 @@ func TestKnownNoiseFarFromZero(t *testing.T) {
 	p := plan(t, "outcome: {column: y}, noise_variance: 1000000", "one")
 	rows, _ := drawn(r, 300, func(f float64) string { return fmt.Sprint(1e4 + 1e3*(f+r.NormFloat64())) })
 	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-	if e := fit.Model.Effects; math.Abs(e[0].Mean-800) > 4*e[0].SD || e[0].SD > 100 || math.Abs(e[4].Mean-9700) > 4*e[4].SD {
+	if e := fit.Model.Effects; math.Abs(e[0].Mean-800) > 4*e[0].SD || e[0].SD > 100 ||
+		math.Abs(e[4].Mean-9700) > 4*e[4].SD {
 		t.Errorf("%+v", e)
 	}
 }
@@ -164,9 +169,12 @@ func TestWhatHasNotSettledIsSaidFirst(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	p := plan(t, logistic+", rounds: 2", "one")
 	rows, _ := drawn(r, 200, binary(r))
-	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows)}}))(t)
-	if len(out.Result.Verdicts()) == 0 || out.Result.Metrics["converged"] != 0 || !strings.HasPrefix(out.Result.Headline[0].Value, "no") ||
-		!strings.Contains(out.Result.Sections[0].Items[0].Note.Title, "had not converged") || !strings.Contains(out.Result.Sections[2].Items[0].Note.Title, "Not converged") {
+	out := testkit.Get(local.Run(t.Context(),
+		local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows)}}))(t)
+	if len(out.Result.Verdicts()) == 0 || out.Result.Metrics["converged"] != 0 ||
+		!strings.HasPrefix(out.Result.Headline[0].Value, "no") ||
+		!strings.Contains(out.Result.Sections[0].Items[0].Note.Title, "had not converged") ||
+		!strings.Contains(out.Result.Sections[2].Items[0].Note.Title, "Not converged") {
 		t.Errorf("%v, %v", out.Result.Verdicts(), out.Result.Headline)
 	}
 }
@@ -188,14 +196,20 @@ func TestReferences(t *testing.T) {
 // and the number, and so does the site's own report.
 func TestAWrongCellIsNamed(t *testing.T) {
 	for _, wrong := range []float64{3, 1e6} {
-		p := testkit.Get(study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+logistic+"}, privacy: {protection: none}}"), methods))(t)
+		p := testkit.Get(study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], "+
+			"views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+
+			logistic+"}, privacy: {protection: none}}"), methods))(t)
 		r := rand.New(rand.NewPCG(15, 2))
 		rows, _ := drawn(r, 900, binary(r))
 		rows[7].Views[0][1] = wrong
-		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:300]), "two": table(t, p, rows[300:])}}))(t)
+		out := testkit.Get(local.Run(t.Context(),
+			local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:300]),
+				"two": table(t, p, rows[300:])}}))(t)
 		reports := testkit.Get(out.SiteReports(t.Context()))(t)
-		everybody, own := strings.Join(out.Result.Verdicts(), "\n"), strings.Join(reports["one"].Result.Verdicts(), "\n")
-		if found := strings.Contains(everybody, "At site one, b is unlike that of other sites"); found != (wrong == 1e6) {
+		everybody, own := strings.Join(out.Result.Verdicts(), "\n"),
+			strings.Join(reports["one"].Result.Verdicts(), "\n")
+		if found := strings.Contains(everybody, "At site one, b is unlike that of other sites"); found !=
+			(wrong == 1e6) {
 			t.Errorf("of %v everybody reads %q", wrong, everybody)
 		}
 		if found := strings.Contains(own, "feature b: 1 of 300 values are far from the rest"); found != (wrong == 1e6) {

@@ -28,7 +28,9 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	turned := c.reversed(s) // sites differ in all then
 	says = append(says, turned...)
 	if by := predict.SiteScoreTest(sites, all, 1); by != nil && turned == nil && !c.Options.Random() {
-		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. %s", strings.Join(c.farthest(by), ", "), c.apart()))
+		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects "+
+			"of features that differ between sites are then partly those of the sites, even with the wrong sign, and "+
+			"their standard errors are too small. %s", strings.Join(c.farthest(by), ", "), c.apart()))
 	}
 	names, groups := m.Encoding.Features(), m.Encoding.Groups()
 	straight, tests := map[string]bool{}, 0
@@ -43,7 +45,8 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	}
 	var differing, curved []string
 	for j, name := range names[:tests] { // before those of everybody
-		if by, times := predict.CochranQ(sites, all, j, tests, c.Options.Likelihood != options.LikelihoodLinear); by != nil && turned == nil {
+		if by, times := predict.CochranQ(sites, all, j, tests, c.Options.Likelihood != options.LikelihoodLinear); by !=
+			nil && turned == nil {
 			most, word := 0, "higher"
 			for i, x := range by {
 				if math.Abs(x) > math.Abs(by[most]) {
@@ -60,11 +63,17 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 		}
 	}
 	if len(differing) > 0 {
-		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site, and its standard error is too small for all sites like these, by about the factor stated. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
+		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may "+
+			"hold at no site, and its standard error is too small for all sites like these, by about the factor "+
+			"stated. See whether the sites code the outcome and these features alike; then compare the sites' own "+
+			"fits (parley evaluate), or make what sites differ by a feature with an interaction.",
+			problem.Names(differing)))
 	}
 	says = append(says, c.changing(s, pooled, m)...)
 	if len(curved) > 0 {
-		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.", problem.Names(curved)))
+		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes of part of its values lie off the "+
+			"line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.",
+			problem.Names(curved)))
 	}
 	return says
 }
@@ -78,13 +87,18 @@ func (c common) changing(s *state, pooled *predict.Assessment, m *fitted.Model) 
 	each, _ := c.changes(s, pooled)
 	for j, change := range each {
 		if change.Matters(len(each), pooled.Residuals.Variance) {
-			names = append(names, fmt.Sprintf("%s (%s)", m.Encoding.Features()[j], map[bool]string{true: "grows", false: "falls"}[change.Slope > 0]))
+			names = append(names, fmt.Sprintf("%s (%s)", m.Encoding.Features()[j],
+				map[bool]string{true: "grows", false: "falls"}[change.Slope > 0]))
 		}
 	}
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("The effect of %s changes over time. A coefficient is then an average that may hold in no period, and survival is predicted wrongly. Fit parts of the time as studies of their own: one with the first cuts alone, and one of those who are left after them, with time counted from there. A strong feature that is missing, and one that goes with another whose effect changes, can look like this too.", problem.Names(names))}
+	return []string{fmt.Sprintf("The effect of %s changes over time. A coefficient is then an average that may hold "+
+		"in no period, and survival is predicted wrongly. Fit parts of the time as studies of their own: one with the "+
+		"first cuts alone, and one of those who are left after them, with time counted from there. A strong feature "+
+		"that is missing, and one that goes with another whose effect changes, can look like this too.",
+		problem.Names(names))}
 }
 
 // apart says what to do about sites that differ.
@@ -120,7 +134,8 @@ func (c coordinator) farthest(by []float64) (parts []string) {
 		if c.Options.Likelihood == options.LikelihoodHazard {
 			what = "the share of events in a period"
 		}
-		parts = append(parts, fmt.Sprintf("%s at %s is %s%s %s than the model expects", what, c.Plan.Sites[i], figure.General.Text(rounded(x)), unit, word))
+		parts = append(parts, fmt.Sprintf("%s at %s is %s%s %s than the model expects", what, c.Plan.Sites[i],
+			figure.General.Text(rounded(x)), unit, word))
 	}
 	return parts
 }

@@ -119,8 +119,10 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 	}
 }
 
-// newton is P⁻¹(gradient − Λ₀(m − m₀)) at weights m, for P = Λ₀ + information, of which it is not ok if it cannot be inverted.
-func newton(prior glm.Gaussian, m, gradient, information []float64, classes int) (by *mat.VecDense, chol *mat.Cholesky, ok bool) {
+// newton is P⁻¹(gradient − Λ₀(m − m₀)) at weights m, for P = Λ₀ + information, of which it is not ok if it cannot be
+// inverted.
+func newton(prior glm.Gaussian, m, gradient, information []float64,
+	classes int) (by *mat.VecDense, chol *mat.Cholesky, ok bool) {
 	p, g := slices.Clone(information), mat.NewVecDense(len(m), nil)
 	for j, l := range prior.Lambda {
 		p[glm.Packed(j, j)] += l
@@ -131,13 +133,13 @@ func newton(prior glm.Gaussian, m, gradient, information []float64, classes int)
 	return by, chol, chol.Factorize(glm.Symmetric(p, len(m))) && glm.Usable(chol.SolveVecTo(by, g))
 }
 
-// step is Newton's step from q, for the mode of the posterior: with precision P = Λ₀ + information, the mean
-// moves by P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹, Laplace's approximation. Of several
-// classes it is without what all of them have in common. Moved is how far, in standard deviations: of the weight whose mean
-// moves most, or the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be
-// inverted. Activations move by at most
-// farthest, and a mean beyond largest is no step.
-func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest, largest float64) (next glm.Normal, moved float64, ok bool) {
+// step is Newton's step from q, for the mode of the posterior: with precision P = Λ₀ + information, the mean moves by
+// P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹, Laplace's approximation. Of several classes it is without
+// what all of them have in common. Moved is how far, in standard deviations: of the weight whose mean moves most, or
+// the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be inverted. Activations move
+// by at most farthest, and a mean beyond largest is no step.
+func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest,
+	largest float64) (next glm.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
 	by, chol, ok := newton(prior, q.Mean, s.Gradient, s.Information, classes)
 	var inverse mat.SymDense
@@ -259,9 +261,9 @@ func (b *commonest) slopes(y int, a, alpha, first []float64) {
 //
 //	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
 //
-// and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than
-// fitted.Most weights it is the mean square at q with what is unsure of expectations. The variance is within many orders of magnitude of the
-// outcome's.
+// and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than fitted.Most weights
+// it is the mean square at q with what is unsure of expectations. The variance is within many orders of magnitude of
+// the outcome's.
 func noiseOf(prior glm.Gaussian, q glm.Normal, s *Sums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
 	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors

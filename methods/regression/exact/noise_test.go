@@ -36,7 +36,8 @@ func TestNoiseIsFoundAtOnce(t *testing.T) {
 				x[j] = r.NormFloat64()
 				y += x[j] / 2
 			}
-			rows[i%2] = append(rows[i%2], dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x}, Subject: []string{fmt.Sprint(y), fmt.Sprint(1 + r.IntN(3))}})
+			rows[i%2] = append(rows[i%2], dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{x},
+				Subject: []string{fmt.Sprint(y), fmt.Sprint(1 + r.IntN(3))}})
 		}
 		m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[0]), "two": table(t, p, rows[1])})
 		if result.Metrics["converged"] != 1 || result.Metrics["exchanges"] != 2 {

@@ -18,7 +18,8 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 	}
 	q, err := s.Search.Tell(c.random(s.Scale), sums, c.Options.Rounds)
 	if err != nil {
-		return nil, nil, fmt.Errorf("after %d exchanges: how much sites differ cannot be found: %w\n  hint: site_effects: none, or fewer features", s.Round, err)
+		return nil, nil, fmt.Errorf("after %d exchanges: how much sites differ cannot be found: %w\n  hint: "+
+			"site_effects: none, or fewer features", s.Round, err)
 	}
 	if q == nil {
 		if x := s.Search.Size; x > 0 && len(s.Search.Grid) == 0 {

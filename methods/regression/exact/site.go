@@ -30,14 +30,19 @@ func (h *site) Listed() []privacy.Listed {
 	ask := func(kind string, times int, what string) privacy.Listed {
 		form, _ := Form(h.Setup, kind)
 		numbers, _ := method.Flatten(form, form)
-		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: len(numbers)}}}}
+		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected,
+			Contents: []privacy.Content{{What: what, Values: len(numbers)}}}}
 	}
-	list := []privacy.Listed{ask(options.TaskScale, 1, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
+	list := []privacy.Listed{ask(options.TaskScale, 1, "number of values, mean and sum of squared deviations of each "+
+		"number, and how often each level of each category was observed")}
 	if h.Options.Random() {
-		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
-		list = append(list, ask(taskMarginal, h.Options.Rounds, what), ask(taskGrid, glm.MostGrid, what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
+		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and " +
+			"second derivatives by all weights and by the logarithm of how much sites differ"
+		list = append(list, ask(taskMarginal, h.Options.Rounds, what),
+			ask(taskGrid, glm.MostGrid, what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
 	} else {
-		what := "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives by all weights"
+		what := "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives " +
+			"by all weights"
 		if h.classes() > 1 {
 			what += "; number of rows with each level of the outcome"
 		}
@@ -54,7 +59,8 @@ func (h *site) Listed() []privacy.Listed {
 		says += "; " + predict.ScatterSays
 	}
 	if h.tested() {
-		list = append(list, ask(taskNested, 1, "log-likelihood of rows and its derivatives by all weights, with and without each term of the model"))
+		list = append(list, ask(taskNested, 1, "log-likelihood of rows and its derivatives by all weights, with and "+
+			"without each term of the model"))
 	}
 	return append(list, ask(options.TaskAssess, 1, says))
 }
@@ -214,8 +220,10 @@ func (c common) checkDensity(t *Task) (glm.Normal, error) {
 		return q, err
 	}
 	for j, m := range q.Mean {
-		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) || !glm.Inside(q.Variance[j], 0, options.FactorLargest) {
-			return q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j, options.FactorLargest)
+		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) ||
+			!glm.Inside(q.Variance[j], 0, options.FactorLargest) {
+			return q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
+				options.FactorLargest)
 		}
 	}
 	return q, c.checkNoise(t.At.Noise)
@@ -228,7 +236,8 @@ func Form(s *options.Setup, kind string) (any, error) {
 	case options.TaskScale:
 		names, levels := c.Counted()
 		n := len(names)
-		return &options.ScaleAnswer{N: make(wire.Vector, n), Mean: make(wire.Vector, n), Squares: make(wire.Vector, n), Levels: make(wire.Vector, levels)}, nil
+		return &options.ScaleAnswer{N: make(wire.Vector, n), Mean: make(wire.Vector, n), Squares: make(wire.Vector, n),
+			Levels: make(wire.Vector, levels)}, nil
 	case taskSums, taskMarginal, taskGrid, taskNested:
 		return c.form(kind), nil
 	case options.TaskAssess:

@@ -45,7 +45,8 @@ func (c sitesOf) draw(t *testing.T, seed uint64) (*study.Plan, map[string]datase
 			for j := range x {
 				x[j] = math.Sqrt(c.between)*common + math.Sqrt(1-c.between)*r.NormFloat64()
 			}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", id), Views: [][]float64{x}, Subject: []string{binary(r)(intercept + slope*x[0] - 0.5*x[1])}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%06d", id), Views: [][]float64{x},
+				Subject: []string{binary(r)(intercept + slope*x[0] - 0.5*x[1])}})
 			id++
 		}
 		data[name] = table(t, p, rows)
@@ -62,13 +63,14 @@ func TestEffectsThatDifferBetweenSites(t *testing.T) {
 	const random = ", site_effects: random"
 	doubted := 0
 	for name, c := range map[string]sitesOf{
-		"unequal":                   {sites: 8, rows: 150, unequal: 1, studies: 100},
-		"rare":                      {sites: 8, rows: 80, unequal: 1, base: -4, studies: 100},
-		"correlated":                {sites: 8, rows: 150, between: 0.8, studies: 100},
-		"intercepts":                {sites: 8, rows: 150, intercepts: 1, studies: 100},
-		"random intercepts":         {sites: 8, rows: 60, intercepts: 0.5, options: random, studies: 30},
-		"slopes":                    {sites: 8, rows: 150, intercepts: 0.5, slopes: 0.6, studies: 40, differ: 30},
-		"slopes, random intercepts": {sites: 8, rows: 150, intercepts: 0.5, slopes: 0.6, options: random, studies: 10, differ: 6},
+		"unequal":           {sites: 8, rows: 150, unequal: 1, studies: 100},
+		"rare":              {sites: 8, rows: 80, unequal: 1, base: -4, studies: 100},
+		"correlated":        {sites: 8, rows: 150, between: 0.8, studies: 100},
+		"intercepts":        {sites: 8, rows: 150, intercepts: 1, studies: 100},
+		"random intercepts": {sites: 8, rows: 60, intercepts: 0.5, options: random, studies: 30},
+		"slopes":            {sites: 8, rows: 150, intercepts: 0.5, slopes: 0.6, studies: 40, differ: 30},
+		"slopes, random intercepts": {sites: 8, rows: 150, intercepts: 0.5, slopes: 0.6, options: random,
+			studies: 10, differ: 6},
 	} {
 		said, intercepts := 0, 0
 		for seed := range uint64(c.studies) {

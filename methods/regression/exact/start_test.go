@@ -67,7 +67,8 @@ func counted(t *testing.T, seed uint64) (*study.Plan, map[string]dataset.Source,
 				f += exposure
 			}
 			y := distuv.Poisson{Lambda: math.Exp(min(f, 19)), Src: r}.Rand()
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%04d", s, i), Views: [][]float64{x}, Subject: []string{fmt.Sprintf("%.0f", min(y, 1e9)), fmt.Sprint(exposure), fmt.Sprint(worth)}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%04d", s, i), Views: [][]float64{x},
+				Subject: []string{fmt.Sprintf("%.0f", min(y, 1e9)), fmt.Sprint(exposure), fmt.Sprint(worth)}})
 		}
 		data[site] = table(t, p, rows)
 		all = append(all, rows...)

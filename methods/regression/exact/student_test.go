@@ -21,7 +21,8 @@ import (
 // numbers is a plan of a numeric outcome y, with weights w if more says so.
 func numbers(t testing.TB, features, more string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y, w], views: [{name: v, features: ["+features+
+	p, err := study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y, w], views: "+
+		"[{name: v, features: ["+features+
 		"]}], method: {name: pvi, outcome: {column: y}"+more+"}, privacy: {protection: none}}"), methods)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,8 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 	p := numbers(t, "a, b", ", prior_variance: 1e8, intercept_variance: 1e8, rounds: 60")
 	var rows []dataset.Row
 	for i := range a {
-		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{a[i], b[i]}}, Subject: []string{fmt.Sprint(y[i]), "1"}})
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{a[i], b[i]}},
+			Subject: []string{fmt.Sprint(y[i]), "1"}})
 	}
 	m, result := ended(t, p, map[string]dataset.Source{"one": table(t, p, rows[:5]), "two": table(t, p, rows[5:])})
 	same := func(what string, got, want float64) {
@@ -85,7 +87,9 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 	same("low_95 of a against b", contrast.Low, -0.93994)
 	same("high_95 of a against b", contrast.High, -0.12855)
 	var predicted bytes.Buffer
-	if _, _, err := m.Predict(t.Context(), table(t, p, []dataset.Row{{ID: "new", Views: [][]float64{{2, -1}}, Subject: []string{"0", "1"}}}), &predicted, method.PredictOptions{Level: 0.9}); err != nil {
+	if _, _, err := m.Predict(t.Context(), table(t, p,
+		[]dataset.Row{{ID: "new", Views: [][]float64{{2, -1}}, Subject: []string{"0", "1"}}}), &predicted,
+		method.PredictOptions{Level: 0.9}); err != nil {
 		t.Fatal(err)
 	}
 	record := records(t, predicted.Bytes())[0]
@@ -100,20 +104,24 @@ func TestDegreesOfFreedom(t *testing.T) {
 		more, weight string
 		free         float64
 	}{
-		"rows":             {"", "1", 40 - 3},
-		"people":           {", weights: {column: w, as: counts}", "3", 120 - 3},
-		"a sample":         {", weights: {column: w, as: survey}", "1.5", 40 - 3},
-		"stated noise":     {", noise_variance: 1", "1", 0},
-		"counts":           {", likelihood: poisson", "1", 0},
-		"too many weights": {", splines: [{feature: a, knots: [-2, -1, 0, 1, 2]}, {feature: b, knots: [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2]}], interactions: [[a, b]]", "1", 1},
+		"rows":         {"", "1", 40 - 3},
+		"people":       {", weights: {column: w, as: counts}", "3", 120 - 3},
+		"a sample":     {", weights: {column: w, as: survey}", "1.5", 40 - 3},
+		"stated noise": {", noise_variance: 1", "1", 0},
+		"counts":       {", likelihood: poisson", "1", 0},
+		"too many weights": {", splines: [{feature: a, knots: [-2, -1, 0, 1, 2]}, {feature: b, knots: [-2, -1, -0.5, " +
+			"0, 0.5, 1, 1.5, 2]}], interactions: [[a, b]]", "1", 1},
 	} {
 		p := numbers(t, "a, b", c.more)
 		r := rand.New(rand.NewPCG(3, 4))
 		var rows []dataset.Row
 		for i := range 40 {
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i), Views: [][]float64{{r.NormFloat64(), r.NormFloat64()}}, Subject: []string{fmt.Sprint(r.IntN(9)), c.weight}})
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%03d", i),
+				Views:   [][]float64{{r.NormFloat64(), r.NormFloat64()}},
+				Subject: []string{fmt.Sprint(r.IntN(9)), c.weight}})
 		}
-		out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:15]), "two": table(t, p, rows[15:])}})
+		out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods,
+			Data: map[string]dataset.Source{"one": table(t, p, rows[:15]), "two": table(t, p, rows[15:])}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -216,10 +216,12 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		if !ok {
 			return nil
 		}
-		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p), step)/2
+		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p),
+			step)/2
 		out := fitted.LeftOut{Site: names[i], Rows: own.Rows, With: own.Value, Without: own.Value + value}
 		for j, e := range m.Coefficients() {
-			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !e.Base && math.Abs(moved) > math.Abs(out.Moved) {
+			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !e.Base &&
+				math.Abs(moved) > math.Abs(out.Moved) {
 				out.Moved, out.Most = moved, m.Effects[j].Label()
 			}
 		}
@@ -237,13 +239,17 @@ func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Ch
 	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
 }
 
-// reversed says at which site outcomes go with the features the other way round: those with the outcome have lower scores
-// than those without, by far more than chance (Mann and Whitney 1947); or a number's slope by what the fit predicts there, beside an
-// intercept of the site's own, is below 0, which one of Newton's steps from the site's sums tells.
+// reversed says at which site outcomes go with the features the other way round: those with the outcome have lower
+// scores than those without, by far more than chance (Mann and Whitney 1947); or a number's slope by what the fit
+// predicts there, beside an intercept of the site's own, is below 0, which one of Newton's steps from the site's sums
+// tells.
 func (c coordinator) reversed(s *state) (says []string) {
 	for _, name := range c.Plan.Sites {
 		if z := c.turned(s, name); z > farTurned {
-			says = append(says, fmt.Sprintf("At %s outcomes go with the features the other way round: where the fit to all sites predicts more, there is less. So it is where the levels of %s stand the other way round in its data, or its numbers run from good to bad. Ask the site; until it is known, leave it out.", name, c.Options.Outcome.Column))
+			says = append(says, fmt.Sprintf("At %s outcomes go with the features the other way round: where the fit "+
+				"to all sites predicts more, there is less. So it is where the levels of %s stand the other way round "+
+				"in its data, or its numbers run from good to bad. Ask the site; until it is known, leave it out.",
+				name, c.Options.Outcome.Column))
 		}
 	}
 	return says
@@ -274,7 +280,8 @@ func (c coordinator) turned(s *state, site string) float64 {
 			}
 		}
 		h, g := glm.Symmetric(own.At[0].Information, p), mat.NewVecDense(p, own.At[0].Gradient)
-		a, b, d, score := mat.Inner(along, h, along), mat.Inner(along, h, ones), mat.Inner(ones, h, ones), mat.Dot(along, g)
+		a, b, d, score := mat.Inner(along, h, along), mat.Inner(along, h, ones), mat.Inner(ones, h, ones),
+			mat.Dot(along, g)
 		if d > 0 {
 			score, a = score-b/d*mat.Dot(ones, g), a-b/d*b
 		}

@@ -32,16 +32,20 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 		says = slices.Concat(m.HeldBack(), c.oneSided(pooled, m), c.fewEvents(pooled, classes, m))
 	}
 	if !s.Fit.Settled {
-		advice := " Allow more method.rounds, or look for features that say the same or that part the classes without error."
+		advice := " Allow more method.rounds, or look for features that say the same or that part the classes " +
+			"without error."
 		if len(says) > 0 {
 			advice = ""
 		}
-		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round, s.lastStep(), advice))
+		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a "+
+			"weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round,
+			s.lastStep(), advice))
 	}
 	if s.Fit.Settled {
 		says = append(says, fitted.Dispersion(c.Options, pooled, c.Weights())...)
 	}
-	return slices.Concat(says, c.Unlike(c.Plan.Sites, s.Moments), c.missingCells(s, m), c.misfits(s, m, pooled), fitted.Undetermined(m))
+	return slices.Concat(says, c.Unlike(c.Plan.Sites, s.Moments), c.missingCells(s, m), c.misfits(s, m, pooled),
+		fitted.Undetermined(m))
 }
 
 // emptyClasses says which levels of the outcome nobody has.
@@ -57,9 +61,13 @@ func (c coordinator) emptyClasses(classes []float64) (says []string) {
 	case none == nil:
 		return nil
 	case len(none) == len(y.Levels)-1:
-		return []string{fmt.Sprintf("All subjects of all sites have one level of %s: with one class there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column and subjects of all classes.", y.Column)}
+		return []string{fmt.Sprintf("All subjects of all sites have one level of %s: with one class there is nothing "+
+			"to learn, and the estimates are those of the prior. See whether the sites' data have the right column "+
+			"and subjects of all classes.", y.Column)}
 	}
-	return []string{fmt.Sprintf("Nobody has these levels of %s: %s. What is said of them is known from the prior alone, and effects on all classes are measured against the mean of all, so that their standard errors are too large to be of use. Leave these levels out of method.outcome.levels.", y.Column, problem.Names(none))}
+	return []string{fmt.Sprintf("Nobody has these levels of %s: %s. What is said of them is known from the prior "+
+		"alone, and effects on all classes are measured against the mean of all, so that their standard errors are "+
+		"too large to be of use. Leave these levels out of method.outcome.levels.", y.Column, problem.Names(none))}
 }
 
 // oftenMissing times √n is how many cells of a feature may be missing of n subjects before
@@ -85,13 +93,16 @@ func (c coordinator) missingCells(s *state, m *fitted.Model) []string {
 	var scarce []string
 	for i, cells := range all {
 		if missing := subjects - cells; missing > oftenMissing*math.Sqrt(subjects) {
-			scarce = append(scarce, fmt.Sprintf("%s (%.0f of %s%.0f subjects)", m.Encoding.Columns[i].Name, missing, least, subjects))
+			scarce = append(scarce, fmt.Sprintf("%s (%.0f of %s%.0f subjects)", m.Encoding.Columns[i].Name, missing,
+				least, subjects))
 		}
 	}
 	if scarce == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Much is missing of %s. A missing cell counts as if one value had been observed, so estimates of these features, and of all that go with them, can be off by more than their intervals say. Leave such features out, or fit to subjects who have them.", strings.Join(scarce, ", "))}
+	return []string{fmt.Sprintf("Much is missing of %s. A missing cell counts as if one value had been observed, so "+
+		"estimates of these features, and of all that go with them, can be off by more than their intervals say. "+
+		"Leave such features out, or fit to subjects who have them.", strings.Join(scarce, ", "))}
 }
 
 // eventsByEffect is how many events each effect needs for its interval to hold nearly as often as it
@@ -134,7 +145,10 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	if events >= eventsByEffect*float64(effects) {
 		return nil
 	}
-	return []string{fmt.Sprintf("Few events for so many effects: %s%s, and %s. With fewer than %d for each, effects come out too large, and intervals, the intercept's above all, hold the truth less often than they say. Leave out features or levels that matter less, join rare levels, or wait for more events.", figure.Plural(int(events), what), of, figure.Plural(effects, "effect"), eventsByEffect)}
+	return []string{fmt.Sprintf("Few events for so many effects: %s%s, and %s. With fewer than %d for each, effects "+
+		"come out too large, and intervals, the intercept's above all, hold the truth less often than they say. Leave "+
+		"out features or levels that matter less, join rare levels, or wait for more events.",
+		figure.Plural(int(events), what), of, figure.Plural(effects, "effect"), eventsByEffect)}
 }
 
 // oneSided says which effects of levels, of numbers of two values, and of periods the data bound on one side only:
@@ -148,7 +162,8 @@ func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []string {
 	var names []string
 	groups, periods := m.Encoding.Groups(), 0
 	for j, name := range m.Encoding.Features() {
-		i, one := slices.IndexFunc(m.Encoding.Columns, func(col glm.Column) bool { return col.Name == groups[j] }), false
+		i, one := slices.IndexFunc(m.Encoding.Columns, func(col glm.Column) bool { return col.Name == groups[j] }),
+			false
 		switch {
 		case groups[j] == glm.PeriodGroup && pooled.Periods != nil:
 			rows, events := pooled.Periods.Count()
@@ -167,7 +182,10 @@ func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []string {
 	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("The data bound the effect of %s on one side only: of the subjects with one of its values none has the outcome, or all have. Where the estimate is, its standard error and its interval are the prior's, and an interval that leaves 0 out shows nothing. Report how many there are in its place, or join a rare level, or a period, with another.", problem.Names(names))}
+	return []string{fmt.Sprintf("The data bound the effect of %s on one side only: of the subjects with one of its "+
+		"values none has the outcome, or all have. Where the estimate is, its standard error and its interval are the "+
+		"prior's, and an interval that leaves 0 out shows nothing. Report how many there are in its place, or join a "+
+		"rare level, or a period, with another.", problem.Names(names))}
 }
 
 // twoValues says whether a number, by its mean and its standard deviation, is one of two values that

@@ -30,9 +30,9 @@ type Coefficient struct {
 	// the intercept it is the activation where every category is at its reference and every number
 	// 0, those of splines and interactions at their centres.
 	Estimate, SE float64
-	// Base says that it is of the intercept or a period, and so no effect. P is that of Wald's test; NaN of these, and under
-	// privacy. Robust and BySite are standard errors that need less to be
-	// true: see [Model.Robust]; NaN if not known.
+	// Base says that it is of the intercept or a period, and so no effect. P is that of Wald's test; NaN of these, and
+	// under privacy. Robust and BySite are standard errors that need less to be true: see [Model.Robust]; NaN if not
+	// known.
 	Base              bool
 	P, Robust, BySite float64
 	// PriorOnly says that the data say next to nothing of it.
@@ -51,7 +51,8 @@ func (m *Model) Coefficients() []Coefficient {
 	add := func(unit, against string) {
 		j := len(out)
 		e := m.Effects[j]
-		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Estimate: e.Mean, SE: e.SD, P: m.P(e.Mean, e.SD),
+		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Estimate: e.Mean, SE: e.SD,
+			P:        m.P(e.Mean, e.SD),
 			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
 		g := groups[j%len(groups)]
 		if c.Base = g == glm.InterceptGroup || g == glm.PeriodGroup; c.Base || m.Private {
@@ -128,7 +129,8 @@ func (m *Model) Counts(levels []float64) {
 	}
 }
 
-// Hide keeps the numbers of subjects with some levels out of tables. The model's file has them: whom it predicts may lack the feature.
+// Hide keeps the numbers of subjects with some levels out of tables. The model's file has them: whom it predicts may
+// lack the feature.
 func (m *Model) Hide(features []string) { m.hidden = features }
 
 // Files are those of a result: the model and its coefficients, and, of a joint posterior, the
@@ -159,7 +161,8 @@ func (m *Model) Files() ([]method.File, error) {
 
 // coefficientsCSV is the regression table.
 func (m *Model) coefficientsCSV() ([]byte, error) {
-	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95", "p_value", "robust_standard_error", "robust_standard_error_by_site"}
+	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95",
+		"p_value", "robust_standard_error", "robust_standard_error_by_site"}
 	ratio := m.Ratio() != ""
 	if ratio {
 		head = append(head, "ratio", "ratio_low_95", "ratio_high_95")
@@ -242,19 +245,24 @@ func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // Coefficients is the regression table of a joint model, with its forest plot.
 func Coefficients(m *Model) figure.Section {
-	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and intervals of 95 %. " +
-		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another."}
+	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and " +
+		"intervals of 95 %. A number is per unit; a level is against the reference, which is the most frequent one " +
+		"unless the plan names another."}
 	if m.Private {
-		table.Caption = "Estimates with standard errors and intervals of 95 %, which count the noise. A number is per unit; a level is against the reference, which is the first in the plan unless the plan names another."
+		table.Caption = "Estimates with standard errors and intervals of 95 %, which count the noise. A number is " +
+			"per unit; a level is against the reference, which is the first in the plan unless the plan names another."
 	}
 	if m.Free > 0 {
-		table.Caption += fmt.Sprintf(" Intervals are those of Student's t distribution with %s.", figure.Plural(int(m.Free), "degree")+" of freedom")
+		table.Caption += fmt.Sprintf(" Intervals are those of Student's t distribution with %s.",
+			figure.Plural(int(m.Free), "degree")+" of freedom")
 	}
 	switch {
 	case m.Options.Survey():
-		table.Caption += " Standard errors are robust, as rows have weights of a sample, which count by their size relative to each other."
+		table.Caption += " Standard errors are robust, as rows have weights of a sample, which count by their size " +
+			"relative to each other."
 	case m.Options.Cluster != "":
-		table.Caption += " Standard errors are robust, by " + m.Options.Cluster + ": rows with the same one may go together."
+		table.Caption += " Standard errors are robust, by " + m.Options.Cluster +
+			": rows with the same one may go together."
 	}
 	if !m.Private {
 		table.Caption += " p is that of Wald's test against 0."
@@ -262,7 +270,8 @@ func Coefficients(m *Model) figure.Section {
 	table.Caption += termsCaption(m.Options)
 	word, beside, marked, z := m.Ratio(), false, false, m.Deviate(Z95)
 	var only []string
-	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)", "standard error", "p", "robust standard error", word+" (95 %)", "known from")
+	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)",
+		"standard error", "p", "robust standard error", word+" (95 %)", "known from")
 	for j, c := range m.Coefficients() {
 		name, n, note, robust, times := c.Feature, "", "", "", ""
 		if c.Unit != "" {
@@ -284,31 +293,41 @@ func Coefficients(m *Model) figure.Section {
 		if !math.IsNaN(c.Robust) {
 			beside, robust = true, fixed(c.Robust, digits)
 		}
-		table.Add(c.Class, name, c.Against, n, interval(c.Estimate, low, high, digits), fixed(c.SE, digits), pText(c.P), robust, times, note)
+		table.Add(c.Class, name, c.Against, n, interval(c.Estimate, low, high, digits), fixed(c.SE, digits), pText(c.P),
+			robust, times, note)
 	}
-	shown := []bool{len(m.Options.Classes()) > 1, true, true, true, true, true, !m.Private, beside && !m.Options.Robust(), word != "", marked}
+	shown := []bool{len(m.Options.Classes()) > 1, true, true, true, true, true, !m.Private, beside &&
+		!m.Options.Robust(), word != "", marked}
 	for i, show := range slices.Backward(shown) {
 		if !show {
 			table.Columns = slices.Delete(table.Columns, i, i+1)
 		}
 	}
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
-			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table with robust standard errors, by persons and by sites, and model/model.json the covariances."}
+		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across " +
+			"zero leaves the direction open. Effects describe what goes together in these data; they do not say what " +
+			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
+			"correlations of all estimates, model/coefficients.csv this table with robust standard errors, by " +
+			"persons and by sites, and model/model.json the covariances."}
 	settled := m.Converged == nil || *m.Converged
 	if !settled { // of which a verdict warns
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
-			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
+		section.Items = append(section.Items, figure.Item{
+			Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
+				Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands " +
+					"above."}})
 	}
 	if settled && len(only) > 0 {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + problem.Names(only), Warning: true,
-			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " +
+			problem.Names(only), Warning: true,
+			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and " +
+				"the table marks them."}})
 	}
 	forest, caption := Strongest(m)
 	section.Items = append(section.Items, figure.Item{Table: &table},
 		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
-			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. " + caption,
-			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
+			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves " +
+				"predictions. " + caption,
+			Alt: "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
 }
 

@@ -38,7 +38,8 @@ func TestDispersionIsSaid(t *testing.T) {
 				alarms++
 			}
 			wide := func() float64 { // a variance of 2μ
-				return distuv.Poisson{Lambda: max(distuv.Gamma{Alpha: mean, Beta: 1, Src: r}.Rand(), 1e-300), Src: r}.Rand()
+				return distuv.Poisson{Lambda: max(distuv.Gamma{Alpha: mean, Beta: 1, Src: r}.Rand(), 1e-300),
+					Src: r}.Rand()
 			}
 			if strings.Contains(said(wide), "vary more") {
 				found++

@@ -37,7 +37,10 @@ func Undetermined(m *Model) (says []string) {
 	}
 	for _, set := range k.dependencies(terms) {
 		if !shareFeature(groups, set) {
-			says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others, so that their standard errors are many times what each alone would have. Predictions hold, and so does what they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(namesOf(set, names), ", ")))
+			says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the "+
+				"others, so that their standard errors are many times what each alone would have. Predictions hold, "+
+				"and so does what they add up to. Leave one out, or do not read their coefficients one by one.",
+				strings.Join(namesOf(set, names), ", ")))
 		}
 	}
 	return says
@@ -55,7 +58,10 @@ func Divided(m *Model, least, prior glm.Normal) (says []string) {
 	}
 	for _, set := range k.divided(terms, least) {
 		if !shareFeature(groups, set) {
-			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly the same. They are %s. What their effects add up to is known, but the part of each is the prior's: in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not read their coefficients one by one.", problem.Names(namesOf(set, names))))
+			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly "+
+				"the same. They are %s. What their effects add up to is known, but the part of each is the prior's: "+
+				"in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not "+
+				"read their coefficients one by one.", problem.Names(namesOf(set, names))))
 		}
 	}
 	return says
@@ -86,7 +92,8 @@ func bestKnown(m *Model, width int) (best knowledge) {
 		}
 	}
 	to := from + width
-	best = knowledge{glm.Normal{Mean: q.Mean[from:to], Variance: q.Variance[from:to]}, glm.Normal{Mean: mean[from:to], Variance: variance[from:to]}}
+	best = knowledge{glm.Normal{Mean: q.Mean[from:to], Variance: q.Variance[from:to]},
+		glm.Normal{Mean: mean[from:to], Variance: variance[from:to]}}
 	for i := from; i < to; i++ {
 		row := q.Covariance[glm.Packed(i, 0):]
 		best.posterior.Covariance = append(best.posterior.Covariance, row[from:i+1]...)
@@ -192,7 +199,8 @@ func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
 
 // together lists sets of effects, of those whose variance by the inverse of a matrix says that they are in one, and
 // which that correlates. Eigenvalues below the smallest count as that.
-func together(terms []glm.Row, information *mat.SymDense, smallest float64, in func(i int, variance float64) bool) (sets [][]glm.Row) {
+func together(terms []glm.Row, information *mat.SymDense, smallest float64,
+	in func(i int, variance float64) bool) (sets [][]glm.Row) {
 	var e mat.EigenSym
 	if !e.Factorize(information, true) {
 		return nil
@@ -281,9 +289,12 @@ func (m *Model) HeldBack() (says []string) {
 	}
 	advice := "State a larger method.prior_variance or intercept_variance if such effects are likely"
 	if m.Options.Likelihood == options.LikelihoodLinear && !m.Options.Joint() {
-		advice = "The prior is in the unit of the outcome: state the outcome less a publicly known mean, in publicly known standard deviations, or a larger method.prior_variance and intercept_variance"
+		advice = "The prior is in the unit of the outcome: state the outcome less a publicly known mean, in publicly " +
+			"known standard deviations, or a larger method.prior_variance and intercept_variance"
 	} else if !m.Private {
 		advice += ", and see whether a feature all but says what the outcome is"
 	}
-	return []string{fmt.Sprintf("The prior holds back effects that the data make large. It draws them in by more than half of their standard error, and predictions with them, so that it decides how large they are: %s. They are more than two of its standard deviations from its centre. %s.", problem.Names(names), advice)}
+	return []string{fmt.Sprintf("The prior holds back effects that the data make large. It draws them in by more than "+
+		"half of their standard error, and predictions with them, so that it decides how large they are: %s. They are "+
+		"more than two of its standard deviations from its centre. %s.", problem.Names(names), advice)}
 }

@@ -40,9 +40,10 @@ const (
 // model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
 // Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
-	Format    string             `json:"format"`
-	By        string             `json:"method,omitempty"`  // the method, if it is another one
-	Program   string             `json:"program,omitempty"` // what wrote it, if it was older: a model does not depend on that
+	Format string `json:"format"`
+	By     string `json:"method,omitempty"` // the method, if it is another one
+	// what wrote it, if it was older: a model does not depend on that
+	Program   string             `json:"program,omitempty"`
 	Plan      string             `json:"plan_sha256"`
 	Study     string             `json:"study"`
 	Seed      uint64             `json:"seed"`
@@ -144,8 +145,9 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
-		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance,
-		Views: method.ModelViews(plan)}
+		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior,
+		Covariance: q.Covariance,
+		Views:      method.ModelViews(plan)}
 	if plan.Method.Name != options.Name {
 		m.By = plan.Method.Name
 	}
@@ -232,13 +234,16 @@ func (m *Model) check() error {
 		return fmt.Errorf("it has no options")
 	case o.Likelihood == options.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
-	case o.Likelihood == options.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" || !slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
-		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels), o.Outcome.Cuts, m.Encoding.Periods)
+	case o.Likelihood == options.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" ||
+		!slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
+		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels),
+			o.Outcome.Cuts, m.Encoding.Periods)
 	case o.Likelihood != options.LikelihoodHazard && len(m.Encoding.Periods) > 0:
 		return fmt.Errorf("periods in a %s model", o.Likelihood)
 	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > glm.MaxClasses):
+	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) >
+		glm.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
 	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != options.LikelihoodLinear:
 		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)
@@ -264,8 +269,10 @@ func (m *Model) check() error {
 		}
 	}
 	if b := m.Site; b != nil {
-		if m.BetweenSites == nil || !(b.Variance >= 0) || !glm.Finite(b.Mean) || !glm.Finite(b.Variance) || len(b.Slope) != p {
-			return fmt.Errorf("site %q: an intercept of %v with variance %v and %d slopes for %d weights", b.Name, b.Mean, b.Variance, len(b.Slope), p)
+		if m.BetweenSites == nil || !(b.Variance >= 0) || !glm.Finite(b.Mean) || !glm.Finite(b.Variance) ||
+			len(b.Slope) != p {
+			return fmt.Errorf("site %q: an intercept of %v with variance %v and %d slopes for %d weights", b.Name,
+				b.Mean, b.Variance, len(b.Slope), p)
 		}
 	}
 	if m.Covariance != nil {
@@ -304,7 +311,8 @@ func (m *Model) Cautions() (notes method.Notes) {
 		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v, ".")})
 	}
 	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
-		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says", Hint: "allow the plan more method.rounds, and run it again"})
+		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says",
+			Hint: "allow the plan more method.rounds, and run it again"})
 	}
 	return notes
 }
@@ -358,11 +366,13 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
 	})
 	ranked = ranked[:min(top, len(ranked))]
-	surest := figure.Table{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature"}, {Name: "mean"}, {Name: "sd"}}}
+	surest := figure.Table{Title: "Surest effects, in the features' own units",
+		Columns: []figure.Column{{Name: "feature"}, {Name: "mean"}, {Name: "sd"}}}
 	for _, e := range ranked {
 		surest.Add(e.Label(), e.Mean, e.SD)
 	}
-	sites := figure.Table{Title: "Sites", Columns: []figure.Column{{Name: "site"}, {Name: "updates", Format: figure.Count}, {Name: "information"}}}
+	sites := figure.Table{Title: "Sites", Columns: []figure.Column{{Name: "site"},
+		{Name: "updates", Format: figure.Count}, {Name: "information"}}}
 	for _, s := range m.Sites {
 		sites.Add(s.Name, s.Updates, s.Information)
 	}
@@ -379,12 +389,16 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		facts = append(facts, figure.Fact{Name: "converged", Value: "no: do not rely on the estimates"})
 	}
 	if m.Site != nil {
-		facts = append(facts, figure.Fact{Name: "of the subjects of", Value: fmt.Sprintf("%s: its own intercept is %.3g ± %.2g", m.Site.Name, m.Site.Mean, m.Site.SD(m.Weights()))})
+		facts = append(facts, figure.Fact{Name: "of the subjects of",
+			Value: fmt.Sprintf("%s: its own intercept is %.3g ± %.2g", m.Site.Name, m.Site.Mean,
+				m.Site.SD(m.Weights()))})
 	}
 	return &method.Account{
 		Notes: m.Cautions(),
-		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method()}, {Name: "outcome", Value: m.Options.Outcome.Column},
-			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
+		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method()},
+			{Name: "outcome", Value: m.Options.Outcome.Column},
+			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))},
+			{Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
 		Tables: []figure.Table{surest, sites},
 		Value: struct {
 			Format  string           `json:"format"`

@@ -180,9 +180,14 @@ func (f *newcomers) notes() (notes method.Notes) {
 			notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf(what, f.n, problem.Names(names)), Hint: hint})
 		}
 	}
-	add(odd, "of %d subjects some features are far from all subjects of the fit: %s", "are they in the units of the fit? check units, codes for missing values and mixed-up columns")
-	add(far, fmt.Sprintf("of %%d subjects some have values more than %d standard deviations from the mean of the fit: %%s", farAlone), "check units and codes for missing values; if these values are right, the model has seen nobody like these subjects")
-	add(never, "of %d subjects some have levels that nobody had in the fit: %s", "the prior alone speaks of such a level")
-	add(lack, "of %d subjects some lack features: %s", "predictions average over what these features may be, each by itself; where features go together, intervals are too wide for some subjects and too narrow for others")
+	add(odd, "of %d subjects some features are far from all subjects of the fit: %s",
+		"are they in the units of the fit? check units, codes for missing values and mixed-up columns")
+	add(far, fmt.Sprintf("of %%d subjects some have values more than %d standard deviations from the mean of the fit: "+
+		"%%s", farAlone), "check units and codes for missing values; if these values are right, the model has seen "+
+		"nobody like these subjects")
+	add(never, "of %d subjects some have levels that nobody had in the fit: %s",
+		"the prior alone speaks of such a level")
+	add(lack, "of %d subjects some lack features: %s", "predictions average over what these features may be, each by "+
+		"itself; where features go together, intervals are too wide for some subjects and too narrow for others")
 	return notes
 }

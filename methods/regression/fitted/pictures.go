@@ -77,10 +77,12 @@ func termsCaption(o *options.Options) string {
 		text += " The functions of a spline, marked ', belong together: no single one of them is the feature's effect."
 	}
 	if len(o.Interactions) > 0 {
-		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, if it is a number, and at its reference or unknown, if it is a category."
+		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, " +
+			"if it is a number, and at its reference or unknown, if it is a category."
 	}
 	if text != "" {
-		text += " Intercepts and periods are those where numbers with a spline or an interaction are at their centres, in the scaling, and other numbers 0."
+		text += " Intercepts and periods are those where numbers with a spline or an interaction are at their " +
+			"centres, in the scaling, and other numbers 0."
 	}
 	return text
 }
@@ -88,16 +90,24 @@ func termsCaption(o *options.Options) string {
 // Prediction shows how well outcomes are predicted.
 func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) figure.Section {
 	rows := append([]Report{{"All sites", pooled}}, sites...)
-	lead := "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little worse."
+	lead := "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little " +
+		"worse."
 	if pooled.Noise > 0 {
-		lead += fmt.Sprintf("\n\nThese numbers were released with noise of their own, paid for by the plan's share for diagnostics: on every count of a site with a standard deviation of %.0f subjects, and %.0f on those of all sites together. Where a site or a bin has few subjects they say little. A log-likelihood below −%v counts as that much.", sites[0].Noise, pooled.Noise, predict.Worst)
+		lead += fmt.Sprintf("\n\nThese numbers were released with noise of their own, paid for by the plan's share "+
+			"for diagnostics: on every count of a site with a standard deviation of %.0f subjects, and %.0f on those "+
+			"of all sites together. Where a site or a bin has few subjects they say little. A log-likelihood below "+
+			"−%v counts as that much.", sites[0].Noise, pooled.Noise, predict.Worst)
 	}
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
 		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
 	if worse, by := worseThanBase(sites, o.Unit()); len(worse) > 0 {
-		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " + strings.Join(worse, ", "), Warning: true,
-			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
+		section.Items = append([]figure.Item{
+			{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " +
+				strings.Join(worse, ", "), Warning: true,
+				Text: "Giving everybody at the site its own share of cases would have predicted better there: " +
+					strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}},
+			section.Items...)
 	}
 	if !o.Numeric() {
 		section.Items = append(section.Items, figure.Item{Figure: calibration(pooled)})
@@ -113,7 +123,8 @@ func worseThanBase(sites []Report, unit string) (worse, by []string) {
 	for _, s := range sites {
 		if r := s.Ranking; r != nil {
 			if base := r.Base(); s.LogLik < base*float64(s.Rows)-chance {
-				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per %s against %.3f)", s.Site, s.LogLik/float64(s.Rows), unit, base))
+				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per %s against %.3f)", s.Site,
+					s.LogLik/float64(s.Rows), unit, base))
 			}
 		}
 	}
@@ -131,13 +142,17 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 		accuracy, logLik = append(accuracy, float64(r.Correct)/k), append(logLik, r.LogLik/k)
 		rmse, off = append(rmse, math.Sqrt(r.Squares/k)), append(off, cal.Error())
 	}
-	t := &figure.Table{ID: "prediction-by-site", Title: "By site", Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 would be certainty.",
-		Columns: []figure.Column{{Name: "site", Text: names}, {Name: o.Unit() + "s", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per " + o.Unit(), Numbers: logLik}}}
+	t := &figure.Table{ID: "prediction-by-site", Title: "By site",
+		Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 " +
+			"would be certainty.",
+		Columns: []figure.Column{{Name: "site", Text: names}, {Name: o.Unit() + "s", Format: figure.Count, Numbers: n},
+			{Name: "log-likelihood per " + o.Unit(), Numbers: logLik}}}
 	if o.Numeric() {
 		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
 		return t
 	}
-	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy}, figure.Column{Name: "calibration error", Numbers: off})
+	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy},
+		figure.Column{Name: "calibration error", Numbers: off})
 	if rows[0].Ranking != nil {
 		var base, area figure.Numbers
 		for _, r := range rows {
@@ -147,7 +162,8 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 			}
 			base, area = append(base, r.Ranking.Base()), append(area, r.Ranking.Area())
 		}
-		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base}, figure.Column{Name: "area under ROC", Numbers: area})
+		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base},
+			figure.Column{Name: "area under ROC", Numbers: area})
 	}
 	return t
 }
@@ -168,13 +184,17 @@ func calibration(a *predict.Assessment) *figure.Figure {
 		}
 	}
 	perfect := figure.Line{Name: "perfect", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
-	caption := fmt.Sprintf("Predictions are sorted by their probability into ten bins. On the dashed line, what was given a probability of 30 %% happened in 30 %% of cases; below it, predictions are too sure of it, above it not sure enough. On average over predictions the distance is %.4f.", c.Error())
+	caption := fmt.Sprintf("Predictions are sorted by their probability into ten bins. On the dashed line, what was "+
+		"given a probability of 30 %% happened in 30 %% of cases; below it, predictions are too sure of it, above it "+
+		"not sure enough. On average over predictions the distance is %.4f.", c.Error())
 	if a.Noise > 0 {
-		caption += " The band is where privacy noise alone leaves the true frequency with a probability of 90 %, and the distance holds that noise."
+		caption += " The band is where privacy noise alone leaves the true frequency with a probability of 90 %, and " +
+			"the distance holds that noise."
 	}
 	return &figure.Figure{ID: "calibration", Title: "Do probabilities hold what they promise?", Caption: caption,
-		Chart: figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"}, Series: []figure.Line{line, perfect}},
-		Alt:   "Observed against expected frequency in ten bins of the predicted probability."}
+		Chart: figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"},
+			Series: []figure.Line{line, perfect}},
+		Alt: "Observed against expected frequency in ten bins of the predicted probability."}
 }
 
 // verdicts comes first in a report: what speaks against relying on the result, each with its
@@ -203,7 +223,8 @@ func verdicts(says []string, o glm.Outcome, e *glm.Encoding) []figure.Section {
 
 // own shows a site how its own subjects are predicted.
 func own(o *options.Options, site string, a *predict.Assessment) figure.Section {
-	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
+	section := figure.Section{ID: "own", Title: "Your subjects under the shared model",
+		Lead:  "Made at this site from its own rows; it does not leave.",
 		Items: []figure.Item{{Table: scoreTable(o, []Report{{site, a}})}}}
 	if !o.Numeric() {
 		section.Items = append(section.Items, figure.Item{Figure: calibration(a)})

@@ -33,7 +33,8 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(), until: make([]predict.Survival, len(m.Encoding.Periods)), free: m.Free}, nil
+	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(),
+		until: make([]predict.Survival, len(m.Encoding.Periods)), free: m.Free}, nil
 }
 
 // predictor predicts rows of the design matrix. With random intercepts they are of the site
@@ -66,10 +67,12 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 		f.predict.Survival(f.row, 0, f.until)
 		dst.Outcome.LogSurvival = dst.Outcome.LogSurvival[:0]
 		for _, u := range f.until {
-			dst.Outcome.LogSurvival = append(dst.Outcome.LogSurvival, math.Log(max(u.Mean, math.SmallestNonzeroFloat64)))
+			dst.Outcome.LogSurvival = append(dst.Outcome.LogSurvival,
+				math.Log(max(u.Mean, math.SmallestNonzeroFloat64)))
 		}
 		s := f.until[n-1].Mean
-		dst.Outcome.LogP = append(dst.Outcome.LogP[:0], math.Log(max(s, math.SmallestNonzeroFloat64)), math.Log(max(1-s, math.SmallestNonzeroFloat64)))
+		dst.Outcome.LogP = append(dst.Outcome.LogP[:0], math.Log(max(s, math.SmallestNonzeroFloat64)),
+			math.Log(max(1-s, math.SmallestNonzeroFloat64)))
 		return nil
 	}
 	f.predict.Forecast(&dst.Outcome)
@@ -90,9 +93,11 @@ func (m *Model) Outcome() []string {
 // a new observation, of the time until an event the probability of none until each cut,
 // with an interval. Probabilities are averaged over the posterior, so that what is
 // not known of the weights makes them less sure.
-func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts method.PredictOptions) (int, *method.Account, error) {
+func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
+	opts method.PredictOptions) (int, *method.Account, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
-		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level), Hint: "a share between 0 and 1, such as 0.9"}
+		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level),
+			Hint: "a share between 0 and 1, such as 0.9"}
 	}
 	var outcome *glm.Outcome
 	if opts.Score {
@@ -155,7 +160,8 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		return subjects, nil, err
 	}
 	if subjects == 0 {
-		return 0, nil, problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
+		return 0, nil, problem.Problem{Where: "data", What: "there are no subjects in them",
+			Hint: "subjects.csv needs a row for each subject"}
 	}
 	notes := met.notes()
 	if !opts.Score && notes == nil {
@@ -199,7 +205,8 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 		return append(record, decimal(p.A[0]), decimal(sd), decimal(p.A[0]-z*sd), decimal(p.A[0]+z*sd))
 	case glm.Poisson:
 		tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
-		return append(record, decimal(p.P[0]), decimal(glm.CountSpread(p.A[0], p.C[0])), decimal(glm.CountQuantile(tail, p.A[0], p.C[0])), decimal(glm.CountQuantile(1-tail, p.A[0], p.C[0])))
+		return append(record, decimal(p.P[0]), decimal(glm.CountSpread(p.A[0], p.C[0])),
+			decimal(glm.CountQuantile(tail, p.A[0], p.C[0])), decimal(glm.CountQuantile(1-tail, p.A[0], p.C[0])))
 	case glm.Softmax:
 		record = append(record, levels[predict.Surest(p.P)])
 		for _, x := range p.P {
@@ -258,6 +265,8 @@ func calibrationTable(c *evaluate.Calibration) figure.Table {
 	}
 	expected, observed := c.Points()
 	return figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
-		Columns: []figure.Column{{Name: "probability", Text: from}, {Name: "predictions", Format: figure.Count, Numbers: rows},
-			{Name: "expected", Format: figure.Percent, Numbers: expected}, {Name: "observed", Format: figure.Percent, Numbers: observed}}}
+		Columns: []figure.Column{{Name: "probability", Text: from},
+			{Name: "predictions", Format: figure.Count, Numbers: rows},
+			{Name: "expected", Format: figure.Percent, Numbers: expected},
+			{Name: "observed", Format: figure.Percent, Numbers: observed}}}
 }

@@ -48,27 +48,39 @@ func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []str
 		cases, controls := r.Classes()
 		switch {
 		case o.Likelihood == options.LikelihoodHazard && cases == 0:
-			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts, and whether method.outcome.levels has the event last.",
+			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: "+
+				"there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit "+
+				"of the cuts, and whether method.outcome.levels has the event last.",
 				y.Event, y.Levels[1], y.Cuts[len(y.Cuts)-1], y.Column))
 		case o.Likelihood == options.LikelihoodHazard && controls == 0:
-			says = append(says, fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, until %v: nobody was followed through a period without one, so that there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts.",
+			says = append(says, fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, "+
+				"until %v: nobody was followed through a period without one, so that there is nothing to learn, and "+
+				"the estimates are those of the prior. See whether %s is in the unit of the cuts.",
 				y.Event, y.Levels[1], y.Cuts[0], y.Column))
 		case o.Likelihood != options.LikelihoodHazard && (cases == 0 || controls == 0):
 			only := y.Levels[0]
 			if controls == 0 {
 				only = y.Levels[1]
 			}
-			says = append(says, fmt.Sprintf("All %d subjects of all sites have %s = %s: with one class there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column and subjects of both classes.", pooled.Rows, y.Column, only))
+			says = append(says, fmt.Sprintf("All %d subjects of all sites have %s = %s: with one class there is "+
+				"nothing to learn, and the estimates are those of the prior. See whether the sites' data have the "+
+				"right column and subjects of both classes.", pooled.Rows, y.Column, only))
 		}
 	}
 	if len(says) == 0 && !o.Numeric() && pooled.Separated(len(y.Levels)) {
-		says = append(says, "The features tell the classes apart without an error on the data of the fit (perfect separation). The data set no bound to the weights, so their size is the prior's, and new subjects are hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else there are too few subjects for so many weights.")
+		says = append(says, "The features tell the classes apart without an error on the data of the fit (perfect "+
+			"separation). The data set no bound to the weights, so their size is the prior's, and new subjects are "+
+			"hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else "+
+			"there are too few subjects for so many weights.")
 	}
 	if o.Likelihood == options.LikelihoodLinear && pooled.RSquared() > exact {
-		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the fit. Something that is calculated from others needs no model. See whether a feature is the outcome in another form, or was calculated from it.", y.Column))
+		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the "+
+			"fit. Something that is calculated from others needs no model. See whether a feature is the outcome in "+
+			"another form, or was calculated from it.", y.Column))
 	}
 	if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && r.Total == 0 {
-		says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
+		says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the "+
+			"estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
 	}
 	return says
 }
@@ -78,9 +90,9 @@ func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []str
 const farOver, worthSaying, muchOff = 3.0902, 1.2, 1.44
 
 // Dispersion says that outcomes vary more or less than a model of so many weights says: counts, or numbers around their
-// expectation where the plan states their noise; nothing if pooled is nil. The fit must have converged: before, residuals
-// are its own. A row's part of χ² has the expectation 1, and the variance 2, of counts 2 + 1/μ (McCullagh and Nelder,
-// Generalized Linear Models, section 6.2).
+// expectation where the plan states their noise; nothing if pooled is nil. The fit must have converged: before,
+// residuals are its own. A row's part of χ² has the expectation 1, and the variance 2, of counts 2 + 1/μ (McCullagh and
+// Nelder, Generalized Linear Models, section 6.2).
 func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
 	counts := o.Likelihood == options.LikelihoodPoisson
 	if pooled == nil || !counts && o.NoiseVariance == nil || counts && pooled.Residuals == nil {
@@ -99,29 +111,37 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 		return nil
 	}
 	way, wrong, root := "more", "narrow", math.Sqrt(ratio)
-	advice := "Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor."
+	advice := "Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing " +
+		"feature, or sites (site_effects: random); or widen standard errors by the factor."
 	if ratio < 1 {
 		way, wrong, root = "less", "wide", 1/root
-		advice = "Do the counts have an upper limit, such as a number of visits or questions, or does one event make the next less likely? Then they are not counts of a rate."
+		advice = "Do the counts have an upper limit, such as a number of visits or questions, or does one event make " +
+			"the next less likely? Then they are not counts of a rate."
 	}
-	what := fmt.Sprintf("Counts vary %s than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom", way, ratio)
+	what := fmt.Sprintf("Counts vary %s than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom",
+		way, ratio)
 	if !counts {
-		what = fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g", ratio**o.NoiseVariance, *o.NoiseVariance)
-		advice = fmt.Sprintf("See whether outcomes hold other units or codes for missing values; if they are right, state noise_variance: %.2g.", ratio**o.NoiseVariance)
+		what = fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g",
+			ratio**o.NoiseVariance, *o.NoiseVariance)
+		advice = fmt.Sprintf("See whether outcomes hold other units or codes for missing values; if they are right, "+
+			"state noise_variance: %.2g.", ratio**o.NoiseVariance)
 	}
-	return []string{fmt.Sprintf("%s. Standard errors and intervals, those of predictions too, are too %s: by a factor of about %.2g, the root of the ratio. %s", what, wrong, root, advice)}
+	return []string{fmt.Sprintf("%s. Standard errors and intervals, those of predictions too, are too %s: by a factor "+
+		"of about %.2g, the root of the ratio. %s", what, wrong, root, advice)}
 }
 
-// Result is what every fit leaves: its files, what it found in numbers and words, and what speaks against relying on it as
-// its first section. The metrics and facts are the method's own.
-func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64, facts ...figure.Fact) (*method.Result, error) {
+// Result is what every fit leaves: its files, what it found in numbers and words, and what speaks against relying on it
+// as its first section. The metrics and facts are the method's own.
+func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
+	facts ...figure.Fact) (*method.Result, error) {
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
 	}
 	metrics["weights"] = float64(len(m.Effects))
 	addMetrics(m.Options, pooled, len(m.Effects), metrics)
-	r := &method.Result{Files: files, Metrics: metrics, Found: found(m), Sure: sure(m, pooled), Sections: verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)}
+	r := &method.Result{Files: files, Metrics: metrics, Found: found(m), Sure: sure(m, pooled),
+		Sections: verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)}
 	if m.Converged != nil {
 		settled := "no: do not rely on the estimates"
 		if metrics["converged"] = 0; *m.Converged {
@@ -129,7 +149,8 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64, fa
 		}
 		r.Headline = append(r.Headline, figure.Fact{Name: "converged", Value: settled})
 	}
-	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: m.Options.Outcome.Column}, figure.Fact{Name: "sites", Value: strconv.Itoa(len(m.Sites))})
+	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: m.Options.Outcome.Column},
+		figure.Fact{Name: "sites", Value: strconv.Itoa(len(m.Sites))})
 	r.Headline = slices.Concat(r.Headline, facts, headline(m.Options, pooled))
 	return r, nil
 }
@@ -148,7 +169,8 @@ func addMetrics(o *options.Options, pooled *predict.Assessment, weights int, out
 		if x := pooled.RSquared(); !math.IsNaN(x) {
 			out["r_squared"] = x
 		}
-		if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && !r.Sampled && r.Weight > float64(weights) {
+		if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && !r.Sampled && r.Weight >
+			float64(weights) {
 			out["dispersion"] = r.Second / (r.Weight - float64(weights))
 		}
 		return
@@ -189,22 +211,28 @@ func headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 		if c := p.Concordance(); !math.IsNaN(c) {
 			facts = append(facts, figure.Fact{Name: "concordance" + method.OfFit, Value: fmt.Sprintf("%.3f", c)})
 		}
-		return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+		return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit,
+			Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
 	}
 	if o.Numeric() {
-		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit, Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
+		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit,
+			Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 		if x := pooled.RSquared(); !math.IsNaN(x) {
-			facts = append(facts, figure.Fact{Name: "of the outcome's variance explained" + method.OfFit, Value: fmt.Sprintf("%.1f %%", 100*x)})
+			facts = append(facts, figure.Fact{Name: "of the outcome's variance explained" + method.OfFit,
+				Value: fmt.Sprintf("%.1f %%", 100*x)})
 		}
 	} else {
-		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f", 100*float64(pooled.Correct)/n) + off(2, 100*correct) + " %"})
+		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit,
+			Value: fmt.Sprintf("%.2f", 100*float64(pooled.Correct)/n) + off(2, 100*correct) + " %"})
 	}
 	if r := pooled.Ranking; r != nil {
 		if area := r.Area(); !math.IsNaN(area) {
-			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit, Value: fmt.Sprintf("%.3f", area)})
+			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit,
+				Value: fmt.Sprintf("%.3f", area)})
 		}
 	}
-	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n) + off(4, logLik)})
+	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit,
+		Value: fmt.Sprintf("%.4f", pooled.LogLik/n) + off(4, logLik)})
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
@@ -223,7 +251,8 @@ func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design
 
 // OwnReport is a site's report about its own rows, which leaves out those that a private study
 // counted as nothing. It never leaves the site.
-func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site string, e *glm.Encoding, q glm.Normal, effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
+func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site string, e *glm.Encoding, q glm.Normal,
+	effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
 	b, err := s.Bind(e, data.Schema())
 	if err != nil {
 		return nil, err
@@ -248,15 +277,18 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 		}
 	}
 	unit := s.Options.Unit() + "s"
-	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows), "left_out": float64(left)},
+	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows),
+		"left_out": float64(left)},
 		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
 	if effect != nil {
 		sd := effect.SD(q)
 		r.Metrics["intercept"], r.Metrics["intercept_sd"] = effect.Mean, sd
-		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept", Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
+		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept",
+			Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
 	}
 	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
+		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used",
+			Value: strconv.Itoa(left)})
 	}
 	says, missing, err := s.Remarks(ctx, b, data)
 	if err != nil {
@@ -264,7 +296,8 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	}
 	r.Sections = verdicts(says, s.Options.Outcome, e)
 	if missing != "" {
-		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: missing}}}})
+		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells",
+			Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: missing}}}})
 	}
 	if a.Rows > 0 {
 		r.Sections = append(r.Sections, own(s.Options, site, a))
@@ -292,7 +325,8 @@ func found(m *Model) string {
 	}
 	outcome := effectOn(m.Options)
 	if len(clear) == 0 {
-		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say what goes with it.", figure.Plural(all, "effect"), outcome, percent)
+		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say "+
+			"what goes with it.", figure.Plural(all, "effect"), outcome, percent)
 	}
 	slices.SortStableFunc(clear, func(a, b int) int { return cmp.Compare(deviations(b), deviations(a)) })
 	var names []string
@@ -307,7 +341,8 @@ func found(m *Model) string {
 	if len(clear) == 1 {
 		have = "has"
 	}
-	return fmt.Sprintf("Of %s on %s, %d %s an interval of %d %% that leaves out zero. The surest: %s.", figure.Plural(all, "effect"), outcome, len(clear), have, percent, strings.Join(names, ", "))
+	return fmt.Sprintf("Of %s on %s, %d %s an interval of %d %% that leaves out zero. The surest: %s.",
+		figure.Plural(all, "effect"), outcome, len(clear), have, percent, strings.Join(names, ", "))
 }
 
 // sure says in words how well outcomes are predicted; pooled is nil if no site said so.
@@ -320,13 +355,18 @@ func sure(m *Model, pooled *predict.Assessment) string {
 	says := fmt.Sprintf("Over %s %ss ", figure.Count.Text(float64(pooled.Rows)), o.Unit())
 	switch {
 	case o.Numeric():
-		says += fmt.Sprintf("predictions are off by %s (root mean square).", figure.General.Text(math.Sqrt(pooled.Squares/float64(pooled.Rows))))
+		says += fmt.Sprintf("predictions are off by %s (root mean square).",
+			figure.General.Text(math.Sqrt(pooled.Squares/float64(pooled.Rows))))
 	case pooled.Periods != nil:
-		says += fmt.Sprintf("whoever has the event first has the higher score with probability %.3f (concordance; 0.5 is chance), and probabilities of a period are off by %.3f on average.", pooled.Periods.Concordance(), cal.Error())
+		says += fmt.Sprintf("whoever has the event first has the higher score with probability %.3f (concordance; 0.5 "+
+			"is chance), and probabilities of a period are off by %.3f on average.", pooled.Periods.Concordance(),
+			cal.Error())
 	case pooled.Ranking != nil:
-		says += fmt.Sprintf("a case is given more than a control with probability %.3f (AUC; 0.5 is chance), and probabilities are off by %.3f on average.", pooled.Ranking.Area(), cal.Error())
+		says += fmt.Sprintf("a case is given more than a control with probability %.3f (AUC; 0.5 is chance), and "+
+			"probabilities are off by %.3f on average.", pooled.Ranking.Area(), cal.Error())
 	default:
-		says += fmt.Sprintf("%.1f %% of outcomes are predicted correctly, and probabilities are off by %.3f on average.", 100*float64(pooled.Correct)/float64(pooled.Rows), cal.Error())
+		says += fmt.Sprintf("%.1f %% of outcomes are predicted correctly, and probabilities are off by %.3f on "+
+			"average.", 100*float64(pooled.Correct)/float64(pooled.Rows), cal.Error())
 	}
 	says += " They took part in the fit; others are predicted a little worse."
 	if o.Survey() {

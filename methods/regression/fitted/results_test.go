@@ -29,25 +29,31 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 		o    options.Options
 		want int
 	}{
-		"linear":   {options.Options{Likelihood: options.LikelihoodLinear, Outcome: glm.Outcome{Column: "y"}}, 0},
-		"counts":   {options.Options{Likelihood: options.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 0},
-		"logistic": {options.Options{Likelihood: options.LikelihoodLogistic, Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b"}}}, 1},
-		"softmax":  {options.Options{Likelihood: options.LikelihoodSoftmax, Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
+		"linear": {options.Options{Likelihood: options.LikelihoodLinear, Outcome: glm.Outcome{Column: "y"}}, 0},
+		"counts": {options.Options{Likelihood: options.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 0},
+		"logistic": {options.Options{Likelihood: options.LikelihoodLogistic,
+			Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b"}}}, 1},
+		"softmax": {options.Options{Likelihood: options.LikelihoodSoftmax,
+			Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
 	} {
 		if says := append(OutcomeVerdicts(&c.o, sent), Dispersion(&c.o, sent, 1)...); len(says) != c.want {
 			t.Errorf("%s: %q", name, says)
 		}
 	}
-	if says := append(OutcomeVerdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says != nil {
+	if says := append(OutcomeVerdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says !=
+		nil {
 		t.Errorf("of nothing: %q", says)
 	}
 }
 
 // A name with a full stop or a colon does not end the title of what is said of it.
 func TestTitlesKeepNamesWhole(t *testing.T) {
-	e := &glm.Encoding{Columns: []glm.Column{{Name: "No. of visits"}, {Name: "grade: last", Levels: []string{"a", "b. x"}}}}
-	notes := verdicts([]string{"The effect of No. of visits is not straight. See.", "One site has grade: last=b. x alone: why."}, glm.Outcome{Column: "y"}, e)[0].Items
-	for i, want := range []string{"The effect of No. of visits is not straight", "One site has grade: last=b. x alone"} {
+	e := &glm.Encoding{Columns: []glm.Column{{Name: "No. of visits"},
+		{Name: "grade: last", Levels: []string{"a", "b. x"}}}}
+	notes := verdicts([]string{"The effect of No. of visits is not straight. See.",
+		"One site has grade: last=b. x alone: why."}, glm.Outcome{Column: "y"}, e)[0].Items
+	for i, want := range []string{"The effect of No. of visits is not straight",
+		"One site has grade: last=b. x alone"} {
 		if got := notes[i].Note.Title; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -40,9 +40,11 @@ func (m *Model) P(estimate, se float64) float64 {
 
 // Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic.
 func Terms(m *Model, tests []TermTest, ratios bool) *figure.Table {
-	name, how := "χ²", "Wald tests of all coefficients of a term, with the standard errors of the table of coefficients."
+	name, how := "χ²", "Wald tests of all coefficients of a term, with the standard errors of the table of "+
+		"coefficients."
 	if ratios {
-		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at its own mode, by two of Newton's steps."
+		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at " +
+			"its own mode, by two of Newton's steps."
 	}
 	if m.Free > 0 {
 		name = "F"
@@ -51,7 +53,8 @@ func Terms(m *Model, tests []TermTest, ratios bool) *figure.Table {
 	if len(m.Options.Interactions) > 0 {
 		how += " What has a part in an interaction cannot be left out by itself."
 	}
-	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how, Columns: figure.TextColumns("term", name, "degrees of freedom", "p")}
+	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how,
+		Columns: figure.TextColumns("term", name, "degrees of freedom", "p")}
 	for _, x := range tests {
 		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
 	}
@@ -75,8 +78,13 @@ func TermsFile(m *Model, tests []TermTest) (method.File, error) {
 // Without shows what fits without each site say, beside the fit to all.
 func Without(all []LeftOut, unit string) *figure.Table {
 	t := &figure.Table{ID: "left-out", Title: "Each site left out",
-		Caption: "What a fit to the other sites says of a site's outcomes, beside the fit to all: the log-likelihood at the estimates, per " + unit + ". Fits without a site are one of Newton's steps from the sums of the others, and their likelihood is that of a parabola. The last columns say which coefficient moves most without the site, in its standard errors.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "log-likelihood", Format: figure.General}, {Name: "without the site", Format: figure.General}, {Name: "moves most"}, {Name: "standard errors", Format: figure.General}}}
+		Caption: "What a fit to the other sites says of a site's outcomes, beside the fit to all: the log-likelihood " +
+			"at the estimates, per " + unit + ". Fits without a site are one of Newton's steps from the sums of the " +
+			"others, and their likelihood is that of a parabola. The last columns say which coefficient moves most " +
+			"without the site, in its standard errors.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "log-likelihood", Format: figure.General},
+			{Name: "without the site", Format: figure.General}, {Name: "moves most"},
+			{Name: "standard errors", Format: figure.General}}}
 	rows, with, without := 0.0, 0.0, 0.0
 	for _, x := range all {
 		n := float64(x.Rows)
@@ -90,7 +98,9 @@ func Without(all []LeftOut, unit string) *figure.Table {
 // Changes shows tests of proportional effects over time, of each column and of all.
 func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table {
 	t := &figure.Table{ID: "proportional", Title: "Do effects change over time?",
-		Caption: "Score tests of each effect times the number of the period, beside the whole model, as of proportional hazards by Grambsch and Therneau. A small p says that the effect grows or falls as time goes on.",
+		Caption: "Score tests of each effect times the number of the period, beside the whole model, as of " +
+			"proportional hazards by Grambsch and Therneau. A small p says that the effect grows or falls as time " +
+			"goes on.",
 		Columns: figure.TextColumns("feature", "χ²", "degrees of freedom", "p", "by period")}
 	add := func(name string, c predict.Change) {
 		by := ""
@@ -114,8 +124,10 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File, err
 	m.predictor().Survival(m.Encoding.Nobody(), Z95, base)
 	rows, events := periods.Count()
 	table := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
-	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1}, Low: figure.Numbers{1}, High: figure.Numbers{1}}
-	records := [][]string{{"until", "at_risk", "events", "survival", "baseline_hazard", "baseline_survival", "low_95", "high_95"}}
+	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1},
+		Low: figure.Numbers{1}, High: figure.Numbers{1}}
+	records := [][]string{{"until", "at_risk", "events", "survival", "baseline_hazard", "baseline_survival",
+		"low_95", "high_95"}}
 	observed, before := 1.0, 1.0
 	for k, end := range cuts {
 		if rows[k] > 0 {
@@ -125,14 +137,21 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File, err
 		table.X, table.Y = append(table.X, end), append(table.Y, observed)
 		model.X, model.Y = append(model.X, end), append(model.Y, s.Mean)
 		model.Low, model.High = append(model.Low, s.Low), append(model.High, s.High)
-		records = append(records, []string{decimal(end), decimal(rows[k]), decimal(events[k]), decimal(observed), decimal(1 - s.Mean/before), decimal(s.Mean), decimal(s.Low), decimal(s.High)})
+		records = append(records, []string{decimal(end), decimal(rows[k]), decimal(events[k]), decimal(observed),
+			decimal(1 - s.Mean/before), decimal(s.Mean), decimal(s.Low), decimal(s.High)})
 		before = s.Mean
 	}
 	data, err := writeCSV(records)
 	return figure.Item{Figure: &figure.Figure{ID: "survival", Title: "How long without the event?",
-		Chart:   figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column}, Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " + m.Options.Outcome.Levels[1]}, Series: []figure.Line{model, table}},
-		Caption: "The model's curve is that of a person with the mean of every number and the reference of every category, with an interval of 95 %; that of everybody is of the people observed. model/survival.csv has the numbers.",
-		Alt:     "Survival curves of an average person and of everybody."}}, method.File{Name: "model/survival.csv", Data: data}, err
+			Chart: figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column},
+				Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " +
+					m.Options.Outcome.Levels[1]},
+				Series: []figure.Line{model, table}},
+			Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
+				"category, with an interval of 95 %; that of everybody is of the people observed. model/survival.csv " +
+				"has the numbers.",
+			Alt: "Survival curves of an average person and of everybody."}},
+		method.File{Name: "model/survival.csv", Data: data}, err
 }
 
 // contrast is what Contrast says, as JSON.
@@ -160,7 +179,8 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 		return nil, err
 	}
 	if of == against || len(a.Index)+len(b.Index) == 0 { // or two references
-		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition", Hint: "two columns of which one at least has a coefficient of its own: " + problem.Names(m.labels())}
+		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition",
+			Hint: "two columns of which one at least has a coefficient of its own: " + problem.Names(m.labels())}
 	}
 	q := m.Weights()
 	value := func(r glm.Row) float64 { x, _ := q.Activation(r, 0); return x }
@@ -169,7 +189,8 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	z := m.Deviate(Z95)
 	c.Low, c.High = c.Estimate-z*c.SE, c.Estimate+z*c.SE
 	out := &method.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
-		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)}, {Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
+		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)},
+		{Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
 	word := m.Ratio()
 	if ofFeature == againstFeature { // of two classes
 		word = "odds ratio"
@@ -178,11 +199,14 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 		if r := math.Exp(c.Estimate); glm.Finite(r) {
 			c.Ratio = &r
 		}
-		out.Facts = append(out.Facts, figure.Fact{Name: word, Value: fmt.Sprintf("%s (%s to %s)", general(math.Exp(c.Estimate)), general(math.Exp(c.Low)), general(math.Exp(c.High)))})
+		out.Facts = append(out.Facts, figure.Fact{Name: word,
+			Value: fmt.Sprintf("%s (%s to %s)", general(math.Exp(c.Estimate)), general(math.Exp(c.Low)),
+				general(math.Exp(c.High)))})
 	}
 	out.Notes = m.Cautions()
 	if m.Covariance == nil {
-		out.Notes.Add(problem.Problem{What: "this model takes weights as independent: the standard error leaves out how the two estimates go together", Hint: "method pvi knows it, of up to 2000 weights"})
+		out.Notes.Add(problem.Problem{What: "this model takes weights as independent: the standard error leaves out " +
+			"how the two estimates go together", Hint: "method pvi knows it, of up to 2000 weights"})
 	}
 	out.Value = c
 	return out, nil
@@ -218,5 +242,6 @@ func (m *Model) column(name string) (r glm.Row, feature string, err error) {
 			}
 		}
 	}
-	return glm.Row{}, "", problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " + problem.Names(m.labels())}
+	return glm.Row{}, "", problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " +
+		problem.Names(m.labels())}
 }

@@ -26,7 +26,8 @@ type Outcome struct {
 // Judged is the outcome as predictions of it are judged.
 func (o *Outcome) Judged() evaluate.Outcome {
 	if o.Event != "" {
-		return evaluate.Outcome{Column: o.Event, Levels: o.Levels, Times: &evaluate.Times{Column: o.Column, Cuts: o.Cuts}}
+		return evaluate.Outcome{Column: o.Event, Levels: o.Levels,
+			Times: &evaluate.Times{Column: o.Column, Cuts: o.Cuts}}
 	}
 	return evaluate.Outcome{Column: o.Column, Levels: o.Levels}
 }
@@ -70,7 +71,8 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)), outcome: o, event: -1, weight: -1, cluster: -1}
+	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)),
+		outcome: o, event: -1, weight: -1, cluster: -1}
 	for i := range e.Columns {
 		c := &e.Columns[i]
 		p, found := find(s, c.Name)
@@ -168,7 +170,8 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 			return fmt.Errorf("offset %s: %w", b.encoding.Offset, err)
 		}
 		if most := b.encoding.OffsetLimit; most > 0 && !Inside(x, -most, most) {
-			return fmt.Errorf("offset %s: %v is beyond ±%v, which no log-odds or logarithm of an exposure is: see whether the column has the exposure itself in place of its logarithm", b.encoding.Offset, x, most)
+			return fmt.Errorf("offset %s: %v is beyond ±%v, which no log-odds or logarithm of an exposure is: see "+
+				"whether the column has the exposure itself in place of its logarithm", b.encoding.Offset, x, most)
 		}
 		dst.Offset = x
 	}

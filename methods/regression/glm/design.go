@@ -76,7 +76,8 @@ func (d *Design) Append(r Row, outcome float64) error {
 		return fmt.Errorf("row %d: the outcome %v is not finite", d.Rows(), outcome)
 	}
 	if !Finite(r.Offset) || !(r.Weight >= 0) || !Finite(r.Weight) {
-		return fmt.Errorf("row %d: the offset %v is not finite, or the weight %v negative or not finite", d.Rows(), r.Offset, r.Weight)
+		return fmt.Errorf("row %d: the offset %v is not finite, or the weight %v negative or not finite", d.Rows(),
+			r.Offset, r.Weight)
 	}
 	if r.Weight == 0 {
 		r.Weight = 1

@@ -101,7 +101,8 @@ func (c *Column) check() error {
 	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded || len(c.Knots) > 0 || c.Limit != 0):
 		return fmt.Errorf("has levels and constants of a number: want one of both")
 	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
-		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
+		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant "+
+			"cannot be scaled by its deviation)", c.Centre, c.Scale)
 	case !(c.Limit >= 0) || !Finite(c.Limit):
 		return fmt.Errorf("limit %v: want a number from 0", c.Limit)
 	case c.Reference != "" && !slices.Contains(c.Levels, c.Reference):

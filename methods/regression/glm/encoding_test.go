@@ -22,7 +22,8 @@ func patients() *Encoding {
 func TestCellsBecomeRows(t *testing.T) {
 	e := patients()
 	testkit.Do(t, e.Check())
-	if want := []string{"age", "stage=I", "stage=II", "stage=III", "dose", "intercept"}; !slices.Equal(e.Features(), want) || e.Width() != len(want) {
+	if want := []string{"age", "stage=I", "stage=II", "stage=III", "dose", "intercept"}; !slices.Equal(e.Features(),
+		want) || e.Width() != len(want) {
 		t.Errorf("features %v, width %d", e.Features(), e.Width())
 	}
 	nan := math.NaN()
@@ -105,7 +106,8 @@ func TestEffectsAreInOwnUnits(t *testing.T) {
 var clinic = dataset.Schema{
 	Views: []dataset.View{
 		{Name: "blood", Columns: []dataset.Column{{Name: "dose"}}},
-		{Name: "visit", Columns: []dataset.Column{{Name: "stage", Kind: dataset.Category, Levels: []string{"IV", "III", "II", "I"}}, {Name: "age"}}},
+		{Name: "visit", Columns: []dataset.Column{{Name: "stage", Kind: dataset.Category,
+			Levels: []string{"IV", "III", "II", "I"}}, {Name: "age"}}},
 	},
 	Subject: []dataset.Column{{Name: "site", Kind: dataset.Label}, {Name: "relapse", Kind: dataset.Label}},
 }
@@ -177,7 +179,8 @@ func TestOutcomesAreReadByTheModelsKind(t *testing.T) {
 		k    int
 		text string
 		want float64
-	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5}, {&Outcome{Column: "x", Levels: []string{"0", "1"}}, 1, "0", -1}} {
+	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5},
+		{&Outcome{Column: "x", Levels: []string{"0", "1"}}, 1, "0", -1}} {
 		if got, err := c.o.Value(c.k, c.text); err != nil || got != c.want {
 			t.Errorf("%s of %v: %v, %v", c.text, c.o, got, err)
 		}

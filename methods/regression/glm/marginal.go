@@ -49,9 +49,10 @@ const largestWeight = 1e20
 
 // Derivatives are those of a log-likelihood by p weights and then by ln τ.
 type Derivatives struct {
-	Value     float64     `cbor:"value" sums:"signed"`
-	Gradient  wire.Vector `cbor:"gradient" sums:"signed"`  // p + 1
-	Curvature wire.Vector `cbor:"curvature" sums:"signed"` // minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
+	Value    float64     `cbor:"value" sums:"signed"`
+	Gradient wire.Vector `cbor:"gradient" sums:"signed"` // p + 1
+	// minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
+	Curvature wire.Vector `cbor:"curvature" sums:"signed"`
 }
 
 // NewDerivatives returns zeros for p weights.
@@ -95,7 +96,8 @@ func New(l Likelihood, d *Design) (*Marginal, error) {
 		}
 	}
 	n := d.Rows()
-	return &Marginal{likelihood: l, data: d, eta: make([]float64, n), first: make([]float64, n), curve: make([]float64, n)}, nil
+	return &Marginal{likelihood: l, data: d, eta: make([]float64, n), first: make([]float64, n),
+		curve: make([]float64, n)}, nil
 }
 
 // at sets the activations without intercept.

@@ -33,7 +33,9 @@ var families = []struct {
 		}
 		return k
 	}},
-	{"linear", Linear{Variance: 0.7}, func(r *rand.Rand, a float64) float64 { return a + math.Sqrt(0.7)*r.NormFloat64() }},
+	{"linear", Linear{Variance: 0.7}, func(r *rand.Rand, a float64) float64 {
+		return a + math.Sqrt(0.7)*r.NormFloat64()
+	}},
 }
 
 // site draws a design of two features and an intercept, under weights and a site's own
@@ -75,7 +77,8 @@ func TestDerivativesAreThoseOfTheMarginal(t *testing.T) {
 		f := rapid.IntRange(0, len(families)-1).Draw(t, "family")
 		d := site(r, f, rapid.IntRange(1, 30).Draw(t, "rows"), []float64{0.5, -1, 0.3}, r.NormFloat64(), true)
 		m := testkit.Get(New(families[f].l, d))(t)
-		x := MixedPoint{Weights: []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}, LogTau: rapid.Float64Range(-3, 0.3).Draw(t, "ln τ")}
+		x := MixedPoint{Weights: []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()},
+			LogTau: rapid.Float64Range(-3, 0.3).Draw(t, "ln τ")}
 		move := func(i int, by float64) MixedPoint {
 			y := MixedPoint{append([]float64(nil), x.Weights...), x.LogTau}
 			if i == 3 {
@@ -316,7 +319,9 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 			nearBy(t, "mean", 0, (got.Mean[a]-mean[a]/total)/sd, 0.005)
 			for b := range a + 1 {
 				want := second[at]/total - mean[a]*mean[b]/(total*total)
-				scale := math.Sqrt((second[a*(a+3)/2]/total - mean[a]*mean[a]/(total*total)) * (second[b*(b+3)/2]/total - mean[b]*mean[b]/(total*total)))
+				scale := math.Sqrt(
+					(second[a*(a+3)/2]/total - mean[a]*mean[a]/(total*total)) * (second[b*(b+
+						3)/2]/total - mean[b]*mean[b]/(total*total)))
 				nearBy(t, "covariance", want/scale, got.Covariance[at]/scale, 0.005)
 				at++
 			}
@@ -379,9 +384,11 @@ func TestAnotherImplementationAgrees(t *testing.T) {
 func TestSmallSitesAreConcave(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		m := testkit.Get(New(families[0].l, site(r, 0, 1+int(seed%2), []float64{0.5, -1, 0.3}, r.NormFloat64(), true)))(t)
+		m := testkit.Get(New(families[0].l, site(r, 0, 1+int(seed%2), []float64{0.5, -1, 0.3},
+			r.NormFloat64(), true)))(t)
 		for log := -4.0; log <= 6; log++ {
-			d := testkit.Get(m.At(MixedPoint{Weights: []float64{3 * r.NormFloat64(), 3 * r.NormFloat64(), 3 * r.NormFloat64()}, LogTau: log}))(t)
+			d := testkit.Get(m.At(MixedPoint{Weights: []float64{3 * r.NormFloat64(), 3 * r.NormFloat64(),
+				3 * r.NormFloat64()}, LogTau: log}))(t)
 			for j := range 3 {
 				if v := d.Curvature[Packed(j, j)]; v < 0 {
 					t.Errorf("seed %d, ln τ %v: curvature %v of weight %d", seed, log, v, j)

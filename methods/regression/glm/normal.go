@@ -35,7 +35,8 @@ func NewNormal(mean, covariance []float64) (Normal, error) {
 	for i := range mean {
 		for j := range i {
 			if c := covariance[Packed(i, j)]; !(c*c <= n.Variance[i]*n.Variance[j]*1.000001) {
-				return n, fmt.Errorf("the covariance of weights %d and %d is %v, beyond their variances %v and %v", j, i, c, n.Variance[j], n.Variance[i])
+				return n, fmt.Errorf("the covariance of weights %d and %d is %v, beyond their variances %v and %v", j,
+					i, c, n.Variance[j], n.Variance[i])
 			}
 		}
 	}

@@ -72,7 +72,8 @@ func TestPoissonIsBounded(t *testing.T) {
 				t.Fatalf("%v, %v, %v", v, first, curve)
 			}
 		}
-		if p := LogExpectPoisson(y, rapid.Float64Range(-60, 60).Draw(t, "usual a"), rapid.Float64Range(0, 50).Draw(t, "usual c")); math.IsNaN(p) || p > 1e-3 {
+		if p := LogExpectPoisson(y, rapid.Float64Range(-60, 60).Draw(t, "usual a"),
+			rapid.Float64Range(0, 50).Draw(t, "usual c")); math.IsNaN(p) || p > 1e-3 {
 			t.Fatalf("a logarithm of a probability of %v", p)
 		}
 	})

@@ -53,7 +53,8 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		logTau[k] = grid[k].LogTau
 		evidence[k] = c.evidence() - p.logTau(logTau[k])
 		if k > 0 && !(logTau[k] > logTau[k-1]) {
-			return nil, fmt.Errorf("ln τ = %v has left what can be calculated with: the sites do not differ, or too much", logTau[k])
+			return nil, fmt.Errorf("ln τ = %v has left what can be calculated with: the sites do not differ, or too "+
+				"much", logTau[k])
 		}
 	}
 	tau, share, err := p.tauOf(logTau, evidence)
@@ -78,7 +79,8 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		at := 0
 		for i := range n {
 			for j := range i + 1 {
-				out.Covariance[at] += p * (covariances[k].At(i, j) + (means[k][i]-out.Mean[i])*(means[k][j]-out.Mean[j]))
+				out.Covariance[at] += p * (covariances[k].At(i, j) +
+					(means[k][i]-out.Mean[i])*(means[k][j]-out.Mean[j]))
 				at++
 			}
 		}
@@ -175,7 +177,8 @@ const endShare = 0.1848
 func (m *Marginal) InterceptOver(weights []float64, t Spread) intercept {
 	out := intercept{Slope: make([]float64, len(weights))}
 	square := 0.0
-	for _, at := range []struct{ tau, share float64 }{{t.Low, endShare}, {t.Median, 1 - 2*endShare}, {t.High, endShare}} {
+	for _, at := range []struct{ tau, share float64 }{{t.Low, endShare}, {t.Median, 1 - 2*endShare},
+		{t.High, endShare}} {
 		b := m.Intercept(MixedPoint{Weights: weights, LogTau: math.Log(at.tau)})
 		out.Mean += at.share * b.Mean
 		square += at.share * (b.Variance + b.Mean*b.Mean)

@@ -68,7 +68,8 @@ func TestTheSearchEndsOnAwkwardSites(t *testing.T) {
 			d := NewDesign(3)
 			shift := float64(3 * r.IntN(2))
 			for range []int{1, 2, 5, 30}[r.IntN(4)] {
-				x := Row{Index: []int32{0, 1, 2}, Value: []float64{r.NormFloat64() + shift, r.NormFloat64(), 1}, Weight: 1}
+				x := Row{Index: []int32{0, 1, 2}, Value: []float64{r.NormFloat64() + shift, r.NormFloat64(), 1},
+					Weight: 1}
 				y := math.Copysign(1, x.Value[0]-shift/2)
 				switch f {
 				case 1:

@@ -162,7 +162,8 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 	n := len(step) - 1
 	for k := range GridPoints {
 		by := (gridLow + float64(k)*(gridHigh-gridLow)/(GridPoints-1)) * l.sd
-		g := MixedPoint{Weights: append([]float64(nil), mode.Weights...), LogTau: mode.LogTau + p.allowed(mode.LogTau, by)}
+		g := MixedPoint{Weights: append([]float64(nil), mode.Weights...), LogTau: mode.LogTau +
+			p.allowed(mode.LogTau, by)}
 		for j := range n {
 			g.Weights[j] += l.along[j] * by
 		}
@@ -184,7 +185,8 @@ func (s *Search) widen(p Prior) {
 	s.Grid, s.Wide = nil, true
 	for k := range GridPoints {
 		log := math.Log(p.Tau) + wideLow + wideStep*float64(k)
-		s.Grid = append(s.Grid, climb{Best: MixedPoint{Weights: append([]float64(nil), s.Mode.Best.Weights...), LogTau: log}})
+		s.Grid = append(s.Grid, climb{Best: MixedPoint{Weights: append([]float64(nil), s.Mode.Best.Weights...),
+			LogTau: log}})
 	}
 }
 

@@ -32,7 +32,8 @@ func TestSplinesAreHarrells(t *testing.T) {
 		want := []float64{x}
 		for j := range k - 2 {
 			gap := knots[k-1] - knots[k-2]
-			want = append(want, (cube(x-knots[j])-cube(x-knots[k-2])*(knots[k-1]-knots[j])/gap+cube(x-knots[k-1])*(knots[k-2]-knots[j])/gap)/(span*span))
+			want = append(want, (cube(x-knots[j])-cube(x-knots[k-2])*(knots[k-1]-knots[j])/gap+
+				cube(x-knots[k-1])*(knots[k-2]-knots[j])/gap)/(span*span))
 		}
 		got := make([]float64, knots.Width())
 		knots.Basis(x, got)
@@ -74,7 +75,8 @@ func TestSplinesAreStraightOutside(t *testing.T) {
 }
 
 func TestKnotsAreChecked(t *testing.T) {
-	for _, bad := range []Knots{nil, {1, 2}, {1, 2, 2}, {3, 2, 1}, {1, 2, math.NaN()}, {1, 2, math.Inf(1)}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}} {
+	for _, bad := range []Knots{nil, {1, 2}, {1, 2, 2}, {3, 2, 1}, {1, 2, math.NaN()}, {1, 2, math.Inf(1)},
+		{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}} {
 		if bad.Check() == nil {
 			t.Errorf("%v passes", bad)
 		}
@@ -93,13 +95,16 @@ func TestWhatSplinesVaryAlone(t *testing.T) {
 		{Knots{1, 2, 4, 8, 16, 32, 64, 128}, slices.Repeat([]float64{0}, 7)}, // hardly anything
 	} {
 		for j, x := range c.knots.alone() {
-			if want := max(c.want[j], leastAlone); !(math.Abs(x/want-1) < 2e-6) && want > leastAlone || !(x >= leastAlone && x < 1) {
+			if want := max(c.want[j], leastAlone); !(math.Abs(x/want-1) < 2e-6) && want > leastAlone ||
+				!(x >= leastAlone && x < 1) {
 				t.Errorf("knots %v, function %d: %v, want %v", c.knots, j, x, want)
 			}
 		}
 	}
 	// Of terms: a category's columns stand alone, and products of a spline as its functions do.
-	e := Encoding{Columns: []Column{{Name: "age", Scale: 10, Knots: Knots{35, 50, 65}}, {Name: "sex", Levels: []string{"f", "m"}, Reference: "f"}}, Interactions: []Interaction{{"age", "sex"}}, Intercept: true}
+	e := Encoding{Columns: []Column{{Name: "age", Scale: 10, Knots: Knots{35, 50, 65}},
+		{Name: "sex", Levels: []string{"f", "m"}, Reference: "f"}}, Interactions: []Interaction{{"age", "sex"}},
+		Intercept: true}
 	a := e.Columns[0].Knots.alone()
 	near(t, "terms", []float64{a[0], a[1], 1, a[0], a[1], 1}, e.Alone(), 1e-15)
 }

@@ -113,7 +113,9 @@ func (c *Column) names() (names []string) {
 // centred says whether a number's weights mean something only from its centre: where it
 // enters by a spline or an interaction.
 func (e *Encoding) centred(c *Column) bool {
-	return len(c.Knots) > 0 || slices.ContainsFunc(e.Interactions, func(t Interaction) bool { return t[0] == c.Name || t[1] == c.Name })
+	return len(c.Knots) > 0 || slices.ContainsFunc(e.Interactions, func(t Interaction) bool {
+		return t[0] == c.Name || t[1] == c.Name
+	})
 }
 
 // What the columns of the design matrix are of that stand for no feature.
@@ -192,13 +194,14 @@ func (e *Encoding) Alone() (alone []float64) {
 	return alone
 }
 
-// Own are the effects in the features' own units, as combinations of weights. Numbers of splines and interactions stay at
-// their centres in that of the intercept, or of a period.
+// Own are the effects in the features' own units, as combinations of weights. Numbers of splines and interactions stay
+// at their centres in that of the intercept, or of a period.
 func (e *Encoding) Own() (effects []Row) {
 	var centres Row
 	for j, c := range e.layout() {
 		if len(c.of) == 0 {
-			effects = append(effects, Row{Index: append(slices.Clone(centres.Index), int32(j)), Value: append(slices.Clone(centres.Value), 1)})
+			effects = append(effects, Row{Index: append(slices.Clone(centres.Index), int32(j)),
+				Value: append(slices.Clone(centres.Value), 1)})
 			continue
 		}
 		scale := 1.0
@@ -206,7 +209,8 @@ func (e *Encoding) Own() (effects []Row) {
 			if own := &e.Columns[at[0]]; len(own.Levels) == 0 {
 				scale *= own.Scale
 				if len(c.of) == 1 && own.Centre != 0 && !e.centred(own) {
-					centres.Index, centres.Value = append(centres.Index, int32(j)), append(centres.Value, -own.Centre/own.Scale)
+					centres.Index, centres.Value = append(centres.Index, int32(j)),
+						append(centres.Value, -own.Centre/own.Scale)
 				}
 			}
 		}

@@ -48,7 +48,9 @@ const (
 
 // The ways to bring numbers to common units.
 const (
-	ScaleStandard  = "standard"  // by pooled means and standard deviations, which first tasks release; under privacy by what noised histograms tell of them
+	// by pooled means and standard deviations, which first tasks release; under privacy by what noised histograms tell
+	// of them
+	ScaleStandard  = "standard"
 	ScaleRange     = "range"     // by public ranges in the plan: to −1 … 1
 	ScaleConstants = "constants" // by centres and scales that the plan gives
 )
@@ -67,22 +69,25 @@ const Largest = 1e50
 
 // Options are what a plan says under method.
 type Options struct {
-	Outcome       glm.Outcome `json:"outcome"`                  // what is to be predicted; no default
-	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
-	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
-	Link          string      `json:"link,omitempty"`           // logistic and hazard: logit or cloglog (logit)
+	Outcome glm.Outcome `json:"outcome"` // what is to be predicted; no default
+	// one of the Likelihood constants; follows from the outcome's levels
+	Likelihood    string   `json:"likelihood"`
+	NoiseVariance *float64 `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
+	Link          string   `json:"link,omitempty"`           // logistic and hazard: logit or cloglog (logit)
 	// PriorVariance is that of every weight around 0 (6.25, a deviation of 2.5 for one standard deviation of a
 	// number; under privacy 1). Of a linear model it is in units of the outcome's variance, whether or
 	// not noise_variance is given: a default that says nothing in any unit of the outcome.
-	PriorVariance     float64 `json:"prior_variance"`
-	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (100; under privacy prior_variance), of a linear model about the outcome's mean
+	PriorVariance float64 `json:"prior_variance"`
+	// the same of the intercept (100; under privacy prior_variance), of a linear model about the outcome's mean
+	InterceptVariance float64 `json:"intercept_variance"`
 
 	References []Reference `json:"references,omitempty"` // by default each category's most frequent level
 
-	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
-	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
-	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
-	Weights      *rowWeights `json:"weights,omitempty"`      // what a row's log-likelihood is multiplied by
+	Splines      []spline   `json:"splines,omitempty"`      // numbers whose effect bends
+	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	// subject column that is added to every activation, such as the logarithm of exposure
+	Offset  string      `json:"offset,omitempty"`
+	Weights *rowWeights `json:"weights,omitempty"` // what a row's log-likelihood is multiplied by
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
 	Cluster string `json:"cluster,omitempty"`
@@ -91,7 +96,8 @@ type Options struct {
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
-	Missing   string     `json:"missing"`             // neutral (the default): a missing cell has no effect; refuse: it is an error
+	// neutral (the default): a missing cell has no effect; refuse: it is an error
+	Missing string `json:"missing"`
 
 	Rounds int `json:"rounds"` // exchanges at most (25); under privacy gradients, at least 5 (20)
 
@@ -207,7 +213,8 @@ func (o *Options) Former(key string) string {
 	case "variant":
 		return "leave it out: all weights have one posterior; partitioned, published and global are name: dp-pvi"
 	case "clip", "damping", "schedule":
-		return "leave it out: nothing is to be tuned, under privacy or not; partitioned inference, with these keys, is name: dp-pvi"
+		return "leave it out: nothing is to be tuned, under privacy or not; partitioned inference, with these keys, " +
+			"is name: dp-pvi"
 	case "tolerance":
 		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
 	case "weight":
@@ -283,7 +290,8 @@ type optionCheck struct {
 // size checks how many weights there are.
 func (c *optionCheck) size() {
 	if n := len(c.Classes()) * c.columns(c.p); n > mostJoint && !c.p.Privacy.Differential() {
-		c.report("", fmt.Sprintf("a posterior of %d weights together is too large to be sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
+		c.report("", fmt.Sprintf("a posterior of %d weights together is too large to be sent", n),
+			fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
 	}
 }
 
@@ -300,11 +308,13 @@ func (c *optionCheck) references() {
 		at := fmt.Sprintf("references[%d]", i)
 		switch {
 		case len(levels[r.Feature]) == 0:
-			c.report(at+".feature", fmt.Sprintf("%q is no category of the plan", r.Feature), "the name of a category under views")
+			c.report(at+".feature", fmt.Sprintf("%q is no category of the plan", r.Feature),
+				"the name of a category under views")
 		case seen[r.Feature]:
 			c.report(at+".feature", fmt.Sprintf("%q is there twice", r.Feature), "each feature once")
 		case !slices.Contains(levels[r.Feature], r.Level):
-			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature), "one of "+problem.Names(levels[r.Feature]))
+			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature),
+				"one of "+problem.Names(levels[r.Feature]))
 		}
 		seen[r.Feature] = true
 	}
@@ -325,7 +335,8 @@ func (c *optionCheck) positive(key string, x float64) { Positive(c.report, key, 
 // Positive reports a number that is not positive, or cannot be calculated with.
 func Positive(report study.Report, key string, x float64) {
 	if report.Positive(key, x) && !glm.Inside(x, 1/Largest, Largest) {
-		report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
+		report(key, fmt.Sprintf("%v cannot be calculated with", x),
+			fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
 	}
 }
 
@@ -333,11 +344,13 @@ func Positive(report study.Report, key string, x float64) {
 func (c *optionCheck) outcome() {
 	y := c.Outcome
 	if y.Column == "" {
-		c.report("outcome", "what is to be predicted is missing", "such as outcome: {column: relapse, levels: [no, yes]}, a column under subjects")
+		c.report("outcome", "what is to be predicted is missing",
+			"such as outcome: {column: relapse, levels: [no, yes]}, a column under subjects")
 		return
 	}
 	if !slices.Contains(c.p.Subjects, y.Column) {
-		c.report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column), problem.DidYouMean(y.Column, c.p.Subjects, "list it there; it may not be a feature of a view"))
+		c.report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column),
+			problem.DidYouMean(y.Column, c.p.Subjects, "list it there; it may not be a feature of a view"))
 	}
 	for i, l := range y.Levels {
 		if l == "" || slices.Contains(y.Levels[:i], l) {
@@ -345,7 +358,8 @@ func (c *optionCheck) outcome() {
 		}
 		for _, other := range y.Levels[:i] {
 			if problem.Confusable(other, l) {
-				c.report("outcome.levels", fmt.Sprintf("level %+q looks like %+q and is another", l, other), "write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
+				c.report("outcome.levels", fmt.Sprintf("level %+q looks like %+q and is another", l, other),
+					"write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
 			}
 		}
 	}
@@ -353,18 +367,22 @@ func (c *optionCheck) outcome() {
 	n := len(y.Levels)
 	switch {
 	case c.Likelihood == LikelihoodLogistic && n != 2:
-		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n), "two levels, or likelihood: softmax for more")
+		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n),
+			"two levels, or likelihood: softmax for more")
 	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > glm.MaxClasses):
-		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n), fmt.Sprintf("from 2 to %d", glm.MaxClasses))
+		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n),
+			fmt.Sprintf("from 2 to %d", glm.MaxClasses))
 	case (c.Likelihood == LikelihoodLinear || c.Likelihood == LikelihoodPoisson) && n > 0:
-		c.report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", c.Likelihood), "leave them out, or likelihood: logistic or softmax")
+		c.report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", c.Likelihood),
+			"leave them out, or likelihood: logistic or softmax")
 	}
 	switch {
 	case c.Likelihood != LikelihoodLinear && c.NoiseVariance != nil:
 		c.report("noise_variance", "belongs to likelihood: linear", "leave it out")
 	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil && c.Joint(): // it is estimated
 	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil:
-		c.report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation", "such as noise_variance: 1, in the outcome's unit squared")
+		c.report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation",
+			"such as noise_variance: 1, in the outcome's unit squared")
 	case c.NoiseVariance != nil:
 		c.positive("noise_variance", *c.NoiseVariance)
 	}
@@ -376,13 +394,17 @@ func (c *optionCheck) scaling() {
 	noised := c.Noised(c.p)
 	switch {
 	case c.Scaling == ScaleStandard && c.p.Privacy.Differential() && !noised:
-		c.report("scaling", "pooled means and standard deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
+		c.report("scaling", "pooled means and standard deviations would leave the sites without noise",
+			"scaling: range, or constants that are publicly known")
 	case c.Scaling == ScaleRange && noised:
-		c.report("scaling", "a range is no unit: where it is many standard deviations wide, the prior and the noise hide effects", "leave it out, so that noised histograms over the ranges tell the units, or constants that are publicly known")
+		c.report("scaling", "a range is no unit: where it is many standard deviations wide, the prior and the noise "+
+			"hide effects", "leave it out, so that noised histograms over the ranges tell the units, or constants "+
+			"that are publicly known")
 	}
 	ranged := c.Scaling == ScaleRange || c.Scaling == ScaleStandard && noised
 	if len(c.Constants) > 0 && c.Scaling != ScaleConstants {
-		c.report("constants", fmt.Sprintf("mean nothing with scaling: %s", c.Scaling), "scaling: constants, or leave them out")
+		c.report("constants", fmt.Sprintf("mean nothing with scaling: %s", c.Scaling),
+			"scaling: constants, or leave them out")
 	}
 	given := map[string]bool{}
 	for i, k := range c.Constants {
@@ -393,7 +415,8 @@ func (c *optionCheck) scaling() {
 		given[k.Feature] = true
 		c.positive(at+".scale", k.Scale)
 		if !glm.Inside(k.Centre, -Largest, Largest) {
-			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre), fmt.Sprintf("a number within ±%v", Largest))
+			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre),
+				fmt.Sprintf("a number within ±%v", Largest))
 		}
 	}
 	for k, v := range c.p.Views {
@@ -403,15 +426,21 @@ func (c *optionCheck) scaling() {
 			delete(given, f.Name)
 			switch {
 			case f.Kind == study.Category && known:
-				c.report("constants", fmt.Sprintf("%s (%s) is a category, which has no scale", at, f.Name), "leave it out")
+				c.report("constants", fmt.Sprintf("%s (%s) is a category, which has no scale", at, f.Name),
+					"leave it out")
 			case f.Kind == study.Category:
 			case ranged && f.Range == nil:
-				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", c.Scaling, at, f.Name),
-					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
-			case ranged && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && glm.Inside(f.Range[0], -Largest, Largest)):
-				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
+				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none",
+					c.Scaling, at, f.Name),
+					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling",
+						f.Name))
+			case ranged && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) &&
+				glm.Inside(f.Range[0], -Largest, Largest)):
+				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name),
+					fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
 			case c.Scaling == ScaleConstants && !known:
-				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name), fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
+				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name),
+					fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
 			}
 		}
 	}

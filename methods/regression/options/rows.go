@@ -133,7 +133,8 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 
 // OverRows makes what rows of a design contribute into what rows of data do; one that cannot be read as the plan says
 // contributes nothing.
-func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
+func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row,
+	[]float64) int {
 	var x glm.Row
 	return func(row *dataset.Row, v []float64) int {
 		y, err := b.Outcome(s.Likelihood, row)
@@ -150,7 +151,8 @@ func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64,
 
 // labels are the columns of the subjects table that a row needs.
 func (s *Setup) labels() (names []string) {
-	for _, name := range []string{s.Options.Outcome.Column, s.Options.Outcome.Event, s.Encoding.Offset, s.Encoding.Weight, s.Encoding.Cluster} {
+	for _, name := range []string{s.Options.Outcome.Column, s.Options.Outcome.Event, s.Encoding.Offset,
+		s.Encoding.Weight, s.Encoding.Cluster} {
 		if name != "" {
 			names = append(names, name)
 		}
@@ -171,18 +173,22 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	}
 	switch {
 	case u.rows > 0:
-		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan", problem.Names(s.labels()))
+		hint := fmt.Sprintf("write %s at all sites as the plan's method takes it, or change the plan",
+			problem.Names(s.labels()))
 		if o := s.Options.Outcome; o.Event != "" && strings.HasPrefix(u.why.Error(), "outcome "+o.Event+": ") {
-			hint = fmt.Sprintf("if the time ended otherwise, as by another cause, that counts as %q: write it so at all sites, or by levels in mapping.yaml\nelse ", o.Levels[0]) + hint
+			hint = fmt.Sprintf("if the time ended otherwise, as by another cause, that counts as %q: write it so at "+
+				"all sites, or by levels in mapping.yaml\nelse ", o.Levels[0]) + hint
 		}
 		if u.empty || s.Options.Missing == string(glm.Refuse) { // a cell may be
 			var quoted []string
 			for _, name := range s.labels() {
 				quoted = append(quoted, study.Quote(name))
 			}
-			hint = fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(quoted, ", "))
+			hint = fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the "+
+				"plan; missing features are no fault with missing: neutral", strings.Join(quoted, ", "))
 		}
-		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", u.rows, u.subjects, u.first, u.why), Hint: hint}
+		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v",
+			u.rows, u.subjects, u.first, u.why), Hint: hint}
 	case u.subjects == 0:
 		return fmt.Errorf("the site has no subjects")
 	}
@@ -192,7 +198,8 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 // Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a private study counts
 // as nothing, and times that seem to be in another unit than the cuts; and which cells are absent, "" if none are. It
 // never leaves the site. Rows that cannot be used are left out of the rest.
-func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source) (says []string, absent string, err error) {
+func (s *Setup) Remarks(ctx context.Context, b *glm.Binding,
+	data dataset.Source) (says []string, absent string, err error) {
 	missing := make([]int, len(s.Encoding.Columns))
 	first, beyond, followed := 0, 0, 0
 	y := s.Options.Outcome
@@ -220,7 +227,9 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 	}
 	says = unused.says()
 	if 2*beyond > followed || followed > 0 && first == followed && len(y.Cuts) > 1 {
-		says = append(says, fmt.Sprintf("Of %d subjects %d were followed no further than the first cut, %v, and %d beyond the last, %v. See whether %s is in the unit of the cuts.", followed, first, y.Cuts[0], beyond, y.Cuts[len(y.Cuts)-1], y.Column))
+		says = append(says, fmt.Sprintf("Of %d subjects %d were followed no further than the first cut, %v, and %d "+
+			"beyond the last, %v. See whether %s is in the unit of the cuts.", followed, first, y.Cuts[0], beyond,
+			y.Cuts[len(y.Cuts)-1], y.Column))
 	}
 	var lack []string
 	for j, n := range missing {
@@ -229,7 +238,9 @@ func (s *Setup) Remarks(ctx context.Context, b *glm.Binding, data dataset.Source
 		}
 	}
 	if lack != nil {
-		absent = fmt.Sprintf("Missing values count as if the centre of the number had been observed, or the reference of the category (missing: neutral). Of %d subjects, that concerns %s.", unused.subjects, strings.Join(lack, ", "))
+		absent = fmt.Sprintf("Missing values count as if the centre of the number had been observed, or the reference "+
+			"of the category (missing: neutral). Of %d subjects, that concerns %s.", unused.subjects,
+			strings.Join(lack, ", "))
 	}
 	return says, absent, nil
 }
@@ -243,7 +254,8 @@ type unusable struct {
 }
 
 // through reads all rows as a fit will.
-func (s *Setup) through(ctx context.Context, b *glm.Binding, data dataset.Source, each func(*dataset.Row)) (u unusable, err error) {
+func (s *Setup) through(ctx context.Context, b *glm.Binding, data dataset.Source,
+	each func(*dataset.Row)) (u unusable, err error) {
 	var x glm.Row
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -269,7 +281,9 @@ func (u *unusable) says() []string {
 	if u.rows == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the plan.", u.rows, u.subjects, u.first, u.why)}
+	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, "+
+		"estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the "+
+		"plan.", u.rows, u.subjects, u.first, u.why)}
 }
 
 // Notes are [Setup.Remarks] for the people of a site before a study.

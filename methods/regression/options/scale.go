@@ -120,10 +120,13 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 		for i, j := range numbers {
 			n, mean, sd := pooled(moments, i)
 			if n == 0 {
-				return nil, fmt.Errorf("feature %s: no site has a single value of it; leave it out of the plan", s.Encoding.Columns[j].Name)
+				return nil, fmt.Errorf("feature %s: no site has a single value of it; leave it out of the plan",
+					s.Encoding.Columns[j].Name)
 			}
 			if !(sd >= 1/FactorLargest) || !glm.Finite(sd) || !glm.Finite(mean) {
-				return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.Encoding.Columns[j].Name, n, mean, sd)
+				return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so "+
+					"that it cannot be scaled; if it is constant, leave it out of the plan", s.Encoding.Columns[j].Name,
+					n, mean, sd)
 			}
 			m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
 		}
@@ -132,7 +135,8 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 		n, mean, sd := pooled(moments, len(numbers))
 		m.Outcome, m.Mean = sd*sd, mean
 		if !(sd >= 1/FactorLargest) || !glm.Finite(m.Outcome) || !glm.Finite(mean) {
-			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that there is nothing to predict", s.Options.Outcome.Column, n, mean, sd)
+			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that "+
+				"there is nothing to predict", s.Options.Outcome.Column, n, mean, sd)
 		}
 	}
 	if s.Options.Survey() {

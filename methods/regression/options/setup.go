@@ -155,7 +155,8 @@ type Scale struct {
 
 // Check reports a scale that no honest coordinator sends.
 func (m *Scale) Check() error {
-	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/taskLargest, taskLargest) || !glm.Inside(m.Mean, -FactorLargest, FactorLargest) {
+	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/taskLargest, taskLargest) ||
+		!glm.Inside(m.Mean, -FactorLargest, FactorLargest) {
 		return fmt.Errorf("the variance %v or the mean %v of the outcome is beyond all measure", m.Outcome, m.Mean)
 	}
 	if m.Weight != 0 && !glm.Inside(m.Weight, 1/FactorLargest, FactorLargest) {
@@ -193,11 +194,14 @@ func (a *ScaleAnswer) Check(numbers []string, levels int) error {
 		}
 	}
 	if n := len(numbers); len(a.N) != n || len(a.Mean) != n || len(a.Squares) != n {
-		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), n)
+		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean),
+			len(a.Squares), n)
 	}
 	for i, n := range a.N {
-		if n != math.Trunc(n) || !glm.Inside(n, 0, MostRows) || !glm.Inside(a.Squares[i], 0, n*Largest*Largest) || !glm.Inside(a.Mean[i], -Largest, Largest) {
-			return fmt.Errorf("%s: a count of %v, a mean of %v and squares of %v", numbers[i], n, a.Mean[i], a.Squares[i])
+		if n != math.Trunc(n) || !glm.Inside(n, 0, MostRows) || !glm.Inside(a.Squares[i], 0, n*Largest*Largest) ||
+			!glm.Inside(a.Mean[i], -Largest, Largest) {
+			return fmt.Errorf("%s: a count of %v, a mean of %v and squares of %v", numbers[i], n, a.Mean[i],
+				a.Squares[i])
 		}
 	}
 	return nil
@@ -273,13 +277,16 @@ func (o *Options) Predicts(p *study.Plan) string {
 	}
 	what := fmt.Sprintf("the number in column %s", o.Outcome.Column)
 	if len(o.Outcome.Levels) > 0 {
-		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column, strings.Join(o.Outcome.Levels, ", "))
+		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column,
+			strings.Join(o.Outcome.Levels, ", "))
 	}
 	switch o.Likelihood {
 	case LikelihoodPoisson:
 		what = fmt.Sprintf("the count in column %s", o.Outcome.Column)
 	case LikelihoodHazard:
-		what = fmt.Sprintf("in which of %d periods of the time in column %s the event in column %s happens", len(o.Outcome.Cuts), o.Outcome.Column, o.Outcome.Event)
+		what = fmt.Sprintf("in which of %d periods of the time in column %s the event in column %s happens",
+			len(o.Outcome.Cuts), o.Outcome.Column, o.Outcome.Event)
 	}
-	return fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight is known.", what, features, o.Likelihood)
+	return fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight "+
+		"is known.", what, features, o.Likelihood)
 }

@@ -16,8 +16,8 @@ import (
 	"parley/study"
 )
 
-// Simulate draws what [method.Simulator] asks for. The population is one of the plan's
-// model, as private plans have it, of two classes: outcomes follow from a weighted sum of features and from nothing else.
+// Simulate draws what [method.Simulator] asks for. The population is one of the plan's model, as private plans have it,
+// of two classes: outcomes follow from a weighted sum of features and from nothing else.
 //
 // A number is normal. With a public range its standard deviation is an eighth of
 // that, its mean within a tenth of the range from the middle, and what would lie
@@ -31,11 +31,14 @@ import (
 // All sites draw from one population.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
-		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
+		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
+			"cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
 	if s.Options.Likelihood != LikelihoodLogistic {
-		return nil, problem.Problem{Where: "method.likelihood", What: fmt.Sprintf("subjects of a %s model are not drawn", s.Options.Likelihood), Hint: "an outcome of two levels, as private plans have it"}
+		return nil, problem.Problem{Where: "method.likelihood",
+			What: fmt.Sprintf("subjects of a %s model are not drawn", s.Options.Likelihood),
+			Hint: "an outcome of two levels, as private plans have it"}
 	}
 	population := populationOf(s, c)
 	of := func(who string, n int) dataset.Source {
@@ -72,7 +75,8 @@ type feature struct {
 // populationOf draws the population.
 func populationOf(s *Setup, c method.Simulation) *population {
 	r := rng(c.Seed, "population")
-	m := &population{schema: s.Plan.Schema(), levels: s.Options.Outcome.Levels, outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column)}
+	m := &population{schema: s.Plan.Schema(), levels: s.Options.Outcome.Levels,
+		outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column)}
 	const noise = math.Pi * math.Pi / 3 // of an activation whose sign is the outcome
 	mean, variance, at := 0.0, 0.0, 0
 	for _, v := range s.Plan.Views {

@@ -21,12 +21,14 @@ func (c *optionCheck) terms() {
 		at := fmt.Sprintf("splines[%d]", i)
 		switch f := features[s.Feature]; {
 		case f == nil || f.Kind == study.Category:
-			c.report(at+".feature", fmt.Sprintf("%q is not a number of the plan", s.Feature), "the name of a number under views")
+			c.report(at+".feature", fmt.Sprintf("%q is not a number of the plan", s.Feature),
+				"the name of a number under views")
 		case slices.ContainsFunc(c.Splines[:i], func(o spline) bool { return o.Feature == s.Feature }):
 			c.report(at+".feature", fmt.Sprintf("%q is there twice", s.Feature), "each feature once")
 		}
 		if err := s.Knots.Check(); err != nil {
-			c.report(at+".knots", err.Error(), "public knots in the feature's unit, such as quantiles of the literature: [35, 50, 65, 80]")
+			c.report(at+".knots", err.Error(), "public knots in the feature's unit, such as quantiles of the "+
+				"literature: [35, 50, 65, 80]")
 		}
 	}
 	for i, t := range c.Interactions {
@@ -61,15 +63,19 @@ func (c *optionCheck) terms() {
 		}
 	}
 	if c.Robust() && c.Random() {
-		c.report("site_effects", "random intercepts have no robust standard errors", "site_effects: none; or leave out cluster, and weights of a sample")
+		c.report("site_effects", "random intercepts have no robust standard errors",
+			"site_effects: none; or leave out cluster, and weights of a sample")
 	}
 	for key, column := range columns {
-		if column != "" && (!slices.Contains(c.p.Subjects, column) || column == c.Outcome.Column || column == c.Outcome.Event) {
-			c.report(key, fmt.Sprintf("%q is not a column under subjects of its own", column), "list it there; it may be neither a feature of a view nor the outcome")
+		if column != "" && (!slices.Contains(c.p.Subjects, column) || column == c.Outcome.Column || column ==
+			c.Outcome.Event) {
+			c.report(key, fmt.Sprintf("%q is not a column under subjects of its own", column),
+				"list it there; it may be neither a feature of a view nor the outcome")
 		}
 	}
 	if c.Offset != "" && c.Likelihood == LikelihoodSoftmax {
-		c.report("offset", "what is added to the activation of every class changes nothing", "leave it out, or another likelihood")
+		c.report("offset", "what is added to the activation of every class changes nothing",
+			"leave it out, or another likelihood")
 	}
 }
 
@@ -78,18 +84,22 @@ func (c *optionCheck) event() {
 	y := c.Outcome
 	if c.Likelihood != LikelihoodHazard {
 		if y.Event != "" || len(y.Cuts) > 0 {
-			c.report("outcome", fmt.Sprintf("event and cuts belong to likelihood: %s", LikelihoodHazard), "leave them out, or the likelihood")
+			c.report("outcome", fmt.Sprintf("event and cuts belong to likelihood: %s", LikelihoodHazard),
+				"leave them out, or the likelihood")
 		}
 		return
 	}
 	if !slices.Contains(c.p.Subjects, y.Event) || y.Event == y.Column {
-		c.report("outcome.event", fmt.Sprintf("%q is not a second column under subjects", y.Event), "the column that says how the time ended, such as event: died")
+		c.report("outcome.event", fmt.Sprintf("%q is not a second column under subjects", y.Event),
+			"the column that says how the time ended, such as event: died")
 	}
 	if len(y.Levels) != 2 {
-		c.report("outcome.levels", fmt.Sprintf("%d levels of the event", len(y.Levels)), "two: no event until the end of the time, and the event, such as levels: [\"no\", \"yes\"]")
+		c.report("outcome.levels", fmt.Sprintf("%d levels of the event", len(y.Levels)),
+			"two: no event until the end of the time, and the event, such as levels: [\"no\", \"yes\"]")
 	}
 	if err := y.Cuts.Check(); err != nil {
-		c.report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, 60, 90]")
+		c.report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, "+
+			"60, 90]")
 	}
 }
 
@@ -114,18 +124,22 @@ func (c *optionCheck) plain() {
 		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
 	}
 	if c.Random() && c.Likelihood == LikelihoodSoftmax {
-		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each class has one", "site_effects: none, or two levels and likelihood: logistic")
+		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each "+
+			"class has one", "site_effects: none, or two levels and likelihood: logistic")
 	}
 	if c.Random() && c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil {
-		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to be known", "such as noise_variance: 1, in the outcome's unit squared")
+		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to "+
+			"be known", "such as noise_variance: 1, in the outcome's unit squared")
 	}
 	if c.Random() && len(c.p.Sites) < FewestRandom {
-		c.report("site_effects", fmt.Sprintf("how much sites differ cannot be told from %d", len(c.p.Sites)), "three sites at least, or site_effects: none")
+		c.report("site_effects", fmt.Sprintf("how much sites differ cannot be told from %d", len(c.p.Sites)),
+			"three sites at least, or site_effects: none")
 	}
 	for _, what := range has {
 		key, _, _ := strings.Cut(what, ":")
 		if c.p.Privacy.Differential() {
-			c.report(key, fmt.Sprintf("%s has no differentially private form", what), "protection: none, or leave it out")
+			c.report(key, fmt.Sprintf("%s has no differentially private form", what),
+				"protection: none, or leave it out")
 		}
 	}
 }
@@ -157,25 +171,30 @@ func (o *Options) columns(p *study.Plan) int {
 // Summable implements [study.Summable].
 func (o *Options) Summable(_ *study.Plan, report study.Report) {
 	if o.Random() {
-		report("site_effects", "random needs the sums of each site: with sum: secure nobody learns how sites differ", "none")
+		report("site_effects", "random needs the sums of each site: with sum: secure nobody learns how sites differ",
+			"none")
 	}
 }
 
-// privacy checks what differential privacy has a form for: logistic regression of two classes, and subjects as the unit.
+// privacy checks what differential privacy has a form for: logistic regression of two classes, and subjects as the
+// unit.
 func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
 		return
 	}
 	pr := c.p.Privacy
 	if pr.Total == nil && pr.PerRelease != nil {
-		c.report("", "pvi calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
+		c.report("", "pvi calibrates its noise to a total, and the plan has none",
+			"privacy.total instead of per_release")
 	}
 	if pr.Unit == study.UnitSite {
 		c.report("", "no regression here hides whole sites", "privacy.unit: subject, or protection: none")
 	}
-	instead := map[string]string{LikelihoodSoftmax: "an outcome of two levels, such as one of these or not", LikelihoodLinear: "an outcome of two levels, or name: dp-pvi"}
+	instead := map[string]string{LikelihoodSoftmax: "an outcome of two levels, such as one of these or not",
+		LikelihoodLinear: "an outcome of two levels, or name: dp-pvi"}
 	if hint := instead[c.Likelihood]; hint != "" {
-		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood), hint+"; or protection: none")
+		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood),
+			hint+"; or protection: none")
 	}
 	if c.Likelihood != LikelihoodLogistic { // nor have the others
 		return

@@ -30,18 +30,25 @@ type conversion struct {
 var conversions = []conversion{
 	{1.8, 32, "°F in place of °C"}, {1 / 1.8, -32 / 1.8, "°C in place of °F"}, {0.133322, 0, "kPa in place of mmHg"},
 	{1 / 0.133322, 0, "mmHg in place of kPa"}, {88.42, 0, "µmol/l in place of mg/dl, as of creatinine"},
-	{1 / 88.42, 0, "mg/dl in place of µmol/l, as of creatinine"}, {38.67, 0, "mg/dl in place of mmol/l, as of cholesterol"},
-	{1 / 38.67, 0, "mmol/l in place of mg/dl, as of cholesterol"}, {18.02, 0, "mg/dl in place of mmol/l, as of glucose"},
-	{1 / 18.02, 0, "mmol/l in place of mg/dl, as of glucose"}, {2.2046, 0, "pounds in place of kilograms"}, {1 / 2.2046, 0, "kilograms in place of pounds"},
-	{1 / 2.54, 0, "inches in place of centimetres"}, {2.54, 0, "centimetres in place of inches"}, {10, 0, "a unit a tenth as large"},
-	{0.1, 0, "a unit ten times as large"}, {100, 0, "a unit a hundredth as large"}, {0.01, 0, "a unit a hundred times as large"},
-	{1000, 0, "a unit a thousandth as large"}, {0.001, 0, "a unit a thousand times as large"}, {365.25, 0, "days in place of years"},
-	{1 / 365.25, 0, "years in place of days"}, {-1, 2020, "years of birth in place of ages"}, {-1, 2000, "years of birth in place of ages"},
+	{1 / 88.42, 0, "mg/dl in place of µmol/l, as of creatinine"},
+	{38.67, 0, "mg/dl in place of mmol/l, as of cholesterol"},
+	{1 / 38.67, 0, "mmol/l in place of mg/dl, as of cholesterol"},
+	{18.02, 0, "mg/dl in place of mmol/l, as of glucose"},
+	{1 / 18.02, 0, "mmol/l in place of mg/dl, as of glucose"}, {2.2046, 0, "pounds in place of kilograms"},
+	{1 / 2.2046, 0, "kilograms in place of pounds"},
+	{1 / 2.54, 0, "inches in place of centimetres"}, {2.54, 0, "centimetres in place of inches"},
+	{10, 0, "a unit a tenth as large"},
+	{0.1, 0, "a unit ten times as large"}, {100, 0, "a unit a hundredth as large"},
+	{0.01, 0, "a unit a hundred times as large"},
+	{1000, 0, "a unit a thousandth as large"}, {0.001, 0, "a unit a thousand times as large"},
+	{365.25, 0, "days in place of years"},
+	{1 / 365.25, 0, "years in place of days"}, {-1, 2020, "years of birth in place of ages"},
+	{-1, 2000, "years of birth in place of ages"},
 }
 
 // Unlike says how sites seem to have recorded something in other ways than the others, by the moments and counts that
-// the sites gave, which were checked: numbers in another unit, or standardised, and levels with other names. With one site
-// there is nothing to say.
+// the sites gave, which were checked: numbers in another unit, or standardised, and levels with other names. With one
+// site there is nothing to say.
 func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []string) {
 	var names []string
 	var all []*ScaleAnswer
@@ -55,7 +62,10 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 		}
 	}
 	if n := len(standardised); n > 0 && n < len(all) {
-		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: there each has a mean of 0 and a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These numbers are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the values as they were measured.",
+		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: there each has a mean of 0 and "+
+			"a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These "+
+			"numbers are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the "+
+			"values as they were measured.",
 			strings.Join(standardised, ", ")))
 		return says
 	}
@@ -76,9 +86,9 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 	return says
 }
 
-// otherUnit says at which sites a number is far from what it is at most others: its mean by five standard
-// deviations, of values and of what the means of sites differ by, or its standard deviation by a factor of four and what chance explains. Of fewer than five
-// sites only the one that is farthest off is named.
+// otherUnit says at which sites a number is far from what it is at most others: its mean by five standard deviations,
+// of values and of what the means of sites differ by, or its standard deviation by a factor of four and what chance
+// explains. Of fewer than five sites only the one that is farthest off is named.
 func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []string) {
 	type off struct {
 		site               string
@@ -132,11 +142,14 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []s
 		found = []off{slices.MaxFunc(found, func(a, b off) int { return int(math.Copysign(1, a.by-b.by)) })}
 	}
 	for _, o := range found {
-		what := "It may be another unit or coding, or a few values far from all others, which plan check --data names to the site."
+		what := "It may be another unit or coding, or a few values far from all others, which plan check --data " +
+			"names to the site."
 		if o.unit != "" {
 			what = "So it would be with " + o.unit + "."
 		}
-		says = append(says, fmt.Sprintf("At site %s, %s is unlike that of other sites: it has a mean of %.4g and a standard deviation of %.4g, where they have about %.4g and %.4g. %s All sites share one scale, so that the effect of this number is not to be relied on until the site has been asked.",
+		says = append(says, fmt.Sprintf("At site %s, %s is unlike that of other sites: it has a mean of %.4g and a "+
+			"standard deviation of %.4g, where they have about %.4g and %.4g. %s All sites share one scale, so that "+
+			"the effect of this number is not to be relied on until the site has been asked.",
 			o.site, name, o.mean, o.sd, o.m, o.s, what))
 	}
 	return says
@@ -177,7 +190,9 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 			what = append(what, "lacks "+problem.Names(lacks))
 		}
 		if what != nil {
-			says = append(says, fmt.Sprintf("At site %s, %s %s. See whether the same has other names there: then write it alike. The effects of these levels cannot be told from what else the site differs by.", sites[k], name, strings.Join(what, "; ")))
+			says = append(says, fmt.Sprintf("At site %s, %s %s. See whether the same has other names there: then "+
+				"write it alike. The effects of these levels cannot be told from what else the site differs by.",
+				sites[k], name, strings.Join(what, "; ")))
 		}
 	}
 	return says

@@ -11,11 +11,13 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// At sites whose means differ by .3 and deviations by e^.2, another unit is told nearly always, mostly by its name, and of studies of
-// nine numbers and a category without one fewer than one in thirty is doubted; where sites differ by more, one in eight.
+// At sites whose means differ by .3 and deviations by e^.2, another unit is told nearly always, mostly by its name, and
+// of studies of nine numbers and a category without one fewer than one in thirty is doubted; where sites differ by
+// more, one in eight.
 func TestOtherUnitsAreTold(t *testing.T) {
 	numbers := []struct{ mean, sd, times, plus float64 }{
-		{120, 18, 0.133322, 0}, {37, 0.7, 1.8, 32}, {1, 0.4, 88.42, 0}, {5.4, 1.2, 18.02, 0}, {62, 14, -1, 2020}, {80, 15, 1, 0}, {7.4, 0.06, 1, 0}, {0, 1, 1, 0}, {140, 5, 1, 0}}
+		{120, 18, 0.133322, 0}, {37, 0.7, 1.8, 32}, {1, 0.4, 88.42, 0}, {5.4, 1.2, 18.02, 0}, {62, 14, -1, 2020},
+		{80, 15, 1, 0}, {7.4, 0.06, 1, 0}, {0, 1, 1, 0}, {140, 5, 1, 0}}
 	s := &Setup{Options: Default()}
 	for j := range numbers {
 		s.Encoding.Columns = append(s.Encoding.Columns, glm.Column{Name: fmt.Sprint("x", j), Scale: 1})
@@ -35,7 +37,9 @@ func TestOtherUnitsAreTold(t *testing.T) {
 					moments := map[string]*ScaleAnswer{}
 					for k, site := range names {
 						n := math.Round(30 * math.Pow(100, r.Float64()))
-						a := &ScaleAnswer{N: make(wire.Vector, 9), Mean: make(wire.Vector, 9), Squares: make(wire.Vector, 9), Levels: wire.Vector{math.Round(n * 0.3), math.Round(n * 0.7), 0}}
+						a := &ScaleAnswer{N: make(wire.Vector, 9), Mean: make(wire.Vector, 9),
+							Squares: make(wire.Vector, 9), Levels: wire.Vector{math.Round(n * 0.3),
+								math.Round(n * 0.7), 0}}
 						for j, x := range numbers {
 							sd := x.sd * math.Exp(c.sd*r.NormFloat64()+r.NormFloat64()/math.Sqrt(2*n))
 							a.N[j], a.Mean[j] = n, x.mean+x.sd*c.mean*r.NormFloat64()+sd*r.NormFloat64()/math.Sqrt(n)
@@ -51,7 +55,8 @@ func TestOtherUnitsAreTold(t *testing.T) {
 				if len(draw(-1)) > 0 {
 					alarms++
 				}
-				for j, what := range []string{"kPa in place of mmHg", "°F in place of °C", "as of creatinine", "as of glucose", "years of birth"} {
+				for j, what := range []string{"kPa in place of mmHg", "°F in place of °C", "as of creatinine",
+					"as of glucose", "years of birth"} {
 					said := strings.Join(draw(j), "\n")
 					if strings.Contains(said, fmt.Sprintf("At site s1, x%d is unlike", j)) {
 						told++
@@ -61,9 +66,11 @@ func TestOtherUnitsAreTold(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d sites that differ by %v: %d of %d studies doubted, %d of %d told, %d by name", sites, c.mean, alarms, studies, told, 5*studies, named)
+			t.Logf("%d sites that differ by %v: %d of %d studies doubted, %d of %d told, %d by name", sites, c.mean,
+				alarms, studies, told, 5*studies, named)
 			if float64(alarms) > c.most*studies || told < 5*studies*9/10 || c.mean < 1 && named < 5*studies*6/10 {
-				t.Errorf("%d sites that differ by %v: %d of %d studies doubted, %d of %d told, %d by name", sites, c.mean, alarms, studies, told, 5*studies, named)
+				t.Errorf("%d sites that differ by %v: %d of %d studies doubted, %d of %d told, %d by name", sites,
+					c.mean, alarms, studies, told, 5*studies, named)
 			}
 		}
 	}
@@ -71,7 +78,8 @@ func TestOtherUnitsAreTold(t *testing.T) {
 
 // Levels with another name, or that a site lacks, are told; of one site there is nothing to say.
 func TestOtherLevelsAreTold(t *testing.T) {
-	s := &Setup{Options: Default(), Encoding: glm.Encoding{Columns: []glm.Column{{Name: "g", Levels: []string{"pre", "post", "prä"}}}}}
+	s := &Setup{Options: Default(), Encoding: glm.Encoding{
+		Columns: []glm.Column{{Name: "g", Levels: []string{"pre", "post", "prä"}}}}}
 	for want, counts := range map[string][3][3]float64{
 		"": {{30, 70, 2}, {25, 60, 1}, {10, 40, 0}},
 		"At site b, g has levels that no other site has: prä; lacks pre.": {{30, 70, 0}, {0, 60, 25}, {10, 40, 0}},
@@ -82,7 +90,8 @@ func TestOtherLevelsAreTold(t *testing.T) {
 		for k, c := range counts {
 			moments[string(rune('a'+k))] = &ScaleAnswer{Levels: c[:]}
 		}
-		if said := strings.Join(s.Unlike([]string{"a", "b", "c"}, moments), "\n"); (said == "") != (want == "") || !strings.Contains(said, want) {
+		if said := strings.Join(s.Unlike([]string{"a", "b", "c"}, moments), "\n"); (said == "") != (want == "") ||
+			!strings.Contains(said, want) {
 			t.Errorf("%v: %q, want %q", counts, said, want)
 		}
 		if said := s.Unlike([]string{"b"}, moments); said != nil {
@@ -93,16 +102,19 @@ func TestOtherLevelsAreTold(t *testing.T) {
 
 // A site that has standardised its numbers by itself is named; nothing is said where none has.
 func TestNumbersThatOneSiteStandardisedAreNamed(t *testing.T) {
-	s := &Setup{Options: Default(), Encoding: glm.Encoding{Columns: []glm.Column{{Name: "x", Scale: 1}, {Name: "y", Scale: 1}, {Name: "z", Scale: 1}}}}
+	s := &Setup{Options: Default(), Encoding: glm.Encoding{Columns: []glm.Column{{Name: "x", Scale: 1},
+		{Name: "y", Scale: 1}, {Name: "z", Scale: 1}}}}
 	moments := map[string]*ScaleAnswer{}
 	for _, site := range []string{"a", "b", "c"} {
-		moments[site] = &ScaleAnswer{N: wire.Vector{300, 300, 300}, Mean: wire.Vector{40, 38, 41}, Squares: wire.Vector{43000, 44000, 45000}}
+		moments[site] = &ScaleAnswer{N: wire.Vector{300, 300, 300}, Mean: wire.Vector{40, 38, 41},
+			Squares: wire.Vector{43000, 44000, 45000}}
 	}
 	if said := s.Unlike([]string{"a", "b", "c"}, moments); said != nil {
 		t.Errorf("%q", said)
 	}
 	moments["b"].Mean, moments["b"].Squares = wire.Vector{1e-16, -1e-16, 0}, wire.Vector{300, 300, 300}
-	if said := s.Unlike([]string{"a", "b", "c"}, moments); len(said) != 1 || !strings.Contains(said[0], "Numbers seem to have been standardised at b") {
+	if said := s.Unlike([]string{"a", "b", "c"}, moments); len(said) != 1 ||
+		!strings.Contains(said[0], "Numbers seem to have been standardised at b") {
 		t.Errorf("%q", said)
 	}
 }

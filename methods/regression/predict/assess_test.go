@@ -13,7 +13,8 @@ import (
 func TestPredictionsTakeAnyNumber(t *testing.T) {
 	wild := []float64{0, 1, -1, 1e-300, 1e150, -1e308, 1.7e308, math.Inf(1), math.Inf(-1), math.NaN()}
 	r := rand.New(rand.NewPCG(4, 4))
-	for _, l := range []glm.Likelihood{glm.Logistic{}, glm.Cloglog{}, glm.Softmax{Classes: 2}, glm.Softmax{Classes: 5}, glm.Linear{Variance: 1}} {
+	for _, l := range []glm.Likelihood{glm.Logistic{}, glm.Cloglog{}, glm.Softmax{Classes: 2}, glm.Softmax{Classes: 5},
+		glm.Linear{Variance: 1}} {
 		k := l.Activations()
 		m := New(l, glm.Isotropic(k, 0, 1).Normal(), 1)
 		a := NewAssessment()

@@ -18,7 +18,8 @@ type Assessment struct {
 	Correct int     `cbor:"correct"`               // the most probable class was the outcome
 	LogLik  float64 `cbor:"log_lik" sums:"signed"` // of the outcomes, in nats
 	Squares float64 `cbor:"squares"`               // numbers: of the prediction's errors
-	Noise   float64 `cbor:"noise,omitempty"`       // standard deviation of privacy noise on every count; 0 without, and never sent
+	// standard deviation of privacy noise on every count; 0 without, and never sent
+	Noise float64 `cbor:"noise,omitempty"`
 	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
 	// how often what they were given to happened. Of two classes the second counts,
 	// of more the most probable one.
@@ -38,12 +39,14 @@ const Bins = len(evaluate.Calibration{})
 // Values is how many numbers an assessment has, and Says what they are.
 const (
 	Values = 4 + 3*Bins + 2*ranks
-	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds"
+	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, " +
+		"and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds"
 )
 
 // NewAssessment is that of no rows.
 func NewAssessment() *Assessment {
-	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins), Observed: make(wire.Vector, Bins)}
+	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins),
+		Observed: make(wire.Vector, Bins)}
 }
 
 // Check refuses what no rows can give, where they were counted without noise, and what is not in a form: see [Form].
@@ -61,7 +64,8 @@ func (a *Assessment) Check(form *Assessment) error {
 	}
 	for i, n := range a.Count {
 		if n > float64(a.Rows) || a.Observed[i] > n || a.Expected[i] > n*1.000001 {
-			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
+			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were "+
+				"given to happened", i+1, n, a.Expected[i], a.Observed[i])
 		}
 	}
 	if s := a.Residuals; s != nil && (s.Rows < 1 || s.Rows > options.MostRows || !(s.Weight >= 1/options.Largest)) {
@@ -157,8 +161,9 @@ func binOf(p float64) int {
 	return min(int(min(p, 1)*float64(Bins)), Bins-1)
 }
 
-// Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of
-// which so many are of periods; scattered, unless sites have random intercepts. It has no residuals without weights, and none of several classes.
+// Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of which
+// so many are of periods; scattered, unless sites have random intercepts. It has no residuals without weights, and none
+// of several classes.
 func Form(weights, classes, periods int, scattered bool) *Assessment {
 	a := NewAssessment()
 	a.Ranking = newRanking()

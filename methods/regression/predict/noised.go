@@ -76,14 +76,16 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 func (a *Assessment) CheckNoised() error {
 	const most = 2 * options.MostRows
 	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
-		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), Bins)
+		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected),
+			len(a.Observed), Bins)
 	}
 	for _, x := range slices.Concat(a.Count, a.Expected, a.Observed, []float64{a.LogLik}) {
 		if !glm.Inside(x, -most, most) {
 			return fmt.Errorf("a noised number of predictions of %v", x)
 		}
 	}
-	if a.Rows < 1 || a.Rows > most || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.Noise, 0, most) || a.Noise == 0 || a.Squares != 0 || a.Ranking != nil || a.Residuals != nil || a.Periods != nil || a.Scatter != nil {
+	if a.Rows < 1 || a.Rows > most || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.Noise, 0, most) || a.Noise ==
+		0 || a.Squares != 0 || a.Ranking != nil || a.Residuals != nil || a.Periods != nil || a.Scatter != nil {
 		return fmt.Errorf("an assessment that is not one of a noised sum")
 	}
 	return nil
@@ -91,13 +93,15 @@ func (a *Assessment) CheckNoised() error {
 
 // Sum declares the sum of [Contribution].
 func Sum(m account.Mechanism) *privacy.Sum {
-	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: bound, Mechanism: m}
+	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length},
+		Bound: bound, Mechanism: m}
 }
 
-// Margins are standard deviations that privacy noise leaves of the number of rows, of the share of right predictions and
-// of the log-likelihood of a row, to first order; 0 without noise.
+// Margins are standard deviations that privacy noise leaves of the number of rows, of the share of right predictions
+// and of the log-likelihood of a row, to first order; 0 without noise.
 func (a *Assessment) Margins() (rows, correct, logLik float64) {
 	n := float64(a.Rows)
 	right, mean := float64(a.Correct)/n, a.LogLik/n
-	return math.Sqrt2 * a.Noise, a.Noise * math.Hypot(right, 1-right) / n, a.Noise * math.Hypot(unit, math.Sqrt2*mean) / n
+	return math.Sqrt2 * a.Noise, a.Noise * math.Hypot(right, 1-right) / n,
+		a.Noise * math.Hypot(unit, math.Sqrt2*mean) / n
 }

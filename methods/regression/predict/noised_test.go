@@ -14,7 +14,8 @@ func TestMarginsAreThoseOfTheNoise(t *testing.T) {
 	var sums [3]float64
 	for range draws {
 		x, y, l := right+noise*r.NormFloat64(), wrong+noise*r.NormFloat64(), logLik+unit*noise*r.NormFloat64()
-		for i, off := range []float64{x + y - right - wrong, x/(x+y) - right/(right+wrong), l/(x+y) - logLik/(right+wrong)} {
+		for i, off := range []float64{x + y - right - wrong, x/(x+y) - right/(right+wrong),
+			l/(x+y) - logLik/(right+wrong)} {
 			sums[i] += off * off / draws
 		}
 	}

@@ -17,7 +17,9 @@ func TestEffectsThatBend(t *testing.T) {
 		return func(r *rand.Rand) float64 { return (draw(r) - mean) / sd }
 	}
 	normal := func(r *rand.Rand) float64 { return r.NormFloat64() }
-	lognormal := standard(math.Sqrt(math.E), math.Sqrt((math.E-1)*math.E), func(r *rand.Rand) float64 { return math.Exp(r.NormFloat64()) })
+	lognormal := standard(math.Sqrt(math.E), math.Sqrt((math.E-1)*math.E), func(r *rand.Rand) float64 {
+		return math.Exp(r.NormFloat64())
+	})
 	exponential := standard(1, 1, func(r *rand.Rand) float64 { return r.ExpFloat64() })
 	rare := standard(0.1, 0.3, func(r *rand.Rand) float64 { return float64(r.IntN(10) / 9) })
 	four := standard(1.5, math.Sqrt(1.25), func(r *rand.Rand) float64 { return float64(r.IntN(4)) })
@@ -37,11 +39,16 @@ func TestEffectsThatBend(t *testing.T) {
 		"straight, rare":        {rare, func(x float64) float64 { return x }, even, false},
 		"straight, four values": {four, func(x float64) float64 { return x }, even, false},
 		"straight, heavy tails": {heavy, func(x float64) float64 { return x }, even, false},
-		"straight, uneven":      {exponential, func(x float64) float64 { return x }, func(x float64) float64 { return math.Exp(0.5 * min(x, 3)) }, false},
-		"logarithm":             {lognormal, func(x float64) float64 { return math.Log(x*math.Sqrt((math.E-1)*math.E) + math.Sqrt(math.E)) }, even, true},
-		"from one sd":           {normal, func(x float64) float64 { return 2.5 * max(x-1, 0) }, even, true},
-		"cubic":                 {normal, func(x float64) float64 { return x*x*x - 2*x }, even, true},
-		"categories":            {four, func(x float64) float64 { return []float64{0, 1, -1, 0.5}[int(math.Round(x*math.Sqrt(1.25)+1.5))] }, even, true},
+		"straight, uneven": {exponential, func(x float64) float64 { return x },
+			func(x float64) float64 { return math.Exp(0.5 * min(x, 3)) }, false},
+		"logarithm": {lognormal, func(x float64) float64 {
+			return math.Log(x*math.Sqrt((math.E-1)*math.E) + math.Sqrt(math.E))
+		}, even, true},
+		"from one sd": {normal, func(x float64) float64 { return 2.5 * max(x-1, 0) }, even, true},
+		"cubic":       {normal, func(x float64) float64 { return x*x*x - 2*x }, even, true},
+		"categories": {four, func(x float64) float64 {
+			return []float64{0, 1, -1, 0.5}[int(math.Round(x*math.Sqrt(1.25)+1.5))]
+		}, even, true},
 	} {
 		said, sets := 0, 500
 		if c.bent {

@@ -28,11 +28,15 @@ type Periods struct {
 const scoreBins = 64
 
 // PeriodsSay is what these sums are.
-const PeriodsSay = "for each period its rows and events in 64 bins of the score; and the derivatives of the log-likelihood by all weights times the number of the period, with their covariances by the model, once, times that number and its square"
+const PeriodsSay = "for each period its rows and events in 64 bins of the score; and the derivatives of the " +
+	"log-likelihood by all weights times the number of the period, with their covariances by the model, once, times " +
+	"that number and its square"
 
 func newPeriods(periods, weights int) *Periods {
 	n := scoreBins * periods
-	return &Periods{make(wire.Vector, n), make(wire.Vector, n), make(wire.Vector, weights), make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights))}
+	return &Periods{make(wire.Vector, n), make(wire.Vector, n), make(wire.Vector, weights),
+		make(wire.Vector, glm.Triangle(weights)), make(wire.Vector, glm.Triangle(weights)),
+		make(wire.Vector, glm.Triangle(weights))}
 }
 
 // PeriodsOf sums up the person-periods of a design whose last columns are so many periods, of a
@@ -123,8 +127,8 @@ type Change struct {
 	Slope      float64 // of the effect by period, of a single column, in one step from no change
 }
 
-// changeAlarm is the probability with which a study gets the verdict on effects that change over time where none does, at
-// most, over all terms.
+// changeAlarm is the probability with which a study gets the verdict on effects that change over time where none does,
+// at most, over all terms.
 const changeAlarm = 0.01
 
 // Changes tests each set of columns, and all of them together, for effects times the number of the period, beside

@@ -20,7 +20,8 @@ func personPeriods(t *testing.T, weight float64) *Periods {
 	d := glm.NewDesign(4)
 	for i, x := range []float64{1e300, -1e-300, 1, -2, 1e200} {
 		for k := range int32(2) {
-			testkit.Do(t, d.Append(glm.Row{Index: []int32{0, 1, 2 + k}, Value: []float64{x, float64(i), 1}, Weight: weight}, float64(2*(i%2)-1)))
+			testkit.Do(t, d.Append(glm.Row{Index: []int32{0, 1, 2 + k}, Value: []float64{x, float64(i), 1},
+				Weight: weight}, float64(2*(i%2)-1)))
 		}
 	}
 	q := testkit.Get(glm.NewNormal([]float64{1e150, -3, 0, 1}, []float64{1e100, 0, 1, 0, 0, 1, 0, 0, 0, 1}))(t)
@@ -68,7 +69,8 @@ func TestPeriodsThatNoRowsGive(t *testing.T) {
 }
 
 // survivors are people with two numbers who are seen through up to six periods, and what was drawn for them.
-func survivors(t *testing.T, r *rand.Rand, n int, change float64) (d *glm.Design, x [][2]float64, last []int, event []bool) {
+func survivors(t *testing.T, r *rand.Rand, n int, change float64) (d *glm.Design, x [][2]float64, last []int,
+	event []bool) {
 	t.Helper()
 	d = glm.NewDesign(8)
 	for range n {
@@ -123,13 +125,14 @@ func mode(t *testing.T, d *glm.Design, columns func(glm.Row) glm.Row, width int)
 	return q, value
 }
 
-// The score test of a change is near the ratio of likelihoods with and without that term, p values are even where nothing
-// changes, and concordance is that of all pairs but for bins.
+// The score test of a change is near the ratio of likelihoods with and without that term, p values are even where
+// nothing changes, and concordance is that of all pairs but for bins.
 func TestChangesAndConcordance(t *testing.T) {
 	same := func(r glm.Row) glm.Row { return r }
 	with := func(r glm.Row) glm.Row {
 		k := float64(r.Index[2] - 2)
-		return glm.Row{Index: append(append([]int32(nil), r.Index...), 8), Value: append(append([]float64(nil), r.Value...), k*r.Value[0])}
+		return glm.Row{Index: append(append([]int32(nil), r.Index...), 8),
+			Value: append(append([]float64(nil), r.Value...), k*r.Value[0])}
 	}
 	small, studies := 0, 120
 	for i := range studies {
@@ -170,7 +173,8 @@ func TestChangesAndConcordance(t *testing.T) {
 			t.Errorf("a concordance of %v, of pairs %v", c, right/pairs)
 		}
 	}
-	if most := (distuv.Binomial{N: float64(studies), P: 0.1}); most.Survival(float64(small)) < 0.001 || most.CDF(float64(small)) < 0.001 {
+	if most := (distuv.Binomial{N: float64(studies), P: 0.1}); most.Survival(float64(small)) < 0.001 ||
+		most.CDF(float64(small)) < 0.001 {
 		t.Errorf("%d of %d p values below .1", small, studies)
 	}
 }

@@ -31,7 +31,8 @@ type lacking struct{ shift, variance float64 }
 // New predicts by the posterior q, of rows of so many columns.
 func New(l glm.Likelihood, q glm.Normal, columns int) *Predictor {
 	k := l.Activations()
-	m := &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
+	m := &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k),
+		P: make([]float64, k)}
 	if k > 1 && q.Covariance != nil {
 		m.classes, m.covariance = newAverage(k), make([]float64, glm.Triangle(k))
 	}
@@ -123,7 +124,8 @@ func Surest(p []float64) (best int) {
 	return best
 }
 
-// Score adds how well the last row's outcome was predicted, so many times (see [Alike]) as leave no site more rows than it can have.
+// Score adds how well the last row's outcome was predicted, so many times (see [Alike]) as leave no site more rows than
+// it can have.
 func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	p, happened, correct, logLik := m.judge(y)
 	times = min(times, options.MostRows-to.Rows)
@@ -359,7 +361,8 @@ func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 	log, slopes := 0.0, 0.0
 	linear := glm.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
 	for k := range dst {
-		at := glm.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
+		at := glm.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1),
+			Offset: x.Offset}
 		a, c := m.observed(at, 0) // without what the row lacks, which is no small part: below alone
 		a += m.unseen(0).shift
 		value, slope := m.Likelihood.(glm.Binary).ExpectNone(a, c)

@@ -46,8 +46,10 @@ func TestSeparated(t *testing.T) {
 		cases, controls []float64
 		want            bool
 	}{
-		{[]float64{0.9, 0.4}, []float64{0.3, 0.1}, true}, {[]float64{0.9, 0.2}, []float64{0.3, 0.1}, false}, {[]float64{0.9, 0.3}, []float64{0.3}, false},
-		{[]float64{0.9}, nil, false}, {nil, []float64{0.9}, false}, {nil, nil, false}, {[]float64{0.1}, []float64{0.9}, false},
+		{[]float64{0.9, 0.4}, []float64{0.3, 0.1}, true}, {[]float64{0.9, 0.2}, []float64{0.3, 0.1}, false},
+		{[]float64{0.9, 0.3}, []float64{0.3}, false},
+		{[]float64{0.9}, nil, false}, {nil, []float64{0.9}, false}, {nil, nil, false},
+		{[]float64{0.1}, []float64{0.9}, false},
 	} {
 		a := NewAssessment()
 		a.Ranking = newRanking()

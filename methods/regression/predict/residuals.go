@@ -53,11 +53,17 @@ func bin(x float64) (k int) {
 }
 
 // ResidualsDisclosure is what residuals are.
-const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model, its inverse and moments, the sum of outcomes and of their squares, the sum of rows' weights; for each column its products with what is left, its squares by the variance, and in eight bins of its values the sum, the variance under the model, its product with the column, and the squares of what is left"
+const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model, its inverse and " +
+	"moments, the sum of outcomes and of their squares, the sum of rows' weights; for each column its products with " +
+	"what is left, its squares by the variance, and in eight bins of its values the sum, the variance under the " +
+	"model, its product with the column, and the squares of what is left"
 
 func newResiduals(columns int) *Residuals {
-	n, binned := func() wire.Vector { return make(wire.Vector, columns) }, func() wire.Vector { return make(wire.Vector, bins*columns) }
-	return &Residuals{Score: n(), Bread: n(), BinNet: binned(), BinVariance: binned(), BinXs: binned(), BinSquares: binned()}
+	n, binned := func() wire.Vector { return make(wire.Vector, columns) }, func() wire.Vector {
+		return make(wire.Vector, bins*columns)
+	}
+	return &Residuals{Score: n(), Bread: n(), BinNet: binned(), BinVariance: binned(), BinXs: binned(),
+		BinSquares: binned()}
 }
 
 // Alike is how many rows one stands for: its weight if that counts rows, and one if the rows are a sample's.
@@ -119,7 +125,9 @@ func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	if all == nil {
 		return nil
 	}
-	d, _ := differ(sites, all, tests, all.Dispersion(), func(s *Residuals) moments { return moments{sum: s.Net, variance: s.Variance} })
+	d, _ := differ(sites, all, tests, all.Dispersion(), func(s *Residuals) moments {
+		return moments{sum: s.Net, variance: s.Variance}
+	})
 	for i := range d {
 		if sites[i] != nil {
 			d[i] /= sites[i].Weight
@@ -192,7 +200,8 @@ func Apart(parts []Part) (by []float64, chi2, free float64) {
 	free = -1
 	for _, p := range parts {
 		if p.Information > 0 {
-			own, information = own+p.Sum*(p.Information/p.Variance), information+p.Information*(p.Information/p.Variance)
+			own, information = own+p.Sum*(p.Information/p.Variance),
+				information+p.Information*(p.Information/p.Variance)
 			free++
 		}
 	}
@@ -210,7 +219,8 @@ func Apart(parts []Part) (by []float64, chi2, free float64) {
 // enough to matter; else nil. The kurtosis of sums of few events makes the variance of χ² larger. Residuals vary
 // over times as much as under the model, or as those of their site if that is far more. A site that
 // gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
-func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func(*Residuals) moments) (by []float64, times float64) {
+func differ(sites []*Residuals, all *Residuals, tests int, over float64,
+	of func(*Residuals) moments) (by []float64, times float64) {
 	excess := min(max(all.Fourth/all.Weight-3, 0)*(all.Variance/all.Weight), 1) // the fourth cumulant of r by v
 	kurtosis, variance, squares := 0.0, 0.0, 0.0
 	parts := make([]Part, len(sites))
@@ -232,7 +242,8 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64, of func
 		squares += d / variance * d // of all V
 	}
 	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
-	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > substantial) || !(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
+	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > substantial) ||
+		!(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
 		return nil, 1
 	}
 	return by, math.Sqrt(squares / over * (free + 1) / free)

@@ -25,15 +25,21 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 		error func(r *rand.Rand, x, s float64) float64
 		want  string // "" for no doubt
 	}{
-		"right": {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, ""},
-		"apart": {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "apart"},
+		"right": {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _, _ float64) float64 {
+			return r.NormFloat64()
+		}, ""},
+		"apart": {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _, _ float64) float64 {
+			return r.NormFloat64()
+		}, "apart"},
 		"differing": {func(x, z, s float64) float64 {
 			if s > 0 {
 				return -x
 			}
 			return x
 		}, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "differing"},
-		"bent": {func(x, z, _ float64) float64 { return x * x }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "bent"},
+		"bent": {func(x, z, _ float64) float64 { return x * x }, func(r *rand.Rand, _, _ float64) float64 {
+			return r.NormFloat64()
+		}, "bent"},
 	} {
 		said := map[string]int{}
 		n := sets
@@ -80,7 +86,8 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 }
 
 // fitted draws three sites' rows with a column of ones, and outcomes.
-func fitted(r *rand.Rand, mean func(x, z, site float64) float64, e func(r *rand.Rand, x, site float64) float64) (designs [][][]float64, ys [][]float64) {
+func fitted(r *rand.Rand, mean func(x, z, site float64) float64,
+	e func(r *rand.Rand, x, site float64) float64) (designs [][][]float64, ys [][]float64) {
 	for s := range 3 {
 		var rows [][]float64
 		var y []float64
@@ -131,7 +138,8 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			testkit.Do(t, d.AppendDense(x, y))
 		}
 	}
-	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{}, glm.Logistic{}, glm.Cloglog{}} {
+	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{},
+		glm.Logistic{}, glm.Cloglog{}} {
 		s := ResidualsOf(l, q, nil, d, false)
 		if err := method.CheckSums(newResiduals(2), s, options.MostRows*rowLargest); err != nil {
 			t.Errorf("%T: %v", l, err)
@@ -142,7 +150,8 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
 			CochranQ(sites, pool(sites), j, 2, true)
-			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200, 1e-200, 1e-200
+			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200,
+				1e-200, 1e-200
 			CochranQ([]*Residuals{s, other, s}, pool([]*Residuals{s, other, s}), j, 2, true)
 		}
 		all := pool([]*Residuals{s, s})
@@ -166,7 +175,8 @@ func TestUnevenErrorsAreNoEffectsOfSites(t *testing.T) {
 	said, sets := 0, uint64(500)
 	for set := range sets {
 		r := rand.New(rand.NewPCG(set, 44))
-		designs, ys := fitted(r, func(x, z, _ float64) float64 { return x - z }, func(r *rand.Rand, x, _ float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() })
+		designs, ys := fitted(r, func(x, z, _ float64) float64 { return x - z },
+			func(r *rand.Rand, x, _ float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() })
 		q, variance := leastSquares(t, designs, ys)
 		var ones [][]float64
 		for i := range designs {

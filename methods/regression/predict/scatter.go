@@ -21,7 +21,8 @@ type scatter struct {
 }
 
 // ScatterSays is what a scatter tells.
-const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two weights"
+const ScatterSays = "number of persons, sums of the products of the derivatives of their log-likelihood by every two " +
+	"weights"
 
 // NewScatter is that of no rows.
 func NewScatter(weights int) *scatter {
@@ -88,7 +89,8 @@ func (s *scatter) check() error {
 	for i := 0; glm.Packed(i, i) < len(s.Meat); i++ {
 		for j := range i + 1 {
 			x := s.Meat[glm.Packed(i, j)]
-			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) || i == j && x < 0 {
+			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) ||
+				i == j && x < 0 {
 				return fmt.Errorf("products of scores of %v beyond the squares of each", x)
 			}
 		}

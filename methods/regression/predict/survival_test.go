@@ -22,7 +22,8 @@ func TestSurvivalStaysWithinItsInterval(t *testing.T) {
 			m.Survival(glm.Row{Offset: 1}, 1.645, until)
 			last := 1.0
 			for k, s := range until {
-				if !(s.Mean >= 0 && s.Mean <= last+1e-9 && s.Low <= s.High && s.Mean >= s.Low-1e-3 && s.Mean <= s.High+1e-3) || math.IsNaN(s.Low+s.High) {
+				if !(s.Mean >= 0 && s.Mean <= last+1e-9 && s.Low <= s.High && s.Mean >= s.Low-1e-3 && s.Mean <= s.High+
+					1e-3) || math.IsNaN(s.Low+s.High) {
 					t.Errorf("hazards σ(%v ± %v), period %d: %+v after %v", a, sd, k+1, s, last)
 				}
 				last = s.Mean

@@ -11,7 +11,8 @@ import (
 )
 
 // weighted sums up three sites' rows by a least-squares fit, with the weights of rows.
-func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float64, ys, weights [][]float64, sampled bool) (sites []*Residuals) {
+func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float64, ys, weights [][]float64,
+	sampled bool) (sites []*Residuals) {
 	t.Helper()
 	for i, rows := range designs {
 		d := glm.NewDesign(3)
@@ -39,7 +40,8 @@ func doubts(sites []*Residuals) (n int) {
 // A row that counts three people is the same as three rows.
 func TestWeightsOfPeopleAreRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 11))
-	designs, ys := fitted(r, func(x, z, s float64) float64 { return x*x + s }, func(r *rand.Rand, x, _ float64) float64 { return math.Exp(x/2) * r.NormFloat64() })
+	designs, ys := fitted(r, func(x, z, s float64) float64 { return x*x + s },
+		func(r *rand.Rand, x, _ float64) float64 { return math.Exp(x/2) * r.NormFloat64() })
 	var once, weights, ones [][]float64
 	var repeated [][][]float64
 	for i, rows := range designs {
@@ -54,7 +56,8 @@ func TestWeightsOfPeopleAreRows(t *testing.T) {
 		weights, once, repeated, ones = append(weights, w), append(once, y), append(repeated, x), append(ones, one)
 	}
 	q, variance := leastSquares(t, repeated, once)
-	short, long := weighted(t, q, variance, designs, ys, weights, false), weighted(t, q, variance, repeated, once, ones, false)
+	short, long := weighted(t, q, variance, designs, ys, weights, false),
+		weighted(t, q, variance, repeated, once, ones, false)
 	for i := range short {
 		if short[i].Rows >= long[i].Rows {
 			t.Errorf("site %d: %+v", i, short[i])
@@ -81,7 +84,8 @@ func TestWeightsGiveNoFalseAlarms(t *testing.T) {
 		total := 0
 		for set := range uint64(200) {
 			r := rand.New(rand.NewPCG(set, 42))
-			designs, ys := fitted(r, func(x, z, _ float64) float64 { return 0 }, func(*rand.Rand, float64, float64) float64 { return 0 })
+			designs, ys := fitted(r, func(x, z, _ float64) float64 { return 0 },
+				func(*rand.Rand, float64, float64) float64 { return 0 })
 			var weights [][]float64
 			for i, rows := range designs {
 				var w []float64

@@ -16,7 +16,8 @@ func TestIntervalsHoldWhereFeaturesShareADirection(t *testing.T) {
 		held := 0.0
 		for seed := range uint64(40) {
 			r := rand.New(rand.NewPCG(seed, 41))
-			c := &columns{features: 4, numbers: []int{0, 1, 2, 3}, Feature: []int{0, 1, 2, 3, -1}, Category: make([]bool, 5)}
+			c := &columns{features: 4, numbers: []int{0, 1, 2, 3}, Feature: []int{0, 1, 2, 3, -1},
+				Category: make([]bool, 5)}
 			w := []float64{0, 0, 0, 0, -0.5}
 			for j := range 4 {
 				w[j] = 0.7 * r.NormFloat64()

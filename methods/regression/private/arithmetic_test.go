@@ -82,7 +82,8 @@ func (d data) sums(c *columns, scale, totals, products float64, r *rand.Rand) ([
 		}
 		for i, j := range x.Index {
 			for k := range i + 1 {
-				square.SetSym(int(j), int(x.Index[k]), square.At(int(j), int(x.Index[k]))+short*short*x.Value[i]*x.Value[k])
+				square.SetSym(int(j), int(x.Index[k]), square.At(int(j), int(x.Index[k]))+
+					short*short*x.Value[i]*x.Value[k])
 			}
 		}
 	}
@@ -180,7 +181,8 @@ func TestPooledSumsStay(t *testing.T) {
 	sum, square, _ := c.pooled(exact, 25, products, 25, 1)
 	for k, j := range c.numbers {
 		if math.Abs(sum.value[j]-exact[j]) > 5 || math.Abs(square.value[j]-2*exact[c.width()+k]) > 10 {
-			t.Errorf("number %d: %v and %v, want %v and %v", j, sum.value[j], square.value[j], exact[j], 2*exact[c.width()+k])
+			t.Errorf("number %d: %v and %v, want %v and %v", j, sum.value[j], square.value[j], exact[j],
+				2*exact[c.width()+k])
 		}
 	}
 }
@@ -241,7 +243,8 @@ func TestExpectationsOverAPosterior(t *testing.T) {
 // tells, and of the first step at least a third: on the way to large effects, without noise of sites.
 func TestCarriedGradientsTellTheirError(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 1))
-	c := &columns{features: 6, numbers: []int{0, 1, 2, 3, 4, 5}, Feature: []int{0, 1, 2, 3, 4, 5, -1}, Category: make([]bool, 7)}
+	c := &columns{features: 6, numbers: []int{0, 1, 2, 3, 4, 5}, Feature: []int{0, 1, 2, 3, 4, 5, -1},
+		Category: make([]bool, 7)}
 	w := []float64{2, -1.5, 1, 3, 0, -2, -1}
 	d := normalRows(20_000, w, r)
 	totals, products := d.sums(c, 0, 0, 0, r)
@@ -336,7 +339,8 @@ func TestExpectationsWhereActivationsSpread(t *testing.T) {
 func TestExpectationsOfNormalRows(t *testing.T) {
 	const n = 400_000
 	r := rand.New(rand.NewPCG(3, 1))
-	c := &columns{Feature: []int{0, 1, 2, -1}, Category: make([]bool, 4), features: 3} // no numbers: norms that are alike for all
+	// no numbers: norms that are alike for all
+	c := &columns{Feature: []int{0, 1, 2, -1}, Category: make([]bool, 4), features: 3}
 	m := []float64{0.9, -0.6, 0.4, -1.2}
 	products, hessian, bias := mat.NewSymDense(4, nil), mat.NewSymDense(4, nil), make([]float64, 4)
 	var rows [][]float64
@@ -461,7 +465,8 @@ func TestContributionsAreBounded(t *testing.T) {
 			norm += e * e
 		}
 		if !(math.Sqrt(norm) <= c.totalsBound()*(1+1e-12)) || v[len(v)-1] != 1 {
-			t.Fatalf("totals of norm %v, which is more than %v, with the count %v", math.Sqrt(norm), c.totalsBound(), v[len(v)-1])
+			t.Fatalf("totals of norm %v, which is more than %v, with the count %v", math.Sqrt(norm),
+				c.totalsBound(), v[len(v)-1])
 		}
 	}
 }
@@ -536,7 +541,8 @@ func priorOf(c *columns) *prior {
 
 // rehearse fits with the noise of so many sites at a total signal over noise of mu, and returns how
 // the fit ends.
-func rehearse(c *columns, d data, mu float64, sites int, wrong fault, r *rand.Rand) (*fit, *gram, []float64, *mat.SymDense) {
+func rehearse(c *columns, d data, mu float64, sites int, wrong fault,
+	r *rand.Rand) (*fit, *gram, []float64, *mat.SymDense) {
 	m := math.Sqrt(float64(sites)) / mu
 	p := priorOf(c)
 	s0 := m * c.totalsBound() / math.Sqrt(shareTotals)

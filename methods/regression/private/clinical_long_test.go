@@ -4,9 +4,9 @@ package private
 
 import "testing"
 
-// The same of each number of sites and each ε, with 4000 and 40 000 subjects. At least .85 of 90 % intervals hold: .90 of
-// 780 and of 325 are taken for less by chance in one cell of 1000, and of 30 (standard errors .014 and .025; seeds are
-// fixed). What is lost of the log-likelihood is at most .005 where noise does not hide most scales.
+// The same of each number of sites and each ε, with 4000 and 40 000 subjects. At least .85 of 90 % intervals hold: .90
+// of 780 and of 325 are taken for less by chance in one cell of 1000, and of 30 (standard errors .014 and .025; seeds
+// are fixed). What is lost of the log-likelihood is at most .005 where noise does not hide most scales.
 func TestRangesServeAsWellAsConstantsEverywhere(t *testing.T) {
 	for n, seeds := range map[int]uint64{4000: 12, 40_000: 5} {
 		for _, sites := range []int{3, 10, 34} {

@@ -131,8 +131,8 @@ const (
 	shareProducts  = 0.06
 )
 
-// Of each number there are so many histograms, the second over what the first one says, with so many equal bins; what is
-// outside of them is in the bin at that end.
+// Of each number there are so many histograms, the second over what the first one says, with so many equal bins; what
+// is outside of them is in the bin at that end.
 const histograms, bins = 2, 32
 
 // share is that of round k, from 0, of so many.
@@ -164,7 +164,8 @@ type sums struct {
 // twice as much, of products √2 times. A histogram counts a subject in one bin of each number.
 func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, error) {
 	of := func(share, diameter float64, count int) account.Mechanism {
-		return account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter, Count: count}
+		return account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter,
+			Count: count}
 	}
 	rest := 1 - p.Diagnostics
 	each := rest * shareHistogram
@@ -189,7 +190,8 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, err
 		all[i].Noise, all[i].Count = account.RoundUp(all[i].Noise*factor), 1
 	}
 	sum := func(name string, form privacy.Form, length int, bound float64, m account.Mechanism) privacy.Sum {
-		return privacy.Sum{Name: name, Unit: privacy.Subject, Form: form, Blocks: []int{length}, Bound: bound, Mechanism: m}
+		return privacy.Sum{Name: name, Unit: privacy.Subject, Form: form, Blocks: []int{length}, Bound: bound,
+			Mechanism: m}
 	}
 	s := &sums{
 		totals:   sum("totals and squares of columns", privacy.Vectors, c.totalsLen(), c.totalsBound(), all[0]),
@@ -201,7 +203,8 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, err
 		s.quality = predict.Sum(all[4])
 	}
 	if learned {
-		h := sum("histograms of numbers", privacy.Vectors, bins*len(c.numbers), math.Sqrt(float64(len(c.numbers))), all[len(all)-1])
+		h := sum("histograms of numbers", privacy.Vectors, bins*len(c.numbers), math.Sqrt(float64(len(c.numbers))),
+			all[len(all)-1])
 		s.histogram = &h
 	}
 	return s, nil

@@ -32,8 +32,8 @@ type state struct {
 	Left  []string `cbor:"left"`
 	Units units    `cbor:"units"` // what numbers are brought to
 	// Sums are by task, gradients of either kind being one, and by site: histograms and gradients of the exchange under
-	// way, of the sites that are there then, and totals and products of those that stay, as the Gram matrix is of the same
-	// rows as gradients are.
+	// way, of the sites that are there then, and totals and products of those that stay, as the Gram matrix is of the
+	// same rows as gradients are.
 	Sums    map[string]map[string]*released `cbor:"sums"`
 	Scale   float64                         `cbor:"scale"` // of the products
 	Fit     *fit                            `cbor:"fit"`
@@ -46,7 +46,8 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	s := &state{Sums: map[string]map[string]*released{}, Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}
+	s := &state{Sums: map[string]map[string]*released{}, Fit: newFit(c.columns, c.Options.Rounds),
+		Reports: map[string]*predict.Assessment{}}
 	for _, kind := range []string{taskHistogram, taskTotals, taskProducts, taskLate} {
 		s.Sums[kind] = map[string]*released{}
 	}
@@ -62,13 +63,15 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if len(s.Sums) != 4 || s.Reports == nil || s.Fit == nil {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
-	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly, taskLate, options.TaskAssess); err != nil {
+	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly,
+		taskLate, options.TaskAssess); err != nil {
 		return nil, err
 	}
 	if err := s.Units.check(c.common); err != nil {
 		return nil, fmt.Errorf("the state's %w", err)
 	}
-	if early := s.Phase == "" || s.Phase == taskHistogram; s.Phase == taskHistogram && (!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
+	if early := s.Phase == "" || s.Phase == taskHistogram; s.Phase == taskHistogram &&
+		(!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
 		return nil, fmt.Errorf("the state has units after %d histograms, and waits for %q", s.Units.After, s.Phase)
 	}
 	d := c.columns.width()
@@ -77,15 +80,20 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	for kind, x := range map[string]struct {
 		many  int
 		times float64
-	}{taskHistogram: {bins * len(c.columns.numbers), 1}, taskTotals: {c.columns.totalsLen(), 1}, taskProducts: {glm.Triangle(d), square}, taskLate: {d, 1}} {
+	}{taskHistogram: {bins * len(c.columns.numbers), 1}, taskTotals: {c.columns.totalsLen(), 1},
+		taskProducts: {glm.Triangle(d), square}, taskLate: {d, 1}} {
 		if s.Sums[kind] == nil {
 			return nil, fmt.Errorf("the state has no sums of %q", kind)
 		}
-		if err := method.Kept(s.Sums[kind], c.Plan.Sites, "sums of "+kind, func(r *released) error { return r.check(x.many, x.times) }); err != nil {
+		if err := method.Kept(s.Sums[kind], c.Plan.Sites, "sums of "+kind, func(r *released) error {
+			return r.check(x.many, x.times)
+		}); err != nil {
 			return nil, err
 		}
 	}
-	if err := method.Kept(s.Late.Sums, c.Plan.Sites, "late sums", func(r *released) error { return r.check(d, late) }); err != nil {
+	if err := method.Kept(s.Late.Sums, c.Plan.Sites, "late sums", func(r *released) error {
+		return r.check(d, late)
+	}); err != nil {
 		return nil, err
 	}
 	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
@@ -110,10 +118,15 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := c.check(&point{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
 	}
-	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) || slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
+	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) ||
+		slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
 		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.checkPrior(c.prior) != nil || len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) || slices.ContainsFunc(f.Gradient, func(x float64) bool { return !glm.Inside(x, -largest*largest, largest*largest) }) || len(f.Gradient) != d || c.check(&point{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.checkPrior(c.prior) != nil ||
+		len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
+		slices.ContainsFunc(f.Gradient, func(x float64) bool {
+			return !glm.Inside(x, -largest*largest, largest*largest)
+		}) || len(f.Gradient) != d || c.check(&point{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil
@@ -164,7 +177,8 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		return method.Step{}, err
 	}
 	step.Done = s.Phase == method.Done
-	step.Progress = min(s.Units.After+s.Fit.Round+min(len(s.Sums[taskTotals]), 1)+min(len(s.Sums[taskProducts]), 1), step.Of)
+	step.Progress = min(s.Units.After+s.Fit.Round+min(len(s.Sums[taskTotals]), 1)+min(len(s.Sums[taskProducts]), 1),
+		step.Of)
 	if step.Done {
 		step.Progress = step.Of
 	}
@@ -210,7 +224,8 @@ func (c coordinator) divisor(s *state) float64 {
 		return 1
 	}
 	sum := c.sums.products
-	return scaleOf(totals.Values[len(totals.Values)-1], sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
+	return scaleOf(totals.Values[len(totals.Values)-1],
+		sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
 }
 
 // gram is what the sites that stay released of their rows.
@@ -224,7 +239,8 @@ func (c coordinator) gram(s *state) *gram {
 	}
 	d := c.columns.width()
 	if totals.Values == nil { // all have left
-		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1}, released{make(wire.Vector, glm.Triangle(d)), 1}
+		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1},
+			released{make(wire.Vector, glm.Triangle(d)), 1}
 	}
 	return c.gramOf(&totals, &products, s.Scale)
 }
@@ -360,7 +376,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	for _, name := range c.Plan.Sites {
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Fit.Round, Left: slices.Contains(s.Left, name)})
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Fit.Round,
+			Left: slices.Contains(s.Left, name)})
 	}
 	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack(), c.divided(s, m))
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
@@ -371,7 +388,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	effects := fitted.Coefficients(m)
 	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
-		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
+		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those "+
+			"that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Sums[taskTotals][name]; t != nil {
@@ -397,11 +415,17 @@ func (c coordinator) limits(s *state) figure.Item {
 	u := &s.Units
 	for k, j := range c.Numbers() {
 		names = append(names, c.Encoding.Columns[j].Name)
-		from, to = append(from, u.Centre[k]-options.Farthest*u.Scale[k]), append(to, u.Centre[k]+options.Farthest*u.Scale[k])
+		from, to = append(from, u.Centre[k]-options.Farthest*u.Scale[k]),
+			append(to, u.Centre[k]+options.Farthest*u.Scale[k])
 		open = append(open, math.Exp(u.Open[k]))
 	}
 	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",
-		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely they vary. The fit is in these units: a value more than %d scales from the centre counts as if it lay there. The last column is by what factor noise leaves the scale open (one standard deviation of its logarithm).", options.Farthest),
-		Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "centre", Numbers: figure.Numbers(u.Centre)}, {Name: "scale", Numbers: figure.Numbers(u.Scale)},
-			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to}, {Name: "open by a factor of", Numbers: open}}}}
+		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely "+
+			"they vary. The fit is in these units: a value more than %d scales from the centre counts as if it lay "+
+			"there. The last column is by what factor noise leaves the scale open (one standard deviation of its "+
+			"logarithm).", options.Farthest),
+		Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "centre", Numbers: figure.Numbers(u.Centre)},
+			{Name: "scale", Numbers: figure.Numbers(u.Scale)},
+			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to},
+			{Name: "open by a factor of", Numbers: open}}}}
 }

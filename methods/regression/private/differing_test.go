@@ -49,12 +49,13 @@ func TestSitesThatDifferAreFound(t *testing.T) {
 			}
 			return y
 		}, 0.8, 1, 50, 60, 7},
-		"a number turned": {[]int{300, 300, 300, 300, 300, 300}, 0, 0, func(site int, x *glm.Row, y, _ float64) float64 {
-			if site == 2 {
-				x.Value[0] = -x.Value[0]
-			}
-			return y
-		}, 1.6, 1, 40, 60, 0},
+		"a number turned": {[]int{300, 300, 300, 300, 300, 300}, 0, 0,
+			func(site int, x *glm.Row, y, _ float64) float64 {
+				if site == 2 {
+					x.Value[0] = -x.Value[0]
+				}
+				return y
+			}, 1.6, 1, 40, 60, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said, right := 0, 0
@@ -84,7 +85,8 @@ func TestSitesThatDifferAreFound(t *testing.T) {
 			}
 			t.Logf("%d of 60, column %d in %d", said, c.of, right)
 			if said < c.least || said > c.most || c.of >= 0 && right < c.least*3/4 {
-				t.Errorf("a verdict in %d of 60 studies, want %d to %d; column %d in %d", said, c.least, c.most, c.of, right)
+				t.Errorf("a verdict in %d of 60 studies, want %d to %d; column %d in %d", said, c.least,
+					c.most, c.of, right)
 			}
 		})
 	}

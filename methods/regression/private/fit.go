@@ -22,8 +22,9 @@ type fit struct {
 	Clip     float64   `cbor:"clip"`     // of the next sum
 	Clipped  float64   `cbor:"clipped"`  // of Gradient
 	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
-	Narrow   []float64 `cbor:"narrow"`   // precision of the prior, in that of the plan, by kind of weight: at least the prior's widest
-	Learned  []float64 `cbor:"learned"`  // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
+	// precision of the prior, in that of the plan, by kind of weight: at least the prior's widest
+	Narrow  []float64 `cbor:"narrow"`
+	Learned []float64 `cbor:"learned"` // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -60,7 +61,9 @@ func (p *prior) used(f *fit) glm.Gaussian {
 
 // checkPrior refuses factors that no weights lead to.
 func (f *fit) checkPrior(p *prior) error {
-	if len(f.Narrow) != 2 || slices.ContainsFunc(f.Narrow, func(x float64) bool { return !glm.Inside(x, p.widest, float64(1+len(p.mean))) }) {
+	if len(f.Narrow) != 2 || slices.ContainsFunc(f.Narrow, func(x float64) bool {
+		return !glm.Inside(x, p.widest, float64(1+len(p.mean)))
+	}) {
 		return fmt.Errorf("%v times the precision of the prior", f.Narrow)
 	}
 	return nil
@@ -174,17 +177,17 @@ const sweeps = 4
 //
 //	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
 //
-// H and the shift follow from C in turn. The prior's precision is that of the plan times
-// Narrow, which each step chooses anew, one for numbers and one for levels: the variational mean of a Gamma
-// variable of shape and rate 1, but at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the
-// plan's variance are not left to the noise, and those that are large for it are held back less,
-// but never by so little that noise makes them large. Where doubt has the variance of the
-// Gram matrix's entries, V holds that too: the gradient at the truth differs from what the
-// Hessian makes of w − m by κ₀ (G − Ĝ)(w − m). There, V also holds the square of what may be wrong with
+// H and the shift follow from C in turn. The prior's precision is that of the plan times Narrow, which each step
+// chooses anew, one for numbers and one for levels: the variational mean of a Gamma variable of shape and rate 1, but
+// at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the plan's variance are not
+// left to the noise, and those that are large for it are held back less, but never by so little that noise makes them
+// large. Where doubt has the variance of the Gram matrix's entries, V holds that too: the gradient at the truth differs
+// from what the Hessian makes of w − m by κ₀ (G − Ĝ)(w − m). There, V also holds the square of what may be wrong with
 // the clip bias.
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
-	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d), precision: make([]float64, d)}
+	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d),
+		precision: make([]float64, d)}
 	for j := range b.from {
 		b.from[j] = f.Mean[j] - p.mean[j]
 	}

@@ -56,7 +56,8 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 		mean[j] = sum.value[j] / rows
 		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
 	}
-	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows), Error: mat.NewDense(d, d, nil), noised: noisedSums{totals, products, v, s, scale}}
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows),
+		Error: mat.NewDense(d, d, nil), noised: noisedSums{totals, products, v, s, scale}}
 	g.set(one, one, rows, square.doubt[one])
 	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0
 	for i := range one {
@@ -181,7 +182,8 @@ type pool struct{ value, doubt []float64 }
 // pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
 // 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²); and what shortening has left of the sums, which
 // follows from them in turn.
-func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s, scale float64) (sum, square pool, left *kept) {
+func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s,
+	scale float64) (sum, square pool, left *kept) {
 	left = c.whole()
 	one, count := c.width()-1, max(totals[len(totals)-1], fewestRows)
 	for range 6 {
@@ -194,7 +196,8 @@ func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s,
 }
 
 // averaged returns both where shortening has left such shares of what rows give to sums.
-func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, s float64, left *kept) (sum, square pool) {
+func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, s float64,
+	left *kept) (sum, square pool) {
 	d := c.width()
 	one := d - 1
 	sum, square = pool{make([]float64, d), make([]float64, d)}, pool{make([]float64, d), make([]float64, d)}
@@ -217,7 +220,8 @@ func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, 
 	rows := max(square.value[one], fewestRows)
 	var levels []int
 	for j := range one {
-		if with, own := products.At(j, one), products.At(j, j); c.Category[j] { // both entries are its count, the second with twice the variance
+		// both entries are its count, the second with twice the variance
+		if with, own := products.At(j, one), products.At(j, j); c.Category[j] {
 			average(sum, j, totals[j], v, left.totals[j], (2*with+own)/3, s/3, left.products[j])
 			levels = append(levels, j)
 		} else {
@@ -354,7 +358,8 @@ func differ(sites []*surplus, j, tests int) []float64 {
 	parts, rows, excess := make([]predict.Part, len(sites)), 0.0, 0.0
 	for i, s := range sites {
 		if s != nil {
-			parts[i] = predict.Part{Sum: s.Sum[j], Information: s.Information[j], Variance: s.Information[j] + s.Noise[j]}
+			parts[i] = predict.Part{Sum: s.Sum[j], Information: s.Information[j],
+				Variance: s.Information[j] + s.Noise[j]}
 			rows += s.Rows
 		}
 	}
@@ -364,7 +369,8 @@ func differ(sites []*surplus, j, tests int) []float64 {
 			excess += (by[i]*by[i] - p.Variance) / p.Information
 		}
 	}
-	if free < 1 || !(excess > substantial*rows) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
+	if free < 1 || !(excess > substantial*rows) ||
+		!(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
 		return nil
 	}
 	return by

@@ -26,9 +26,11 @@ func TestTheVerdictOnRareClassesIsRightOnOtherStudies(t *testing.T) {
 			held[said]++
 		}
 	}
-	t.Logf("intercepts held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
+	t.Logf("intercepts held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true],
+		held[false]/n[false], n[false])
 	if n[true] < 60 || held[true]/n[true] > 0.65 || held[false]/n[false] < 0.83 {
-		t.Errorf("intercepts held: %v of %v with the verdict, %v of %v without", held[true], n[true], held[false], n[false])
+		t.Errorf("intercepts held: %v of %v with the verdict, %v of %v without", held[true], n[true],
+			held[false], n[false])
 	}
 }
 
@@ -39,12 +41,15 @@ func TestTheVerdictOnSizesIsRightOnOtherStudies(t *testing.T) {
 	n, held := map[bool]float64{}, map[bool]float64{}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 8888))
-		said, share := slopesOf(2+r.IntN(9), 0.2*math.Pow(30, r.Float64()), 0.05*math.Pow(40, r.Float64()), 500+r.IntN(9500), r)
+		said, share := slopesOf(2+r.IntN(9), 0.2*math.Pow(30, r.Float64()), 0.05*math.Pow(40, r.Float64()),
+			500+r.IntN(9500), r)
 		n[said]++
 		held[said] += share
 	}
-	t.Logf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
+	t.Logf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true],
+		held[false]/n[false], n[false])
 	if n[true] < 60 || held[true]/n[true] > 0.84 || held[false]/n[false] < 0.845 {
-		t.Errorf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true], held[false]/n[false], n[false])
+		t.Errorf("slopes held: %.3f of %v with the verdict, %.3f of %v without", held[true]/n[true], n[true],
+			held[false]/n[false], n[false])
 	}
 }

@@ -52,7 +52,8 @@ func normalRows(n int, w []float64, r *rand.Rand) data {
 
 // interceptOf draws a study of n subjects and fits it at a signal over noise of mu: whether
 // the verdict is there, for how many cases, and whether the interval of 90 % holds the intercept.
-func interceptOf(slopes []float64, intercept, mu float64, n int, r *rand.Rand) (said bool, cases, noise float64, held bool) {
+func interceptOf(slopes []float64, intercept, mu float64, n int,
+	r *rand.Rand) (said bool, cases, noise float64, held bool) {
 	one := len(slopes)
 	d := normalRows(n, append(slices.Clone(slopes), intercept), r)
 	f, g, mean, covariance := rehearse(numbersOnly(one), d, mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
@@ -70,12 +71,15 @@ func TestRareClassesThatNoiseHides(t *testing.T) {
 		n             int
 		lost          bool
 	}{
-		{0, 0.07, 1000, false}, {0, 1.6, 1000, false}, {-2, 0.27, 1000, false}, {-3, 1.6, 1000, false}, {-5, 1.6, 4000, false},
-		{-4, 0.07, 1000, true}, {-4, 0.27, 1000, true}, {4, 0.27, 1000, true}, {-5, 0.27, 4000, true}, {-5, 0.7, 1000, true},
+		{0, 0.07, 1000, false}, {0, 1.6, 1000, false}, {-2, 0.27, 1000, false}, {-3, 1.6, 1000, false},
+		{-5, 1.6, 4000, false},
+		{-4, 0.07, 1000, true}, {-4, 0.27, 1000, true}, {4, 0.27, 1000, true}, {-5, 0.27, 4000, true},
+		{-5, 0.7, 1000, true},
 	} {
 		said, held, sign := 0, 0, 0
 		for seed := range uint64(20) {
-			is, cases, noise, holds := interceptOf([]float64{1, -0.7, 0.5, 0}, c.intercept, c.mu, c.n, rand.New(rand.NewPCG(seed, 29)))
+			is, cases, noise, holds := interceptOf([]float64{1, -0.7, 0.5, 0}, c.intercept, c.mu, c.n,
+				rand.New(rand.NewPCG(seed, 29)))
 			if is {
 				said++
 			}
@@ -150,8 +154,10 @@ func TestRowsOfAnotherLawAreFound(t *testing.T) {
 		mu     float64
 		normal bool
 	}{
-		{"wide", wide, 0.27, false}, {"wide", wide, 2, false}, {"limited", limited, 0.27, false}, {"limited", limited, 2, false},
-		{"mostly zero", mostlyZero, 1, false}, {"mostly zero", mostlyZero, 5, false}, {"standardised", standardised, 1, false}, {"standardised", standardised, 5, false},
+		{"wide", wide, 0.27, false}, {"wide", wide, 2, false}, {"limited", limited, 0.27, false},
+		{"limited", limited, 2, false},
+		{"mostly zero", mostlyZero, 1, false}, {"mostly zero", mostlyZero, 5, false},
+		{"standardised", standardised, 1, false}, {"standardised", standardised, 5, false},
 		{"normal", (*rand.Rand).NormFloat64, 0.27, true}, {"normal", (*rand.Rand).NormFloat64, 5, true},
 		{"alike", nil, 2, true},
 	} {
@@ -172,7 +178,8 @@ func TestRowsOfAnotherLawAreFound(t *testing.T) {
 					return 1 + math.Sqrt(0.8)*common + math.Sqrt(0.2)*r.NormFloat64()
 				}
 			}
-			f, g, mean, covariance := rehearse(c, rowsOf(4000, w, next, r), k.mu, 5, fault{told: 1, clips: 1, sign: 1}, r)
+			f, g, mean, covariance := rehearse(c, rowsOf(4000, w, next, r), k.mu, 5, fault{told: 1, clips: 1, sign: 1},
+				r)
 			if g.odd() != nil || g.wide() != nil || !k.normal && f.unsized(g, priorOf(c)) {
 				said++
 				continue

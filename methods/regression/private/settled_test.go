@@ -87,7 +87,8 @@ func TestFitsThatDoNotSettleAreFound(t *testing.T) {
 	w := []float64{1, -1, 0.5, 2, -1}
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 52))
-		f, g, _, covariance := rehearse(numbersOnly(4), normalRows(2000, w, r), 0.1*math.Pow(100, r.Float64()), 5, fault{told: 1, clips: 1, sign: 1}, r)
+		f, g, _, covariance := rehearse(numbersOnly(4), normalRows(2000, w, r), 0.1*math.Pow(100, r.Float64()), 5,
+			fault{told: 1, clips: 1, sign: 1}, r)
 		if step, spread, un := f.unsettled(g, covariance); un {
 			t.Errorf("seed %d: the last step is %.3f, and the spread %.3f", seed, step, spread)
 		}

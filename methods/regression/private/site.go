@@ -32,7 +32,8 @@ const (
 )
 
 // columnsTask asks for histograms of numbers, in the bins of Units, or for the totals of columns. As in all tasks,
-// Units are nil where the plan has constants, and else follow from it and from noised histograms: see [common.encoding].
+// Units are nil where the plan has constants, and else follow from it and from noised histograms: see
+// [common.encoding].
 type columnsTask struct {
 	Units *options.Scale `cbor:"units,omitempty"`
 }
@@ -84,7 +85,8 @@ func newCommon(s *options.Setup) (*common, error) {
 	}
 	c.prior.widest = widestOf(len(shared), s.Options.PriorVariance)
 	var err error
-	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && len(c.columns.numbers) > 0, s.Options.Rounds, s.Plan.Privacy)
+	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && len(c.columns.numbers) > 0,
+		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }
 
@@ -157,9 +159,11 @@ func (h *site) Listed() (list []privacy.Listed) {
 	for _, k := range []struct {
 		kind  string
 		times int
-	}{{taskHistogram, histograms}, {taskTotals, 1}, {taskProducts, 1}, {taskEarly, early}, {taskLate, h.Options.Rounds - early}, {options.TaskAssess, 1}} {
+	}{{taskHistogram, histograms}, {taskTotals, 1}, {taskProducts, 1}, {taskEarly, early},
+		{taskLate, h.Options.Rounds - early}, {options.TaskAssess, 1}} {
 		if sum := h.sum(k.kind); sum != nil {
-			list = append(list, privacy.Listed{Kind: k.kind, Times: k.times, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*sum}}})
+			list = append(list, privacy.Listed{Kind: k.kind, Times: k.times,
+				Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*sum}}})
 		}
 	}
 	return list
@@ -188,7 +192,8 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // contribution is what a row gives to the sum that a task asks for, and the units that it is in.
-func (h *site) contribution(t method.Task) (units *options.Scale, each func(x glm.Row, y float64, v []float64), err error) {
+func (h *site) contribution(t method.Task) (units *options.Scale, each func(x glm.Row, y float64, v []float64),
+	err error) {
 	switch {
 	case h.sum(t.Kind) == nil:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)

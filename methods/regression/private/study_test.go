@@ -92,18 +92,21 @@ func (t *table) truth() (all []float64) {
 func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *common {
 	tb.Helper()
 	p := &study.Plan{Subjects: []string{"y"}, Sites: []string{"a"}, Views: []study.View{{Name: "v"}}}
-	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: epsilon, Delta: 1e-6}}
+	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
+		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: epsilon, Delta: 1e-6}}
 	o := options.Default()
 	o.Outcome = glm.Outcome{Column: "y", Levels: []string{"no", "yes"}}
 	for k, x := range t.numbers {
-		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Range: &[2]float64{x.low, x.high}})
+		p.Views[0].Features = append(p.Views[0].Features,
+			study.Feature{Name: x.name, Range: &[2]float64{x.low, x.high}})
 		if mean != nil {
 			o.Constants = append(o.Constants, options.Constant{Feature: x.name, Centre: mean[k], Scale: sd[k]})
 		}
 	}
 	for _, x := range t.categories {
 		levels := []string{"l0", "l1", "l2", "l3", "l4"}[:len(x.shares)]
-		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Kind: study.Category, Levels: levels})
+		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Kind: study.Category,
+			Levels: levels})
 	}
 	o.Fill(p, func(string) bool { return true })
 	s := testkit.Get(options.Of(p, o))(tb)
@@ -192,7 +195,8 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	st := &state{Fit: f, Units: u}
 	co := coordinator{c}
 	out := outcome{f, e, q, effects, u, nil, strings.Join(co.misdescribed(st, g), ""), g}
-	for name, is := range map[string]bool{"misdescribed": len(co.misdescribed(st, g)) > 0, "hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
+	for name, is := range map[string]bool{"misdescribed": len(co.misdescribed(st, g)) > 0,
+		"hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
 		if is {
 			out.said = append(out.said, name)
 		}
@@ -226,10 +230,11 @@ func logNormal(median, sd float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 { return median * math.Exp(sd*r.NormFloat64()) }
 }
 
-// The table of subjects is off from the rows by what it says, or by less: of 20 studies a mean square above 2.2 is once in some
-// 700 runs for each row of it.
+// The table of subjects is off from the rows by what it says, or by less: of 20 studies a mean square above 2.2 is once
+// in some 700 runs for each row of it.
 func TestTheTableOfSubjectsIsOffByItsNoise(t *testing.T) {
-	x := &table{numbers: []number{{"age", 0, 120, 0.02, normal(60, 12)}}, categories: []category{{"ward", []float64{0.5, 0.3, 0.2}, []float64{0, 0.5, -0.5}}}}
+	x := &table{numbers: []number{{"age", 0, 120, 0.02, normal(60, 12)}},
+		categories: []category{{"ward", []float64{0.5, 0.3, 0.2}, []float64{0, 0.5, -0.5}}}}
 	c := x.common(t, 3, nil, nil)
 	const studies, rows = 20, 3000
 	squares := make([]float64, 4)
@@ -245,7 +250,8 @@ func TestTheTableOfSubjectsIsOffByItsNoise(t *testing.T) {
 		columns := coordinator{c}.baseline(out.g, out.encoding).Table.Columns
 		for i, text := range columns[2].Text {
 			number, _, _ := strings.Cut(strings.ReplaceAll(text, "\u202f", ""), " ")
-			got, sd := testkit.Get(strconv.ParseFloat(number, 64))(t), testkit.Get(strconv.ParseFloat(columns[3].Text[i], 64))(t)
+			got, sd := testkit.Get(strconv.ParseFloat(number, 64))(t),
+				testkit.Get(strconv.ParseFloat(columns[3].Text[i], 64))(t)
 			squares[i] += (got - want[i]) * (got - want[i]) / (sd * sd) / studies
 		}
 	}

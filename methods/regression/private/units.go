@@ -24,8 +24,8 @@ type units struct {
 }
 
 const (
-	// windowReach is how many scales a second histogram reaches to either side, and more where the scale is open, but for
-	// an openness of no more than mostOpen.
+	// windowReach is how many scales a second histogram reaches to either side, and more where the scale is open, but
+	// for an openness of no more than mostOpen.
 	windowReach, mostOpen = 8, 0.7
 	// sureOf is what is added to an openness before two are averaged: laws are not exact.
 	sureOf = 0.1
@@ -93,15 +93,16 @@ func (c *common) tell(u *units, counts *released) units {
 	return next
 }
 
-// combined averages what two histograms tell of a number, by what each leaves open; the first counts only where its bins,
-// so wide, are no wider than a scale.
+// combined averages what two histograms tell of a number, by what each leaves open; the first counts only where its
+// bins, so wide, are no wider than a scale.
 func combined(first, second located, width float64) located {
 	w1, w2 := 0.0, 1/(second.open*second.open+sureOf*sureOf)
 	if first.scale > width {
 		w1 = 1 / (first.open*first.open + sureOf*sureOf)
 	}
 	w := w1 / (w1 + w2)
-	return located{w*first.centre + (1-w)*second.centre, math.Exp(w*math.Log(first.scale) + (1-w)*math.Log(second.scale)), 1 / math.Sqrt(w1+w2)}
+	return located{w*first.centre + (1-w)*second.centre,
+		math.Exp(w*math.Log(first.scale) + (1-w)*math.Log(second.scale)), 1 / math.Sqrt(w1+w2)}
 }
 
 // smallest is the smallest scale of number k, as a share of its range. One from a whole number to the next is taken for
@@ -119,8 +120,10 @@ func (u *units) check(c *common) error {
 	if u.After > 0 {
 		many = len(c.columns.numbers)
 	}
-	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many || len(u.Scale) != many || len(u.Open) != many {
-		return fmt.Errorf("units of %d, %d and %d numbers after %d histograms", len(u.Centre), len(u.Scale), len(u.Open), u.After)
+	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many || len(u.Scale) !=
+		many || len(u.Open) != many {
+		return fmt.Errorf("units of %d, %d and %d numbers after %d histograms", len(u.Centre), len(u.Scale),
+			len(u.Open), u.After)
 	}
 	if slices.ContainsFunc(u.Open, func(x float64) bool { return !glm.Inside(x, 0, 10) }) {
 		return fmt.Errorf("units that are open by %v", u.Open)
@@ -151,7 +154,8 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 		}
 		const rounding = 1e-9
 		if !glm.Inside(m.Centre[k], low, high) || !glm.Inside(m.Scale[k], least*(1-rounding), most*(1+rounding)) {
-			return nil, fmt.Errorf("%s, of which the plan has the range %v to %v: a centre of %v and a scale of %v", e.Columns[j].Name, low, high, m.Centre[k], m.Scale[k])
+			return nil, fmt.Errorf("%s, of which the plan has the range %v to %v: a centre of %v and a scale of %v",
+				e.Columns[j].Name, low, high, m.Centre[k], m.Scale[k])
 		}
 	}
 	return e, nil
@@ -214,7 +218,8 @@ var everyLaw = sync.OnceValue(func() *laws {
 			}
 			p, last = append(p, next-last), next
 		}
-		l.mean, l.logSD, l.density = append(l.mean, mean), append(l.logSD, math.Log(sd)), append(l.density, math.Log(cell))
+		l.mean, l.logSD, l.density = append(l.mean, mean), append(l.logSD, math.Log(sd)),
+			append(l.density, math.Log(cell))
 	}
 	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 	const scales = 22
@@ -245,10 +250,11 @@ var everyLaw = sync.OnceValue(func() *laws {
 type located struct{ centre, scale, open float64 }
 
 // locate fits laws to the noised counts of one number, of about so many rows, by the likelihood of noise with this
-// variance, of sampling and of laws that do not fit exactly. With bin probabilities P and counts h the best multiple of a
-// law is a = Σ w h P / Σ w P² and its gain a Σ w h P − a² Σ w P²/2, w being inverse variances. The first law is averaged
-// over its posterior, more are the best ones for what is left. The scale is the standard deviation, but at least so wide
-// that [options.Farthest] scales cut hardly a row. Where noise lets moments be told from the counts alone, these decide.
+// variance, of sampling and of laws that do not fit exactly. With bin probabilities P and counts h the best multiple of
+// a law is a = Σ w h P / Σ w P² and its gain a Σ w h P − a² Σ w P²/2, w being inverse variances. The first law is
+// averaged over its posterior, more are the best ones for what is left. The scale is the standard deviation, but at
+// least so wide that [options.Farthest] scales cut hardly a row. Where noise lets moments be told from the counts
+// alone, these decide.
 func (l *laws) locate(counts []float64, variance, rows float64, before varies, farthest float64) located {
 	weight, rest, mix := make([]float64, bins), make([]float64, bins), make([]float64, bins)
 	for k, h := range counts {
@@ -342,7 +348,8 @@ func (at located) with(m located) located {
 	}
 	w1, w2 := 1/(at.open*at.open+inexact*inexact), 1/(m.open*m.open+exact*exact)
 	w := w1 / (w1 + w2)
-	return located{w*at.centre + (1-w)*m.centre, math.Exp(w*math.Log(at.scale) + (1-w)*math.Log(m.scale)), min(at.open, m.open)}
+	return located{w*at.centre + (1-w)*m.centre, math.Exp(w*math.Log(at.scale) + (1-w)*math.Log(m.scale)),
+		min(at.open, m.open)}
 }
 
 // quantile is where a share of what is in bins is below, as if it were even within each.

@@ -133,7 +133,8 @@ func TestNoiseIsNotLaidToNumbers(t *testing.T) {
 	mean, _ := normal.centred()
 	r := rand.New(rand.NewPCG(5, 76))
 	cells, outcomes := normal.rows(300, mean, r)
-	if got := normal.common(t, 0.3, nil, nil).conduct(t, cells, outcomes, 10, r).numbers; !strings.HasPrefix(got, "Noise hides how widely features vary: ") {
+	if got := normal.common(t, 0.3, nil, nil).conduct(t, cells, outcomes, 10, r).numbers; !strings.HasPrefix(got,
+		"Noise hides how widely features vary: ") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -26,7 +26,10 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 	if !is {
 		return nil
 	}
-	return []string{fmt.Sprintf("The fit has not settled. Its last step still moved the log-odds of subjects by %.2g, and it takes them to be known within %.2g (root mean squares). Estimates are where it happened to stop: rely neither on them nor on intervals. Features that say nearly the same are the usual reason: leave some out, or join levels that overlap.", step, spread)}
+	return []string{fmt.Sprintf("The fit has not settled. Its last step still moved the log-odds of subjects by %.2g, "+
+		"and it takes them to be known within %.2g (root mean squares). Estimates are where it happened to stop: rely "+
+		"neither on them nor on intervals. Features that say nearly the same are the usual reason: leave some out, or "+
+		"join levels that overlap.", step, spread)}
 }
 
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
@@ -39,7 +42,8 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 		}
 	}
 	off := func(j int) string {
-		return fmt.Sprintf("a root mean square of %.1f scales, where it should be about 1", math.Sqrt(g.Matrix.At(j, j)/g.Rows))
+		return fmt.Sprintf("a root mean square of %.1f scales, where it should be about 1",
+			math.Sqrt(g.Matrix.At(j, j)/g.Rows))
 	}
 	add(g.odd(), func(int) string { return "few subjects have much of its spread" })
 	wide, unknown := g.wide(), []int(nil)
@@ -51,13 +55,16 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 			unknown = append(unknown, j)
 		}
 	}
-	const risk = "Effects of these numbers, and with them those of others, can come out too small or too large, and intervals hold less often than they say."
-	const wants = "a range that is no wider than it must be, constants that are publicly known, more subjects or a larger ε would tell."
+	const risk = "Effects of these numbers, and with them those of others, can come out too small or too large, and " +
+		"intervals hold less often than they say."
+	const wants = "a range that is no wider than it must be, constants that are publicly known, more subjects or a " +
+		"larger ε would tell."
 	if len(names) == 0 && len(unknown) > 0 {
 		for _, j := range unknown {
 			names = append(names, all[j])
 		}
-		return []string{"Noise hides how widely features vary: " + problem.Names(names) + ". The fit works in units that it had to guess. " + risk + " Only " + wants}
+		return []string{"Noise hides how widely features vary: " + problem.Names(names) +
+			". The fit works in units that it had to guess. " + risk + " Only " + wants}
 	}
 	add(unknown, func(int) string { return "noise hides how widely it varies" })
 	if names == nil {
@@ -67,9 +74,12 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 	if c.learned() {
 		advice += " Where noise hides a scale, " + wants
 	} else {
-		advice += " Let the centre and scale of each number be about its mean and standard deviation, or leave constants out, so that noised histograms tell them."
+		advice += " Let the centre and scale of each number be about its mean and standard deviation, or leave " +
+			"constants out, so that noised histograms tell them."
 	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what noise and clipping hide as if numbers were about normal, and takes values more than four scales off for four. %s %s", problem.Names(names), risk, advice)}
+	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what "+
+		"noise and clipping hide as if numbers were about normal, and takes values more than four scales off for "+
+		"four. %s %s", problem.Names(names), risk, advice)}
 }
 
 // unsized says that the size of effects is lost in the noise.
@@ -77,7 +87,11 @@ func (c coordinator) unsized(f *fit, g *gram) []string {
 	if !f.unsized(g, c.prior) {
 		return nil
 	}
-	return []string{"Noise hides how large effects are. They are at least as large as the plan's prior expects, but the noise leaves open by how much. Estimates can be much too small or too large, all by about the same factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values makes its effect large, too."}
+	return []string{"Noise hides how large effects are. They are at least as large as the plan's prior expects, but " +
+		"the noise leaves open by how much. Estimates can be much too small or too large, all by about the same " +
+		"factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better " +
+		"known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values " +
+		"makes its effect large, too."}
 }
 
 // hidden says that the rarer class is lost in the noise.
@@ -90,7 +104,10 @@ func (c coordinator) hidden(f *fit, g *gram) []string {
 	if cases < 0 {
 		cases, level = -cases, c.Options.Outcome.Levels[0]
 	}
-	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
+	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and "+
+		"the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even "+
+		"odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they "+
+		"say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
 		c.Options.Outcome.Column, level, cases, g.Subjects, noise, level)}
 }
 
@@ -115,8 +132,13 @@ func (c coordinator) unlike(s *state) []string {
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
 		i, way := largestOf(by)
-		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain: the share of %s at %s is about %.0f points %s than the model expects. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and intervals are too narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says where a subject is from.",
-			c.Options.Outcome.Levels[1], c.Plan.Sites[i], 100*math.Abs(by[i])/sites[i].Rows, way, c.Options.Outcome.Column)}
+		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain: "+
+			"the share of %s at %s is about %.0f points %s than the model expects. Effects of features that differ "+
+			"between sites are then partly those of the sites, even with the wrong sign, and intervals are too "+
+			"narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says "+
+			"where a subject is from.",
+			c.Options.Outcome.Levels[1], c.Plan.Sites[i], 100*math.Abs(by[i])/sites[i].Rows, way,
+			c.Options.Outcome.Column)}
 	}
 	var names []string
 	for j, name := range c.Encoding.Features()[:one] {
@@ -128,14 +150,18 @@ func (c coordinator) unlike(s *state) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Sites differ in the effect of %s, by more than the noise explains. One coefficient is an average that may hold at no site, and its interval is too narrow. See whether the sites code the outcome and these features alike, and have them in one unit; then fit the sites that agree, or make what sites differ by a feature.", problem.Names(names))}
+	return []string{fmt.Sprintf("Sites differ in the effect of %s, by more than the noise explains. One coefficient "+
+		"is an average that may hold at no site, and its interval is too narrow. See whether the sites code the "+
+		"outcome and these features alike, and have them in one unit; then fit the sites that agree, or make what "+
+		"sites differ by a feature.", problem.Names(names))}
 }
 
 // surpluses are those of the plan's sites; nil of a site that left.
 func (c coordinator) surpluses(s *state) []*surplus {
 	out := make([]*surplus, len(c.Plan.Sites))
 	for i, name := range c.Plan.Sites {
-		if t, p, sum := s.Sums[taskTotals][name], s.Sums[taskProducts][name], s.Late.Sums[name]; t != nil && p != nil && sum != nil {
+		if t, p, sum := s.Sums[taskTotals][name], s.Sums[taskProducts][name], s.Late.Sums[name]; t != nil &&
+			p != nil && sum != nil {
 			out[i] = s.Late.of(c.gramOf(t, p, s.Scale), sum)
 		}
 	}

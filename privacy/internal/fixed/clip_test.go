@@ -48,7 +48,8 @@ func finite() *rapid.Generator[float64] {
 		rapid.Float64Range(-2, 2),
 		rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64),
 		rapid.Float64Range(-1e-300, 1e-300),
-		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, 0x1p-1022, 1e200, 1e-200, 3, 4}),
+		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, math.MaxFloat64, -math.MaxFloat64,
+			math.SmallestNonzeroFloat64, 0x1p-1022, 1e200, 1e-200, 3, 4}),
 	)
 }
 
@@ -99,7 +100,8 @@ func TestClipNeverExceedsTheBound(t *testing.T) {
 func TestClipToSubnormalBounds(t *testing.T) {
 	for _, norm := range []Norm{L1, L2} {
 		for k := range 200 {
-			for _, v := range [][]float64{{1, 1}, {3, 2, 2}, {1e300, -1e300, 1e299}, {0x1p-1060, 0x1p-1061, 0x1p-1062}} {
+			for _, v := range [][]float64{{1, 1}, {3, 2, 2}, {1e300, -1e300, 1e299},
+				{0x1p-1060, 0x1p-1061, 0x1p-1062}} {
 				bound := float64(k) * math.SmallestNonzeroFloat64
 				got := slices.Clone(v)
 				if _, _, err := Clip(got, bound, norm); err != nil {

@@ -78,7 +78,8 @@ func TestGridsAreFine(t *testing.T) {
 			step *= step
 		}
 		if g.Limit != c.limit || g.Step != step || g.Bound != 5 {
-			t.Errorf("%s %s, noise %v: limit %d, step %v, want %d, %v", c.form, c.norm, c.ratio, g.Limit, g.Step, c.limit, step)
+			t.Errorf("%s %s, noise %v: limit %d, step %v, want %d, %v", c.form, c.norm, c.ratio, g.Limit, g.Step,
+				c.limit, step)
 		}
 	}
 }

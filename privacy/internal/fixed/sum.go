@@ -48,7 +48,8 @@ func NewSum(g Grid, blocks []int, records int64) (*Sum, error) {
 	}
 	most := int64(1) << (sumLog - power*uint(bits.Len64(uint64(g.Limit))-1))
 	if records < 1 || records > most {
-		return nil, fmt.Errorf("sums of up to %d records: integers of 64 bits hold between 1 and %d on this grid", records, most)
+		return nil, fmt.Errorf("sums of up to %d records: integers of 64 bits hold between 1 and %d on this grid",
+			records, most)
 	}
 	s := &Sum{grid: g, lengths: append([]int(nil), blocks...), left: records}
 	if len(blocks) == 0 {
@@ -57,7 +58,8 @@ func NewSum(g Grid, blocks []int, records int64) (*Sum, error) {
 	room := maxEntries
 	for i, n := range blocks {
 		if n < 1 || n > maxLength || g.entries(n) > room {
-			return nil, fmt.Errorf("block %d of length %d: want 1 to %d, and no more than %d numbers in all blocks", i, n, maxLength, maxEntries)
+			return nil, fmt.Errorf("block %d of length %d: want 1 to %d, and no more than %d numbers in all blocks", i,
+				n, maxLength, maxEntries)
 		}
 		room -= g.entries(n)
 	}

@@ -198,7 +198,8 @@ func TestSumsCannotOverflow(t *testing.T) {
 			add(t, s, 0, 5)
 			one := s.sums[0][0]
 			if one > (1<<62)/top || one < int64(0.9999*float64(int64(1)<<62/top)) {
-				t.Errorf("%s %s, noise %v: a record at the bound adds %d, %d are admitted", kind.form, kind.norm, ratio, one, top)
+				t.Errorf("%s %s, noise %v: a record at the bound adds %d, %d are admitted", kind.form, kind.norm,
+					ratio, one, top)
 			}
 		}
 	}

@@ -13,11 +13,13 @@ import (
 // The probability is the rate, cut to 64 binary places.
 func TestCoinIsNeverAboveItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rate := math.Ldexp(rapid.Float64Range(0.5, math.Nextafter(1, 0)).Draw(t, "mantissa"), -rapid.IntRange(0, 62).Draw(t, "exponent"))
+		rate := math.Ldexp(rapid.Float64Range(0.5, math.Nextafter(1, 0)).Draw(t, "mantissa"),
+			-rapid.IntRange(0, 62).Draw(t, "exponent"))
 		c := testkit.Get(NewCoin(rate))(t)
 		p := new(big.Rat).SetFrac(natural(c.threshold), new(big.Int).Lsh(big.NewInt(1), 64))
 		gap := new(big.Rat).Sub(new(big.Rat).SetFloat64(rate), p)
-		if gap.Sign() < 0 || gap.Cmp(new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 64))) >= 0 || rate >= 0x1p-11 && gap.Sign() != 0 {
+		if gap.Sign() < 0 || gap.Cmp(new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 64))) >= 0 ||
+			rate >= 0x1p-11 && gap.Sign() != 0 {
 			t.Fatalf("rate %v becomes %v", rate, p)
 		}
 	})

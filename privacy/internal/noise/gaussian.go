@@ -22,8 +22,10 @@ type Gaussian struct {
 // squared steps, between 2⁻²⁰ and 2⁹⁶. (For σ ≥ 2 its variance is that number
 // to 10⁻³⁰; below, a little less.)
 func NewGaussian(variance *big.Rat) (*Gaussian, error) {
-	if variance == nil || variance.Cmp(big.NewRat(1, 1<<20)) < 0 || variance.Cmp(new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 96))) > 0 {
-		return nil, fmt.Errorf("discrete Gaussian of variance %v: want between 2⁻²⁰ and 2⁹⁶ squared steps", show(variance))
+	if variance == nil || variance.Cmp(big.NewRat(1, 1<<20)) < 0 ||
+		variance.Cmp(new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 96))) > 0 {
+		return nil, fmt.Errorf("discrete Gaussian of variance %v: want between 2⁻²⁰ and 2⁹⁶ squared steps",
+			show(variance))
 	}
 	g := &Gaussian{variance: new(big.Rat).Set(variance)}
 	// Any t gives the right distribution; the power of two nearest to σ makes

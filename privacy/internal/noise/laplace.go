@@ -15,7 +15,8 @@ type Laplace struct {
 // steps: a fraction with a numerator up to 2⁴⁸ and a denominator up to 2³².
 func NewLaplace(scale *big.Rat) (*Laplace, error) {
 	if scale == nil || scale.Sign() <= 0 || scale.Num().Cmp(natural(maxScale)) > 0 || scale.Denom().BitLen() > 32 {
-		return nil, fmt.Errorf("discrete Laplace of scale %v: want a positive fraction with a numerator up to 2⁴⁸ and a denominator below 2³²", show(scale))
+		return nil, fmt.Errorf("discrete Laplace of scale %v: want a positive fraction with a numerator up to 2⁴⁸ and "+
+			"a denominator below 2³²", show(scale))
 	}
 	return &Laplace{num: scale.Num().Uint64(), den: scale.Denom().Uint64()}, nil
 }

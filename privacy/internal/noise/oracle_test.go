@@ -125,7 +125,9 @@ func TestEveryDrawIsTheOracles(t *testing.T) {
 			}
 		}
 	}
-	for i, s := range []string{"1/1048576", "1/4", "1/2", "1", "2", "13.69", "4096", "1234567/89", "1048576", "1000000000000/7", "1208925819614629174706176", "79228162514264337593543950335", "79228162514264337593543950336"} {
+	for i, s := range []string{"1/1048576", "1/4", "1/2", "1", "2", "13.69", "4096", "1234567/89", "1048576",
+		"1000000000000/7", "1208925819614629174706176", "79228162514264337593543950335",
+		"79228162514264337593543950336"} {
 		t.Run("variance "+s, func(t *testing.T) {
 			variance := ratio(t, s)
 			g := testkit.Get(NewGaussian(variance))(t)
@@ -134,7 +136,8 @@ func TestEveryDrawIsTheOracles(t *testing.T) {
 			compare(t, func() int64 { return o.gaussian(variance, new(big.Int).Lsh(big.NewInt(1), uint(g.width))) })
 		})
 	}
-	for i, s := range []string{"1/3", "1", "5/2", "1000/7", "1024", "1000003", "281474976710656", "281474976710655/4294967295"} {
+	for i, s := range []string{"1/3", "1", "5/2", "1000/7", "1024", "1000003", "281474976710656",
+		"281474976710655/4294967295"} {
 		t.Run("scale "+s, func(t *testing.T) {
 			scale := ratio(t, s)
 			l := testkit.Get(NewLaplace(scale))(t)
@@ -169,7 +172,8 @@ func TestEnclosuresDecideNothing(t *testing.T) {
 		for range 20 {
 			got, want := s.expNeg(lo, hi, func() *big.Rat { return new(big.Rat).Set(γ) }), o.expNeg(γ)
 			if got != want || s.next != o.next {
-				t.Fatalf("exp(−%v) in [%d, %d]: %v after %d bytes, want %v after %d", γ, lo, hi, got, s.next, want, o.next)
+				t.Fatalf("exp(−%v) in [%d, %d]: %v after %d bytes, want %v after %d", γ, lo, hi, got, s.next,
+					want, o.next)
 			}
 		}
 	})
@@ -181,7 +185,8 @@ func TestQuotientsAreEnclosed(t *testing.T) {
 		u := rapid.Uint64Range(0, d-1).Draw(t, "u")
 		lo, hi := quotient(u, d)
 		exact := new(big.Rat).SetFrac(new(big.Int).Lsh(natural(u), 32), natural(d))
-		if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || exact.Cmp(new(big.Rat).SetInt(natural(hi))) > 0 || hi > lo+1 {
+		if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || exact.Cmp(new(big.Rat).SetInt(natural(hi))) >
+			0 || hi > lo+1 {
 			t.Fatalf("%d/%d = %s·2⁻³² is not in [%d, %d]", u, d, exact.FloatString(3), lo, hi)
 		}
 	})
@@ -193,7 +198,8 @@ func TestTheExponentIsEnclosed(t *testing.T) {
 	r := randv2.New(randv2.NewPCG(1, 2))
 	for log := -20; log <= 95; log += 5 {
 		for range 20 {
-			variance := big.NewRat(1<<31+r.Int64N(1<<31-2), 1<<31-1) // in [1, 2), with places beyond the 40 that are kept
+			// in [1, 2), with places beyond the 40 that are kept
+			variance := big.NewRat(1<<31+r.Int64N(1<<31-2), 1<<31-1)
 			power := new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(max(log, -log))))
 			if log < 0 {
 				power.Inv(power)
@@ -207,8 +213,10 @@ func TestTheExponentIsEnclosed(t *testing.T) {
 				lo, hi := g.exponent(u, v)
 				exact := g.exact(u | v<<g.width)
 				exact.Mul(exact, big.NewRat(one, 1))
-				if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || hi < math.MaxUint64 && exact.Cmp(new(big.Rat).SetInt(natural(hi))) > 0 {
-					t.Errorf("σ² = %v, u = %d, v = %d: %s is not in [%d, %d]", variance, u, v, exact.FloatString(3), lo, hi)
+				if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || hi < math.MaxUint64 &&
+					exact.Cmp(new(big.Rat).SetInt(natural(hi))) > 0 {
+					t.Errorf("σ² = %v, u = %d, v = %d: %s is not in [%d, %d]", variance, u, v,
+						exact.FloatString(3), lo, hi)
 				}
 				// Tight enough to decide nearly always: 10⁻⁶ of γ and 2⁻³⁰.
 				if γ, _ := exact.Float64(); v < 64 && log >= 0 && float64(hi-lo) > 4+1e-6*γ {

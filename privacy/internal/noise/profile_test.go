@@ -51,7 +51,8 @@ func TestTheLatticeCostsNextToNothing(t *testing.T) {
 		σ     float64
 		shift []int
 	}{
-		{32, []int{3}}, {32, []int{32}}, {33.3, []int{100}}, {40, []int{200}}, {1024, []int{100}}, {1024, []int{1024}}, {1024, []int{8192}},
+		{32, []int{3}}, {32, []int{32}}, {33.3, []int{100}}, {40, []int{200}}, {1024, []int{100}}, {1024, []int{1024}},
+		{1024, []int{8192}},
 		{32, []int{24, 0}}, {32, []int{32, 32}}, {32, []int{24, 32}}, {32, []int{31, 32}},
 	} {
 		norm := 0.0
@@ -73,7 +74,8 @@ func TestTheLatticeCostsNextToNothing(t *testing.T) {
 		}
 	}
 	if worse < 20 || worst < 0.3 { // in one dimension the worst is 1/(24σ²), a third of the room
-		t.Errorf("the lattice shows in %d places and takes at most %.2f of the room: the sums see nothing", worse, worst)
+		t.Errorf("the lattice shows in %d places and takes at most %.2f of the room: the sums see nothing",
+			worse, worst)
 	}
 }
 

@@ -100,7 +100,8 @@ func normal(draws []int64, σ float64) (problems []error) {
 	// Variances of powers of a standard normal variable: Var v^k = E v^2k − (E v^k)².
 	for k, want := range []struct{ mean, variance float64 }{{}, {0, 1}, {1, 2}, {0, 15}, {3, 96}} {
 		if got := m[k] / n; k > 0 && !(math.Abs(got-want.mean) <= z*math.Sqrt(want.variance/n)) {
-			problems = append(problems, fmt.Errorf("moment %d is %v, want %v ± %.1g", k, got, want.mean, z*math.Sqrt(want.variance/n)))
+			problems = append(problems, fmt.Errorf("moment %d is %v, want %v ± %.1g", k, got, want.mean,
+				z*math.Sqrt(want.variance/n)))
 		}
 	}
 	sorted := slices.Sorted(slices.Values(draws))
@@ -129,7 +130,8 @@ func normal(draws []int64, σ float64) (problems []error) {
 			slack = 0
 		}
 		if mean := n * p; poissonTail(beyond, min(max(beyond, mean*(1-slack)), mean*(1+slack))) < alarm {
-			problems = append(problems, fmt.Errorf("%v draws beyond the quantile of 2^-%d, expected %.1f", beyond, k, mean))
+			problems = append(problems, fmt.Errorf("%v draws beyond the quantile of 2^-%d, expected %.1f",
+				beyond, k, mean))
 		}
 	}
 	return problems
@@ -265,11 +267,12 @@ func TestFaultySamplersAreCaught(t *testing.T) {
 		draws []int64
 		words string // what the test must say
 	}{
-		"half the noise":        {mutant(func(x int64) int64 { return x / 2 }), "moment 2"},
-		"one per cent less":     {mutant(func(x int64) int64 { return x - x/100 }), "moment 2"},
-		"cut at three sigma":    {mutant(func(x int64) int64 { return min(max(x, -3*σ), 3*σ) }), "quantile"},
-		"rounded to 24 bits":    {mutant(func(x int64) int64 { return int64(float32(x)) }), "last four bits"},
-		"large noise rounded":   {mutant(func(x int64) int64 { return x &^ (max(x, -x) >> 31) }), "last four bits of draws beyond 2σ"},
+		"half the noise":     {mutant(func(x int64) int64 { return x / 2 }), "moment 2"},
+		"one per cent less":  {mutant(func(x int64) int64 { return x - x/100 }), "moment 2"},
+		"cut at three sigma": {mutant(func(x int64) int64 { return min(max(x, -3*σ), 3*σ) }), "quantile"},
+		"rounded to 24 bits": {mutant(func(x int64) int64 { return int64(float32(x)) }), "last four bits"},
+		"large noise rounded": {mutant(func(x int64) int64 { return x &^ (max(x, -x) >> 31) }),
+			"last four bits of draws beyond 2σ"},
 		"one sign":              {mutant(func(x int64) int64 { return max(x, -x) }), "moment 1"},
 		"Laplace of equal size": {laplaceLike(t, σ), "moment 4"},
 	} {

@@ -99,7 +99,8 @@ func TestSources(t *testing.T) {
 }
 
 func TestParametersOutOfRange(t *testing.T) {
-	for _, v := range []*big.Rat{nil, {}, big.NewRat(-1, 1), big.NewRat(1, 1<<21), ratio(t, "79228162514264337593543950337")} {
+	for _, v := range []*big.Rat{nil, {}, big.NewRat(-1, 1), big.NewRat(1, 1<<21),
+		ratio(t, "79228162514264337593543950337")} {
 		if _, err := NewGaussian(v); err == nil {
 			t.Errorf("variance %v is accepted", v)
 		}
