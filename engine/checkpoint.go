@@ -30,7 +30,7 @@ type Checkpoints interface {
 
 // checkpointVersion was 1 when the checkpoint held what is in the log now, 2
 // before it ended with its own SHA-256, and 3 when tasks held the history.
-const checkpointVersion = 4
+const checkpointVersion = 5
 
 // checkpoint is everything that the coordinator needs to go on, with the log
 // up to its Log. It is taken after every step, before its tasks are sent;

@@ -95,7 +95,7 @@ func TestUselessCheckpointsAreRefused(t *testing.T) {
 		"manifest": []int{}}))(t)
 	w.Checkpoint = before
 	if _, err := process(w, m, "", 3, nil).Run(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "the checkpoint has version 1, this program knows 4: go on with the parley "+
+		!strings.Contains(err.Error(), "the checkpoint has version 1, this program knows 5: go on with the parley "+
 			"that wrote it") {
 		t.Errorf("got %v", err)
 	}
