@@ -399,9 +399,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if c.learned() {
 		effects.Items = append(effects.Items, c.limits(s))
 	}
-	overview := method.Overview(c.Plan, counted)
-	overview.Items = append(overview.Items, c.baseline(c.gram(s), &m.Encoding))
-	r.Sections = append(r.Sections, overview, effects)
+	r.Sections = append(r.Sections, method.Overview(c.Plan, counted), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
