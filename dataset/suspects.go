@@ -329,8 +329,13 @@ func (f *FeatureSummary) bareZeros() int64 {
 // mean, so that a few large values decide what a mean or a product says. No symmetric
 // distribution of such values has it.
 func (f *FeatureSummary) skewed() bool {
-	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && f.Moments.Min >= 0 && f.Moments.SD >
-		f.Moments.Mean
+	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && !f.rating() && f.Moments.Min >= 0 &&
+		f.Moments.SD > f.Moments.Mean
+}
+
+// rating says whether six or seven different values are all there are: the points of a rating.
+func (f *FeatureSummary) rating() bool {
+	return len(f.ends.low) == edge && f.ends.low[edge-1].value >= f.ends.high[1].value
 }
 
 // heaped is the share of values at one end from which on it is a floor or a ceiling (Terwee et
@@ -344,7 +349,7 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
 		return 0, ""
 	}
-	if f.ends.low[edge-1].value >= f.ends.high[1].value {
+	if f.rating() {
 		return 0, ""
 	}
 	n, end = f.ends.low[0].n, "lowest"

@@ -83,7 +83,13 @@ func (b *Baseline) Table() *figure.Table {
 			if l == 0 {
 				name = d.name
 			}
-			add(name, level, func(g int) string { return share(d.counts[l][g], d.observed(g), few[l][g]) })
+			add(name, level, func(g int) string {
+				of := d.observed(g)
+				if slices.ContainsFunc(few, func(row []bool) bool { return row[g] }) {
+					of = 0 // a share would tell in how many it was observed, and so what is hidden
+				}
+				return share(d.counts[l][g], of, few[l][g])
+			})
 		}
 		last := len(few) - 1
 		if lacks := b.lacking(d); slices.ContainsFunc(lacks, func(n float64) bool { return n > 0 }) {

@@ -43,6 +43,13 @@ func TestTablesOfPeopleGiveNoSmallCellAway(t *testing.T) {
 		shown, _ := b.shown()
 		few := b.few(&b.features[0], shown)
 		cells := append(slices.Clone(counts), b.lacking(&b.features[0]))
+		t1 := b.Table()
+		for i, g := range shown {
+			text := t1.Columns[2+i].Text[1 : 1+levels] // below the number of subjects
+			if slices.ContainsFunc(few, func(row []bool) bool { return row[g] }) && strings.Contains(strings.Join(text, ""), "%") {
+				t.Fatalf("%v of %v: shares of %d tell how many are hidden: %q", few, cells, g, text)
+			}
+		}
 		for l, row := range few {
 			for g, h := range row {
 				if n := cells[l][g]; n > 0 && n < fewestShown && !h {

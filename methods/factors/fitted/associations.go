@@ -155,8 +155,8 @@ const fewCodes = 8
 func (a *columnTests) results(notes *method.Notes) (list []tested, untested problem.List) {
 	if a.incomplete > 0 {
 		notes.Add(problem.Problem{Where: "subjects",
-			What: fmt.Sprintf("%d without a value in %v, which is adjusted for, were left out", a.incomplete,
-				a.adjusted())})
+			What: fmt.Sprintf("%d without a value in [%s], which is adjusted for, were left out", a.incomplete,
+				strings.Join(a.adjusted(), ", "))})
 	}
 	for _, t := range a.tests {
 		if p := a.run(t); p != nil {

@@ -90,7 +90,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 	}
 	value := account.Value.(sitesOwn)
 	if len(value.Associations) != 2 || !slices.Equal(value.AdjustedFor, []string{"age", "sex", "site"}) ||
-		!strings.Contains(account.Notes.Error(), "1 without a value in [age sex site]") ||
+		!strings.Contains(account.Notes.Error(), "1 without a value in [age, sex, site]") ||
 		!strings.Contains(account.Notes.Error(), "is not known of 1 subject, left out of its tests") {
 		t.Fatalf("%+v, %v", value, account.Notes)
 	}

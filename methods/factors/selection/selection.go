@@ -32,14 +32,13 @@ func parameters(l ppca.Layout, q int) float64 {
 // is not to be trusted is not recommended either. At an end of the candidates the best may
 // lie beyond them, and it is said which way; below one factor there is nothing.
 func recommend(out *method.Selection, values []int, best int) {
-	const unturned = "where it never turns, take the elbow and look at what the factors are made of"
 	switch last := values[len(values)-1]; {
 	case len(out.Warnings) > 0: // of what may have moved the best there
 	case best == last:
 		out.Warnings.Add(problem.Problem{Where: "latent",
 			What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
-			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; %s", values[max(0, len(values)-2)],
-				2*last, unturned)})
+			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; where it never turns, look at what the factors "+
+				"are made of", values[max(0, len(values)-2)], 2*last)})
 	case best == values[0] && best > 1:
 		out.Warnings.Add(problem.Problem{Where: "latent",
 			What: fmt.Sprintf("the smallest candidate, %d, is the best", best),

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/methods/regression/fitted"
@@ -102,7 +101,7 @@ func (c coordinator) missingCells(s *state, m *fitted.Model) []string {
 	}
 	return []string{fmt.Sprintf("Much is missing of %s. A missing cell counts as if one value had been observed, so "+
 		"estimates of these features, and of all that go with them, can be off by more than their intervals say. "+
-		"Leave such features out, or fit to subjects who have them.", strings.Join(scarce, ", "))}
+		"Leave such features out, or fit to subjects who have them.", problem.Names(scarce))}
 }
 
 // eventsByEffect is how many events each effect needs for its interval to hold nearly as often as it
