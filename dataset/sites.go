@@ -99,7 +99,8 @@ func (o Others) Doubts() (list problem.List) {
 			}
 			if n > 0 && s.Census.Fingerprint != other.Census.Fingerprint {
 				list.Add(problem.Problem{Where: "sites " + o.Sites[j] + " and " + o.Sites[i],
-					What: fmt.Sprintf("%s the same values in every feature at both", map[bool]string{true: "one subject has", false: fmt.Sprintf("%d subjects have", n)}[n == 1]),
+					What: fmt.Sprintf("%s the same values in every feature at both",
+						map[bool]string{true: "one subject has", false: fmt.Sprintf("%d subjects have", n)}[n == 1]),
 					Hint: "does one person count twice?"})
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 )
@@ -222,7 +223,7 @@ func (d *described) value(g int, hidden bool) string {
 	if !math.IsNaN(sd) {
 		text += " ± " + strconv.FormatFloat(sd, 'f', digits, 64)
 	}
-	return text
+	return strings.Replace(text, "-", "−", 1)
 }
 
 // share is a number of people, and which share of all it is.

@@ -46,7 +46,8 @@ func TestTablesOfPeopleGiveNoSmallCellAway(t *testing.T) {
 		t1 := b.Table()
 		for i, g := range shown {
 			text := t1.Columns[2+i].Text[1 : 1+levels] // below the number of subjects
-			if slices.ContainsFunc(few, func(row []bool) bool { return row[g] }) && strings.Contains(strings.Join(text, ""), "%") {
+			if slices.ContainsFunc(few, func(row []bool) bool { return row[g] }) &&
+				strings.Contains(strings.Join(text, ""), "%") {
 				t.Fatalf("%v of %v: shares of %d tell how many are hidden: %q", few, cells, g, text)
 			}
 		}

@@ -37,8 +37,8 @@ func recommend(out *method.Selection, values []int, best int) {
 	case best == last:
 		out.Warnings.Add(problem.Problem{Where: "latent",
 			What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
-			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; where it never turns, look at what the factors "+
-				"are made of", values[max(0, len(values)-2)], 2*last)})
+			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; where it never turns, look at what the "+
+				"factors are made of", values[max(0, len(values)-2)], 2*last)})
 	case best == values[0] && best > 1:
 		out.Warnings.Add(problem.Problem{Where: "latent",
 			What: fmt.Sprintf("the smallest candidate, %d, is the best", best),

@@ -189,7 +189,7 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 		r.Metrics["information/"+site.Name] = site.Information
 	}
 	if pooled != nil {
-		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites))
+		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites, nil))
 	}
 	weights := effects(m)
 	r.Sections = append(r.Sections, weights)

@@ -15,6 +15,7 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
+	"parley/study"
 )
 
 // coordinator asks all sites for common units and counts of levels, then again and again
@@ -170,6 +171,19 @@ func (c coordinator) counted(s *state) (levels, cells []float64) {
 		}
 	}
 	return levels, cells
+}
+
+// lacks says whether nobody at a site has a cell of a view.
+func (c coordinator) lacks(s *state, site string, view int) bool {
+	a := s.Moments[site]
+	if a == nil {
+		return false
+	}
+	cells := c.Cells(a)
+	return !slices.ContainsFunc(c.Plan.Views[view].Features, func(f study.Feature) bool {
+		i := slices.IndexFunc(c.Encoding.Columns, func(col glm.Column) bool { return col.Name == f.Name })
+		return i < 0 || cells[i] > 0
+	})
 }
 
 // kind is that of the exchanges that make steps.
@@ -369,7 +383,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		r.Metrics["proportional_hazards_p"] = all.P
 	}
 	if pooled != nil {
-		data := fitted.Data(c.Plan, c.Options, sites)
+		data := fitted.Data(c.Plan, c.Options, sites, func(site string, view int) bool {
+			return c.lacks(s, site, view)
+		})
 		if people != nil {
 			data.Items = append([]figure.Item{{Table: people}}, data.Items...)
 		}

@@ -33,14 +33,19 @@ func Subjects(o *options.Options, s Report) (n float64, counted bool) {
 	return float64(s.Rows), false
 }
 
-// Data shows how many subjects each site has, as far as the sites said it.
-func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
+// Data shows how many subjects each site has, as far as the sites said it; lacks says of a view that nobody there has
+// a cell of it, and is nil where that is not known.
+func Data(p *study.Plan, o *options.Options, sites []Report, lacks func(site string, view int) bool) figure.Section {
 	var all []figure.SiteSubjects
 	counted := false
 	for _, s := range sites {
 		var n float64
 		n, counted = Subjects(o, s)
-		all = append(all, method.Complete(p, s.Site, n, s.Noise))
+		one := method.Complete(p, s.Site, n, s.Noise)
+		for k := range p.Views {
+			one.Patterns[0].Present[k] = lacks == nil || !lacks(s.Site, k)
+		}
+		all = append(all, one)
 	}
 	section := method.Overview(p, all)
 	if f := section.Items[0].Figure; !counted {
