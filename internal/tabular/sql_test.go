@@ -79,6 +79,7 @@ func TestPostgres(t *testing.T) {
 			oneLine(t, err, says)
 		}
 	}
+	omop(t, connection)
 	t.Setenv("HOSPITAL", strings.Replace(connection, "wide%20open", "wide%20shut", 1))
 	_, err = answer(t, q)
 	oneLine(t, err, "the database does not let this program in (postgres)")
@@ -94,6 +95,27 @@ func TestPostgres(t *testing.T) {
 	r.Close()
 	_, err = answer(t, q)
 	oneLine(t, err, "does not let this program in (postgres): failed to connect")
+}
+
+// omop asks the query of the documentation of a database in the OMOP common data model: of each person of the cohort
+// the last values in the named units, until the end of the year.
+func omop(t *testing.T, connection string) {
+	t.Helper()
+	page := string(testkit.Get(os.ReadFile("../../docs/how-to/map-a-sites-file.md"))(t))
+	_, page, _ = strings.Cut(page, "### OMOP")
+	_, query, _ := strings.Cut(page, "query: |\n")
+	query, _, _ = strings.Cut(query, "```")
+	prepare(t, "pgx", connection, `create table measurement (measurement_id int, person_id int, measurement_concept_id int,
+		measurement_date date, value_as_number numeric, unit_concept_id int)`,
+		`create table cohort (cohort_definition_id int, subject_id int)`,
+		`insert into cohort values (17, 1), (17, 2), (18, 3)`,
+		`insert into measurement values (1, 1, 3016723, '2020-01-01', 1.1, 8840), (2, 1, 3016723, '2023-01-01', 1.4, 8840),
+		(3, 1, 3016723, '2025-01-01', 9, 8840), (4, 1, 3016723, '2024-01-01', 120, 8749), (5, 1, 3000963, '2020-01-01', 13, 8713),
+		(6, 2, 3000963, '2020-05-05', 12, 8713), (7, 2, 3000963, '2020-05-05', 12.5, 8713), (8, 3, 3016723, '2020-01-01', 2, 8840)`)
+	got, err := answer(t, tabular.Query{Driver: "postgres", Environment: "HOSPITAL", Query: query})
+	if want := "person_id,creatinine,hemoglobin\n1,1.4,13\n2,,12.5\n"; err != nil || got != want {
+		t.Errorf("%v: got\n%s\nwant\n%s", err, got, want)
+	}
 }
 
 // SQLite is opened to be read; a file with a connection must be its owner's alone.
