@@ -35,15 +35,18 @@ func Undetermined(m *Model) (says []string) {
 	if len(terms) == 0 || len(terms) > Most {
 		return nil
 	}
+	var sets []string
 	for _, set := range k.dependencies(terms) {
 		if !shareFeature(groups, set) {
-			says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the "+
-				"others, so that their standard errors are many times what each alone would have. Predictions hold, "+
-				"and so does what they add up to. Leave one out, or do not read their coefficients one by one.",
-				strings.Join(namesOf(set, names), ", ")))
+			sets = append(sets, strings.Join(namesOf(set, names), ", "))
 		}
 	}
-	return says
+	if sets == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of those beside it, so "+
+		"that their standard errors are many times what each alone would have. Predictions hold, and so does what "+
+		"they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(sets, "; or "))}
 }
 
 // Divided says which features a private study does not tell apart, so that how their effects divide what
