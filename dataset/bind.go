@@ -378,8 +378,8 @@ func (t *table) checkSpelling(subjects *table) {
 		}
 	}
 	// Of many subjects only some are known, and others may be written as they are here.
-	if other == 0 || exact > 0 && len(subjects.ids) == sampleIDs || exact == 0 && 2*other <
-		min(len(t.ids), len(subjects.ids)) {
+	if other == 0 || exact > 0 && len(subjects.ids) == sampleIDs || exact == 0 &&
+		2*other < min(len(t.ids), len(subjects.ids)) {
 		return
 	}
 	t.faults.add(problem.Problem{Where: "id",

@@ -47,8 +47,8 @@ func TestMoments(t *testing.T) {
 			}
 			// The mean to a few units in the last place of the offset; the
 			// deviation loses no digits that the values have.
-			if math.Abs(f.Moments.Mean-mean) > 1e-14*(1+math.Abs(offset)) || math.Abs(f.Moments.SD/sd-1) >
-				1e-12+1e-16*math.Abs(offset) {
+			if math.Abs(f.Moments.Mean-mean) > 1e-14*(1+math.Abs(offset)) ||
+				math.Abs(f.Moments.SD/sd-1) > 1e-12+1e-16*math.Abs(offset) {
 				t.Errorf("offset %g: mean %v, sd %v; want %v, %v", offset, f.Moments.Mean, f.Moments.SD, mean, sd)
 			}
 		}

@@ -391,8 +391,8 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	if !errors.As(err, &list) || len(list) != 1+maxFaults {
 		t.Fatalf("got %v, want a head and %d problems", err, maxFaults)
 	}
-	if want := "57 problems; the first 20 are listed"; list[0].What != want || list[0].Hint !=
-		"cells by column: feature x (57)" || list[1].Line != 2 || list[20].Line != 21 {
+	if want := "57 problems; the first 20 are listed"; list[0].What != want ||
+		list[0].Hint != "cells by column: feature x (57)" || list[1].Line != 2 || list[20].Line != 21 {
 		t.Errorf("got %v, want %q and then lines 2 to 21", list, want)
 	}
 }

@@ -232,8 +232,8 @@ func TestFiles(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	long := filepath.Join(dir, "scores.csv")
-	if got, want := fmt.Sprint(Files(long)), fmt.Sprint([]string{filepath.Join(dir, "subjects.csv"), long}); got !=
-		want {
+	if got, want := fmt.Sprint(Files(long)),
+		fmt.Sprint([]string{filepath.Join(dir, "subjects.csv"), long}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := Files(filepath.Join(dir, "nowhere")); got != nil {

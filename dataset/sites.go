@@ -442,8 +442,8 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 	most := func(of []level, what func(level) float64) float64 {
 		return what(slices.MaxFunc(of, func(a, b level) int { return cmp.Compare(what(a), what(b)) }))
 	}
-	halves := most(below, func(l level) float64 { return l.high }) <
-		-most(above, func(l level) float64 { return -l.low })
+	top, bottom := func(l level) float64 { return l.high }, func(l level) float64 { return -l.low }
+	halves := most(below, top) < -most(above, bottom)
 	gap = -most(above, func(l level) float64 { return -l.least }) - most(below, func(l level) float64 {
 		return l.greatest
 	})

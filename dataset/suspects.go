@@ -385,8 +385,8 @@ func (f *FeatureSummary) repeated() int64 {
 
 // cramped says whether all values lie within a tenth of the column's range.
 func (f *FeatureSummary) cramped() bool {
-	return f.limit != nil && f.Observed >= 30 && f.Moments.Max > f.Moments.Min && 10*(f.Moments.Max-f.Moments.Min) <
-		f.limit[1]-f.limit[0]
+	return f.limit != nil && f.Observed >= 30 && f.Moments.Max > f.Moments.Min &&
+		10*(f.Moments.Max-f.Moments.Min) < f.limit[1]-f.limit[0]
 }
 
 // decimals is how many digits after the point say a number.

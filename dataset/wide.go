@@ -77,8 +77,8 @@ func (c *column) parse(cell []byte) (float64, bool) {
 	if code, ok := c.code[string(cell)]; ok {
 		return code, true
 	}
-	if code, ok := c.code[c.Other]; ok && c.Other != "" && !isMissing(cell) && c.spelt[problem.Key(string(cell))] ==
-		"" {
+	if code, ok := c.code[c.Other]; ok && c.Other != "" && !isMissing(cell) &&
+		c.spelt[problem.Key(string(cell))] == "" {
 		return code, true
 	}
 	return math.NaN(), isMissing(cell)

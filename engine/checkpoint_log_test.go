@@ -58,8 +58,8 @@ func TestLogIsReadUpToEveryCheckpoint(t *testing.T) {
 					len(got.History), len(want.Rounds), len(want.History))
 			}
 			for j, r := range got.Rounds {
-				if w := want.Rounds[j]; r.Round != w.Round || r.Sites[0].Site != w.Sites[0].Site || r.Sites[0].Up !=
-					w.Sites[0].Up || !reflect.DeepEqual(r.Info, w.Info) {
+				if w := want.Rounds[j]; r.Round != w.Round || r.Sites[0].Site != w.Sites[0].Site ||
+					r.Sites[0].Up != w.Sites[0].Up || !reflect.DeepEqual(r.Info, w.Info) {
 					t.Fatalf("checkpoint %d, round %d: %+v, want %+v", i, j, r, w)
 				}
 			}

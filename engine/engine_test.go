@@ -71,8 +71,8 @@ func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 			t.Errorf("round %d: %+v", i+1, r)
 		}
 		for j, x := range r.Sites {
-			if x.Site != sites[j] || x.Up == 0 || x.Down == 0 || x.Release == "" || x.Request.Protection !=
-				privacy.Unprotected {
+			if x.Site != sites[j] || x.Up == 0 || x.Down == 0 || x.Release == "" ||
+				x.Request.Protection != privacy.Unprotected {
 				t.Errorf("round %d, site %d: %+v", i+1, j, x)
 			}
 		}

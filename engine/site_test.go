@@ -193,9 +193,8 @@ func TestAnOpenerThatHasLostItsLedgerOpensNothing(t *testing.T) {
 			testkit.Do(t, store.Decide(time.Now(), toyStudy, (&engine.RolledBackError{Round: 1}).Decision()))
 		}
 		_, err := site.Handle(t.Context(), open, past)
-		if refusal := (*engine.Refusal)(nil); lost !=
-			(errors.As(err, &refusal) && strings.Contains(refusal.Public, "lost part of its ledger")) ||
-			!lost && err != nil {
+		if refusal := (*engine.Refusal)(nil); lost != (errors.As(err, &refusal) &&
+			strings.Contains(refusal.Public, "lost part of its ledger")) || !lost && err != nil {
 			t.Errorf("lost %v: %v", lost, err)
 		}
 	}

@@ -31,8 +31,10 @@ func open(t interface{ Fatal(...any) }, path string) *federation.Log {
 }
 
 func entries(t interface{ Fatal(...any) }, path string) (list []federation.LogEntry) {
-	if err := federation.ReadLog(path, func(e federation.LogEntry) error { list = append(list, e); return nil }); err !=
-		nil {
+	if err := federation.ReadLog(path, func(e federation.LogEntry) error {
+		list = append(list, e)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return list

@@ -114,8 +114,8 @@ func OpenHello(k *wire.Key, site string, message []byte) (h Hello, c Certificate
 
 // check limits what a site may say.
 func (h *Hello) check() error {
-	if len(h.Studies) > maxPosted || len(h.Wants) > maxPosted || len(h.Program.Methods) > maxPosted || len(h.Nonce) >
-		maxNonce || len(h.Life) > maxNonce {
+	if len(h.Studies) > maxPosted || len(h.Wants) > maxPosted || len(h.Program.Methods) > maxPosted ||
+		len(h.Nonce) > maxNonce || len(h.Life) > maxNonce {
 		return errors.New("it is too long")
 	}
 	if len(h.Program.Version)+len(h.Program.Platform) > maxText {
@@ -205,8 +205,8 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 	}
 	for i := range b.Studies {
 		p := &b.Studies[i]
-		if digits, err := hex.DecodeString(p.Study); err != nil || len(digits) != studyDigits/2 || p.Study !=
-			strings.ToLower(p.Study) {
+		if digits, err := hex.DecodeString(p.Study); err != nil || len(digits) != studyDigits/2 ||
+			p.Study != strings.ToLower(p.Study) {
 			return b, errors.New("it posts a study that cannot be one") // its digest names a folder
 		}
 		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)

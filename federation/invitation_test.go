@@ -252,8 +252,8 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 	check(t, err)
 	w.serve()
 	for _, f := range []*site.Folder{old, south} {
-		if _, err := dial(t, f.Config.URLs[0], f.Config.Roots, f.Config.JWT, f.Secrets.User, f.Config.Site); err ==
-			nil {
+		if _, err := dial(t, f.Config.URLs[0], f.Config.Roots, f.Config.JWT, f.Secrets.User,
+			f.Config.Site); err == nil {
 			t.Errorf("site %s: keys that are good no more connect", f.Config.Site)
 		}
 		seed, public, err := enats.NewUser()

@@ -140,8 +140,8 @@ var (
 // axes; not ok if there is no ellipse.
 func (g Group) reach() (rx, ry float64, ok bool) {
 	xx, xy, yy := g.Cov.at(0), g.Cov.at(1), g.Cov.at(2)
-	ok = available(g.Mean.at(0)) && available(g.Mean.at(1)) && xx >= 0 && yy >= 0 && math.Abs(xy) <=
-		math.Sqrt(xx)*math.Sqrt(yy)*(1+1e-9)
+	ok = available(g.Mean.at(0)) && available(g.Mean.at(1)) && xx >= 0 && yy >= 0 &&
+		math.Abs(xy) <= math.Sqrt(xx)*math.Sqrt(yy)*(1+1e-9)
 	return radius90 * math.Sqrt(xx), radius90 * math.Sqrt(yy), ok
 }
 

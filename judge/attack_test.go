@@ -57,8 +57,8 @@ func TestRunRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := AttackTargets(method.Registry{factors.Method{}, graffl.Method{}}); len(got) != 1 || got[0] !=
-		"graffl-abc" {
+	if got := AttackTargets(method.Registry{factors.Method{}, graffl.Method{}}); len(got) != 1 ||
+		got[0] != "graffl-abc" {
 		t.Errorf("targets %v", got)
 	}
 }

@@ -137,8 +137,8 @@ func TestPredictionsOfOutcomes(t *testing.T) {
 		}
 		return p
 	}
-	if few, many := find(judge.Private, 20, 0.02, judge.Gain).Mean, find(judge.Private, 500, 10, judge.Gain).Mean; few >
-		0.6 || many < 0.9 {
+	if few, many := find(judge.Private, 20, 0.02, judge.Gain).Mean,
+		find(judge.Private, 500, 10, judge.Gain).Mean; few > 0.6 || many < 0.9 {
 		t.Errorf("learned %.3f and %.3f", few, many)
 	}
 	for _, m := range []string{"log_likelihood", "accuracy", "calibration_error"} {
@@ -197,8 +197,8 @@ func TestSimulationGoesOnWhereItWas(t *testing.T) {
 		}
 	}
 	c.Subjects = []int{20, 30}
-	if _, err := judge.Simulate(context.Background(), c); err != nil || *first !=
-		(judge.Progress{Done: 3, Stored: 3, Of: 8}) {
+	if _, err := judge.Simulate(context.Background(), c); err != nil ||
+		*first != (judge.Progress{Done: 3, Stored: 3, Of: 8}) {
 		t.Errorf("got %+v, %v", first, err)
 	}
 	c.Noise = 0.3

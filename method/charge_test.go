@@ -121,8 +121,8 @@ func TestCostsAreKnownBeforehand(t *testing.T) {
 	p := sketchPlan("private", study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: 1, Delta: 1e-5}})
 	cost := testkit.Get(method.Registry{private{}, exact{}}.Cost(p))(t)
-	if s := cost.Sites[2]; s.Site != "c" || s.Sums != 1 || s.Releases != 1 || s.Losses[0].Adjacency !=
-		account.AddRemove || *s.Losses[0].Epsilon > 1 || *s.Losses[0].Epsilon < 0.999 {
+	if s := cost.Sites[2]; s.Site != "c" || s.Sums != 1 || s.Releases != 1 ||
+		s.Losses[0].Adjacency != account.AddRemove || *s.Losses[0].Epsilon > 1 || *s.Losses[0].Epsilon < 0.999 {
 		t.Errorf("got %+v", s)
 	}
 	_, err := method.Registry{twice{}}.Cost(p)

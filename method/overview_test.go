@@ -27,8 +27,8 @@ func TestOverview(t *testing.T) {
 			strings.Contains(f.Caption, "lack the view"); noise != c.noise || lacking != c.lacks {
 			t.Errorf("%+v: %s", c.sites, f.Caption)
 		}
-		if o := f.Chart.(figure.Overview); len(o.Views) != 2 || o.Views[0].Features != 3 || len(o.Sites) !=
-			len(c.sites) {
+		if o := f.Chart.(figure.Overview); len(o.Views) != 2 || o.Views[0].Features != 3 ||
+			len(o.Sites) != len(c.sites) {
 			t.Errorf("%+v", o)
 		}
 	}

@@ -124,8 +124,8 @@ func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
 	for broken, want := range map[string]string{"room": "[]", "reserve": "[room]"} {
 		tape.broken, tape.events = broken, nil
-		if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() !=
-			nil || fmt.Sprint(tape.events) != want {
+		if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) ||
+			r.Bytes() != nil || fmt.Sprint(tape.events) != want {
 			t.Fatalf("%s failed: %q, %v, %v", broken, r.Bytes(), tape.events, err)
 		}
 		if lines, err := tape.Reservations(0); err != nil || len(lines) > 0 {
@@ -137,8 +137,8 @@ func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
 		t.Fatalf("storing failed: %q, %v", r.Bytes(), err)
 	}
 	tape.broken, tape.events = "", nil
-	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) !=
-		"[read commit]" {
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil ||
+		fmt.Sprint(tape.events) != "[read commit]" {
 		t.Fatalf("the task was not answered by the charge that it has: %v, %v", tape.events, err)
 	}
 	if lines, err := tape.Reservations(0); err != nil || len(lines) != 1 {

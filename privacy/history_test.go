@@ -147,8 +147,8 @@ func (a *auditor) verdict(j *fragile) error {
 		for i, ask := range asks {
 			e := charged[study][i]
 			l := plan()[slices.IndexFunc(plan(), func(l privacy.Listed) bool { return l.Kind == ask.Kind })]
-			if e.Release != name(ask) || e.Attempt != 1 || e.Kind != ask.Kind || fmt.Sprint(e.Request) !=
-				fmt.Sprint(l.Request) {
+			if e.Release != name(ask) || e.Attempt != 1 || e.Kind != ask.Kind ||
+				fmt.Sprint(e.Request) != fmt.Sprint(l.Request) {
 				return fmt.Errorf("study %s: charge %d reads %+v, and %+v was asked", study, i, e, ask)
 			}
 			if err := a.stored(j, name(ask), l.Request); err != nil {
@@ -316,8 +316,8 @@ func TestChargedIsWhatWasGrantedInEveryHistory(t *testing.T) {
 // are tested with the engine.)
 func TestHistoriesOnDisk(t *testing.T) {
 	for seed := range 6 {
-		if err := rapid.Custom(func(rt *rapid.T) error { return history(t, rt, onDisk(t), nil) }).Example(seed); err !=
-			nil {
+		if err := rapid.Custom(func(rt *rapid.T) error { return history(t, rt, onDisk(t), nil) }).Example(
+			seed); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}

@@ -98,8 +98,8 @@ func TestLifetimeSpansStudies(t *testing.T) {
 		for i := range 20 {
 			s := guaranteed(privacy.Subject, account.AddRemove, 2, 1e-5)
 			s.Digest = fmt.Sprint(i)
-			if last = releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at(s.Digest, 1), vectors(2, 2)); last ==
-				nil {
+			if last = releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at(s.Digest, 1),
+				vectors(2, 2)); last == nil {
 				granted++
 			}
 		}
@@ -195,8 +195,8 @@ func TestStudyThatReleasedInClearKeepsNoGuarantee(t *testing.T) {
 	m := sitestore.NewMemory()
 	clear := study // without a guarantee
 	testkit.Get(privacy.NewGate(clear, open, m, subjects(3)).AdmitAny(at(clear.Digest, 1), request))(t)
-	if err := releaseAt(t, privacy.NewGate(clear, open, m, subjects(3)), at(clear.Digest, 2), vectors(5, 2)); err !=
-		nil {
+	if err := releaseAt(t, privacy.NewGate(clear, open, m, subjects(3)), at(clear.Digest, 2),
+		vectors(5, 2)); err != nil {
 		t.Fatalf("per release, in a simulation: %v", err)
 	}
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5) // the same digest: cannot be, but must not pass

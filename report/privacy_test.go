@@ -274,8 +274,8 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	if !shared.Holds || shared.Sites[0].Sums != 2 || *shared.Total != total {
 		t.Errorf("%+v", shared)
 	}
-	if own.Study.Charges != 2 || own.Study.Forfeited != 0 || own.Account.Charges != 4 || len(own.Account.Studies) !=
-		2 || len(own.Limits) != 1 || !(own.Limits[0].Left < 1) {
+	if own.Study.Charges != 2 || own.Study.Forfeited != 0 || own.Account.Charges != 4 ||
+		len(own.Account.Studies) != 2 || len(own.Limits) != 1 || !(own.Limits[0].Left < 1) {
 		t.Errorf("%+v", own)
 	}
 	if !strings.Contains(all["report.html"], "Guaranteed for every single subject") ||

@@ -114,8 +114,8 @@ func (r *Report) checkItem(item figure.Item, claim func(kind, id, title string) 
 
 // validID reports whether id is safe as an anchor and as a file's name.
 func validID(id string) bool {
-	return len(id) > 0 && len(id) <= 80 && id[0] != '-' && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") ==
-		""
+	return len(id) > 0 && len(id) <= 80 && id[0] != '-' &&
+		strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
 // HTML writes the page. An identifier that is not valid or not unique, an item

@@ -197,8 +197,8 @@ func TestLayout(t *testing.T) {
 		Sum, Share float64
 		Verdicts   []string
 	}
-	if err := json.Unmarshal([]byte(all["metrics.json"]), &metrics); err != nil || metrics.Sum != 3 || metrics.Share !=
-		0.5 || !slices.Equal(metrics.Verdicts, []string{"1 of 2 sites left before the end: south"}) {
+	if err := json.Unmarshal([]byte(all["metrics.json"]), &metrics); err != nil || metrics.Sum != 3 ||
+		metrics.Share != 0.5 || !slices.Equal(metrics.Verdicts, []string{"1 of 2 sites left before the end: south"}) {
 		t.Errorf("metrics.json: %v (%v)", metrics, err)
 	}
 	if p, err := study.Parse("plan.yaml", []byte(all["plan.yaml"]), toy{}); err != nil || p.Seed != 1 || p.Quorum != 2 {
@@ -222,9 +222,10 @@ func TestRoundsReadBack(t *testing.T) {
 		d.DisallowUnknownFields()
 		var r engine.Round
 		testkit.Do(t, d.Decode(&r))
-		if x, want := r.Sites[1], out.Rounds[i].Sites[1]; r.Round != i+1 || r.Info["sum"] !=
-			out.Rounds[i].Info["sum"] || x.Up != want.Up || x.Release != want.Release || x.Request.Protection !=
-			want.Request.Protection {
+		if x, want := r.Sites[1], out.Rounds[i].Sites[1]; r.Round != i+1 ||
+			r.Info["sum"] != out.Rounds[i].Info["sum"] || x.Up != want.Up || x.Release != want.Release ||
+			x.Request.Protection !=
+				want.Request.Protection {
 			t.Errorf("line %d: %+v", i+1, r)
 		}
 		if i == 0 && !strings.Contains(line, `"bytes_up":90,"release_sha256":"aaa`) {

@@ -158,8 +158,8 @@ func TestReportOfFortySites(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Size() > 1_000_000 {
 		t.Errorf("%v, %v", info.Size(), err)
 	}
-	if high := testkit.Eval[int](t, open(t, file, 1280, 1080), `document.documentElement.scrollHeight`); high >
-		12*1080 {
+	if high := testkit.Eval[int](t, open(t, file, 1280, 1080),
+		`document.documentElement.scrollHeight`); high > 12*1080 {
 		t.Errorf("%d pixels before folding, want twelve screens", high)
 	}
 	wholeAtAllWidths(t, file, true)

@@ -185,6 +185,6 @@ func letterAfter(s string, at int) bool {
 	if at+1 < len(s) && s[at] == '.' && s[at+1] != ' ' && s[at+1] != '\n' {
 		return true // a file's name
 	}
-	return at < len(s) && (s[at] >= 'a' && s[at] <= 'z' || s[at] >= 'A' && s[at] <= 'Z' || s[at] >= '0' && s[at] <=
-		'9' || s[at] == '_' || s[at] == '-')
+	return at < len(s) && (s[at] >= 'a' && s[at] <= 'z' || s[at] >= 'A' && s[at] <= 'Z' || s[at] >= '0' &&
+		s[at] <= '9' || s[at] == '_' || s[at] == '-')
 }

@@ -152,8 +152,8 @@ func TestChargeThatDoesNotFitIsNone(t *testing.T) {
 		if err == nil && i < 100 {
 			continue
 		}
-		if _, ok, _ := s.Release(fmt.Sprint(i)); !errors.Is(err, sitestore.ErrFull) || ok || charges(t, s) !=
-			before || i == 0 {
+		if _, ok, _ := s.Release(fmt.Sprint(i)); !errors.Is(err, sitestore.ErrFull) || ok || charges(t, s) != before ||
+			i == 0 {
 			t.Fatalf("charge %d: %v, and there are %d", i, err, charges(t, s))
 		}
 		break

@@ -35,8 +35,8 @@ func TestPromiseIsRead(t *testing.T) {
 	published := strings.NewReplacer("total: {epsilon: 3, delta: 1e-5}", "per_release: {epsilon: 10, delta: 0.01}",
 		"unit: subject", "unit: site", "add-remove", "replace-one", "  diagnostics: 0.05\n", "").Replace(private)
 	p = parse(t, published).Privacy
-	if p.Unit != study.UnitSite || p.Adjacency != account.ReplaceOne || p.Total != nil || *p.PerRelease !=
-		(account.Budget{Epsilon: 10, Delta: 0.01}) || p.Diagnostics != 0 {
+	if p.Unit != study.UnitSite || p.Adjacency != account.ReplaceOne || p.Total != nil ||
+		*p.PerRelease != (account.Budget{Epsilon: 10, Delta: 0.01}) || p.Diagnostics != 0 {
 		t.Errorf("got %+v", p)
 	}
 	if parse(t, small).Privacy.Differential() {

@@ -119,8 +119,8 @@ func TestEveryKindOfFile(t *testing.T) {
 	if f := got["nothing.json"]; f.OK {
 		t.Error("a file without an entry agrees")
 	}
-	if f := got["wrong.json"]; f.OK || len(f.Checks) != 2 || !f.Checks[0].OK || f.Checks[1].OK || f.Checks[1].Want !=
-		"2" || f.Checks[1].Got != "2.5" {
+	if f := got["wrong.json"]; f.OK || len(f.Checks) != 2 || !f.Checks[0].OK || f.Checks[1].OK ||
+		f.Checks[1].Want != "2" || f.Checks[1].Got != "2.5" {
 		t.Errorf("wrong.json: %+v", f)
 	}
 	if len(r.Files) != 6 || r.OK {

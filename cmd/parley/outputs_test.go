@@ -193,8 +193,8 @@ func TestShareTellsWhatIsLeft(t *testing.T) {
 	}
 	show.close()
 	got := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(got) != 10 || got[0] != "10 % fitted; about 18s left" || got[4] != "50 % fitted; about 10s left" || got[9] !=
-		"100 % fitted; about 0s left" {
+	if len(got) != 10 || got[0] != "10 % fitted; about 18s left" || got[4] != "50 % fitted; about 10s left" ||
+		got[9] != "100 % fitted; about 0s left" {
 		t.Errorf("%q", got)
 	}
 }

@@ -67,8 +67,8 @@ func siteJoinCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(out, "Site %s has joined; its folder is %s\n", f.Config.Site, f.Path)
-			if old, err := os.ReadFile(f.PolicyPath()); policyText != nil && err == nil && string(old) !=
-				string(policyText) {
+			if old, err := os.ReadFile(f.PolicyPath()); policyText != nil && err == nil &&
+				string(old) != string(policyText) {
 				return problem.Problem{File: f.PolicyPath(), What: "the site has a policy already, and it was left " +
 					"as it is", Hint: "change it there"}
 			}

@@ -104,8 +104,8 @@ func TestOneListOfVerdicts(t *testing.T) {
 			"proposals: 300, rows: 10}", open, "Intervals are not calibrated"},
 		{"autoencoder", ranges + "}" + genes, "name: vae, model: linear, latent: 1, rounds: 2", open, ""},
 	} {
-		if testkit.Sized(c.name == "private-published-factors" || c.name == "published-outcome" || c.name ==
-			"set-mixture", false) {
+		if testkit.Sized(c.name == "private-published-factors" || c.name == "published-outcome" ||
+			c.name == "set-mixture", false) {
 			continue
 		}
 		plan := fmt.Sprintf("parley: 1\nname: %s\nsites: [north, south, east]\nviews: [%s]\nsubjects: "+

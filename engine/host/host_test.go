@@ -40,8 +40,8 @@ var (
 func TestPreviewChangesNothing(t *testing.T) {
 	store := sitestore.NewMemory()
 	p := testkit.Get(hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan))(t)
-	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted || p.Method !=
-		"toy" || p.Revision != 1 {
+	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted ||
+		p.Method != "toy" || p.Revision != 1 {
 		t.Errorf("got %+v", p)
 	}
 	if lines, _ := store.Reservations(0); len(lines) != 0 {

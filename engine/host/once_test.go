@@ -65,8 +65,8 @@ func TestOnceChargesOnce(t *testing.T) {
 		n := testkit.Get(release(h, onceStudy()))(t)
 		got = append(got, n.Floats(0)[0])
 	}
-	if lines, _ := store.Reservations(0); len(lines) != 1 || asked != 60 || got[0] != got[1] || math.Abs(got[0]-60) >
-		40 || got[0] == 60 {
+	if lines, _ := store.Reservations(0); len(lines) != 1 || asked != 60 || got[0] != got[1] ||
+		math.Abs(got[0]-60) > 40 || got[0] == 60 {
 		t.Errorf("%d charges, %d rows read, released %v", len(lines), asked, got)
 	}
 	if _, err := release(hostOf(store, enginetest.ToyRows(61)), onceStudy()); !errors.Is(err, engine.ErrChanged) {

@@ -80,8 +80,8 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 		t.Errorf("%d charges at a site that takes no part", n)
 	}
 	// It continues where it was: a study that has begun was agreed to.
-	if again, err := local.Run(t.Context(), second); err != nil || again.Rounds[1].Sites[0].Release !=
-		out.Rounds[1].Sites[0].Release {
+	if again, err := local.Run(t.Context(), second); err != nil ||
+		again.Rounds[1].Sites[0].Release != out.Rounds[1].Sites[0].Release {
 		t.Errorf("running it again: %v", err)
 	}
 }

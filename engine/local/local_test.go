@@ -182,8 +182,8 @@ func TestSiteThatFailsLeavesWhileThereIsAQuorum(t *testing.T) {
 		}
 	}
 	out := testkit.Get(local.Run(t.Context(), c))(t)
-	if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) || out.Shares["centre"] !=
-		nil || len(out.Shares) != 2 {
+	if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) ||
+		out.Shares["centre"] != nil || len(out.Shares) != 2 {
 		t.Errorf("left: %v and %v; %d shares", left, out.Left, len(out.Shares))
 	}
 	if x := out.Rounds[0].Sites[1]; x.Left != "it failed" {

@@ -85,8 +85,8 @@ func (v *view) doubts(exact bool) (notes problem.List) {
 		}
 		for _, doubt := range doubts {
 			at := slices.IndexFunc(all, func(d *said) bool {
-				return d.Where == doubt.Where && d.Hint == doubt.Hint && counts.ReplaceAllString(d.What, "") ==
-					counts.ReplaceAllString(doubt.What, "")
+				return d.Where == doubt.Where && d.Hint == doubt.Hint &&
+					counts.ReplaceAllString(d.What, "") == counts.ReplaceAllString(doubt.What, "")
 			})
 			if at < 0 {
 				at, all = len(all), append(all, &said{Problem: doubt, alike: true})

@@ -466,8 +466,8 @@ func TestPlansAmongOtherSites(t *testing.T) {
 		{exactSecure, []string{"a", "b", "z"}, "[a b z]", 1},
 	} {
 		p := totalsPlan(t, ofRegression, x.privacy).Among(x.sites)
-		if fmt.Sprint(p.Privacy.Openers) != x.openers || p.Honest() != x.honest || p.Privacy.Secure() !=
-			(len(x.sites) > 1) {
+		if fmt.Sprint(p.Privacy.Openers) != x.openers || p.Honest() != x.honest ||
+			p.Privacy.Secure() != (len(x.sites) > 1) {
 			t.Errorf("%v: openers %v, noise of %d", x.sites, p.Privacy.Openers, p.Honest())
 		}
 		if _, err := method.ForPlan(regression.Method{}, p).Coordinator(p); err != nil {

@@ -396,11 +396,10 @@ func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uin
 // those of a bucket that was lost do not come again.
 func (c *Conn) create(ctx context.Context, p place) error {
 	config, err := json.Marshal(map[string]any{
-		"name": p.stream(), "subjects": []string{"$KV." + p.bucket + ".>"}, "retention": "limits", "storage": "file",
-		"discard":       "new",
+		"name": p.stream(), "subjects": []string{"$KV." + p.bucket + ".>"},
+		"retention": "limits", "storage": "file", "discard": "new", "duplicate_window": 0,
 		"max_consumers": -1, "max_msgs": maxMessages, "max_bytes": -1, "max_age": 0, "max_msgs_per_subject": 1,
-		"max_msg_size":     -1,
-		"duplicate_window": 0, "num_replicas": c.o.Replicas, "allow_direct": true, "deny_delete": true,
+		"max_msg_size": -1, "num_replicas": c.o.Replicas, "allow_direct": true, "deny_delete": true,
 		"first_seq": time.Now().UnixMilli(),
 	})
 	if err != nil {

@@ -117,8 +117,8 @@ func (l *Link) whole(ctx context.Context, name []byte, first up) ([]byte, error)
 		if err != nil {
 			return nil, err
 		}
-		if next.Say != sayRelease || next.Size != first.Size || len(next.Body) !=
-			min(len(first.Body), first.Size-len(release)) {
+		if next.Say != sayRelease || next.Size != first.Size ||
+			len(next.Body) != min(len(first.Body), first.Size-len(release)) {
 			return nil, errParts
 		}
 		release = append(release, next.Body...)

@@ -280,8 +280,8 @@ func (x *trouble) act(study string) {
 		}
 		x.approves(x.late, study)
 	}
-	if st.State == coordinator.Stopped && strings.Contains(st.Text, "submit the plan again") && time.Since(x.acted) >
-		time.Second {
+	if st.State == coordinator.Stopped && strings.Contains(st.Text, "submit the plan again") &&
+		time.Since(x.acted) > time.Second {
 		x.acted = time.Now()
 		x.tell("study %s is submitted again, for it has stopped: %s", study, st.Text)
 		x.do("coordinator", "submit", x.home(), append([]string{x.plan}, x.others...)[slices.Index(x.studies(), study)])

@@ -74,8 +74,8 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.disconnect()
-	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+d.program.Version); err !=
-		nil {
+	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+
+		d.program.Version); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)

@@ -314,8 +314,8 @@ func (t taking) View(context.Context) (*View, error) {
 		v.Says = s.Trouble
 	}
 	for _, x := range s.Studies {
-		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Pending: x.State ==
-			federation.Pending})
+		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text,
+			Pending: x.State == federation.Pending})
 	}
 	v.Log, err = t.log.lines(t.Path)
 	return v, err

@@ -65,8 +65,8 @@ func (m Matrix) MarshalCBOR() ([]byte, error) {
 
 // UnmarshalCBOR decodes tag 40 with two dimensions.
 func (m *Matrix) UnmarshalCBOR(data []byte) error {
-	if len(data) < 4 || binary.BigEndian.Uint16(data) != headMultiDim || data[2] != majorArray|2 || data[3] !=
-		majorArray|2 {
+	if len(data) < 4 || binary.BigEndian.Uint16(data) != headMultiDim || data[2] != majorArray|2 ||
+		data[3] != majorArray|2 {
 		return errors.New("not a matrix (RFC 8746, tag 40, two dimensions)")
 	}
 	rows, rest, err := readHead(data[4:], majorUnsigned)

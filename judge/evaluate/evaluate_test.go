@@ -256,8 +256,8 @@ func TestFoldsRefusals(t *testing.T) {
 			t.Errorf("%d folds of two subjects are accepted", k)
 		}
 	}
-	if _, err := evaluate.FoldsOf([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 0, 1); err ==
-		nil || !strings.Contains(err.Error(), "subject a appears twice") {
+	if _, err := evaluate.FoldsOf([]evaluate.Subject{{ID: "a", Group: "x"}, {ID: "a", Group: "y"}}, 2, 0,
+		1); err == nil || !strings.Contains(err.Error(), "subject a appears twice") {
 		t.Errorf("a repeated id: %v", err)
 	}
 }

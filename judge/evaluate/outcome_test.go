@@ -293,8 +293,8 @@ func TestLDAInOneDimension(t *testing.T) {
 		t.Fatal(err)
 	}
 	boundary := 3 + 1.5*math.Ln2/4
-	if a, b := lda.Classify([]float64{boundary - 1e-9}), lda.Classify([]float64{boundary + 1e-9}); a !=
-		"a" || b != "b" {
+	if a, b := lda.Classify([]float64{boundary - 1e-9}), lda.Classify([]float64{boundary + 1e-9}); a != "a" ||
+		b != "b" {
 		t.Fatalf("%s below the boundary, %s above it", a, b)
 	}
 }

@@ -50,8 +50,8 @@ func TestAssignPlacesEverySubjectOnceWhateverTheOrder(t *testing.T) {
 		for _, p := range placed {
 			ids = append(ids, p.ID)
 		}
-		if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(subjects) || len(ids) !=
-			len(subjects) {
+		if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(subjects) ||
+			len(ids) != len(subjects) {
 			t.Fatalf("%d subjects became %d placements, or they are not ascending", len(subjects), len(ids))
 		}
 	})

@@ -148,8 +148,8 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 		var within [3][]float64 // by factor and of age, about the sites' means
 		for _, site := range s.plan.Sites {
 			var out bytes.Buffer
-			if _, _, err := m.Transform(t.Context(), s.data[site], &out, method.TransformOptions{Site: site}); err !=
-				nil {
+			if _, _, err := m.Transform(t.Context(), s.data[site], &out,
+				method.TransformOptions{Site: site}); err != nil {
 				t.Fatal(err)
 			}
 			lines := factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:]
@@ -235,8 +235,8 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
 		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	for i := range a[1:] {
-		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) >
-			1e-9 {
+		if x, y := factorstest.Must(parse64(a[i+1][2]))(t),
+			factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
 			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
 		}
 	}

@@ -157,8 +157,8 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 		if len(m.Factors) != q || int(m.Options.Latent) != q {
 			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
 		}
-		if same := bytes.Equal(fileOf(t, again, "model/model.json"), fileOf(t, r, "model/model.json")); same !=
-			(q == 2) {
+		if same := bytes.Equal(fileOf(t, again, "model/model.json"),
+			fileOf(t, r, "model/model.json")); same != (q == 2) {
 			t.Errorf("%d factors: the model is that of the study: %v", q, same)
 		}
 		showable(t, again)

@@ -303,8 +303,8 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
 		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	for i := range a[1:] {
-		if x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) >
-			1e-9 {
+		if x, y := factorstest.Must(parse64(a[i+1][2]))(t),
+			factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
 			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
 		}
 	}

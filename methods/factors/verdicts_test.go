@@ -69,8 +69,8 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 	for i, site := range s.plan.Sites {
 		half := factorstest.Must(Method{}.Site(s.plan, site))(t)
 		own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
-		if named := own.Sections[0].ID == "outliers" && own.Sections[0].Items[1].Table.Columns[0].Text[0] ==
-			id; named != (i == 1) {
+		if named := own.Sections[0].ID == "outliers" &&
+			own.Sections[0].Items[1].Table.Columns[0].Text[0] == id; named != (i == 1) {
 			t.Errorf("the report of %s begins with %+v", site, own.Sections[0])
 		}
 	}
@@ -350,8 +350,8 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
 			own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
 			want := swapped && i < 2
-			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] ==
-				"400 of 400 subjects here count for nothing"; said != want {
+			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] == "400 of 400 subjects here count for "+
+				"nothing"; said != want {
 				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts())
 			}
 		}

@@ -327,8 +327,8 @@ func (b *beside) notes() (all []figure.Note) {
 	}
 	var moved []string
 	for j, v := range b.moved {
-		if se := math.Sqrt(v.Squares / max(1, v.N-1) / v.N); v.N >= enoughBeside && math.Abs(v.Mean) >
-			max(movedFrom, surely*se) {
+		if se := math.Sqrt(v.Squares / max(1, v.N-1) / v.N); v.N >= enoughBeside &&
+			math.Abs(v.Mean) > max(movedFrom, surely*se) {
 			moved = append(moved, fmt.Sprintf("%s by %+.2f", b.names[j], v.Mean))
 		}
 	}

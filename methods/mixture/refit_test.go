@@ -157,8 +157,8 @@ func TestSelectionSaysWhatRefitsSay(t *testing.T) {
 			t.Errorf("%d components: %v doubts, %q", c.Value, c.Scores["doubts"], c.Doubts)
 		}
 	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, released, method.SelectConfig{Values: []int{2, 1}}); err ==
-		nil {
+	if _, err := (Method{}).SelectReleased(t.Context(), p, released,
+		method.SelectConfig{Values: []int{2, 1}}); err == nil {
 		t.Error("descending candidates were taken")
 	}
 }

@@ -64,8 +64,8 @@ func TestTheSmallestNumberWithoutADoubtIsRecommended(t *testing.T) {
 			!strings.Contains(strings.Join(s.Notes.Lines(), "\n"), c.note) {
 			t.Errorf("%s: %d recommended, warnings %q, notes %q", name, s.Recommended, warnings, s.Notes.Lines())
 		}
-		if !slices.Contains(s.Table.Columns[4].Text, "nothing") !=
-			!slices.ContainsFunc(c.doubts, func(d string) bool { return d == "" }) {
+		if !slices.Contains(s.Table.Columns[4].Text, "nothing") != !slices.ContainsFunc(c.doubts,
+			func(d string) bool { return d == "" }) {
 			t.Errorf("%s: the table says %q", name, s.Table.Columns[4].Text)
 		}
 	}

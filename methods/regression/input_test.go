@@ -211,8 +211,8 @@ func TestPredict(t *testing.T) {
 				!strings.Contains(err.Error(), `no subject column "y"`) {
 				t.Errorf("scores without outcomes: %v", err)
 			}
-			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, method.PredictOptions{Level: 1}); err ==
-				nil {
+			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b,
+				method.PredictOptions{Level: 1}); err == nil {
 				t.Error("an interval of everything")
 			}
 		})

@@ -52,8 +52,8 @@ func TestPapersAreToldWhatToCite(t *testing.T) {
 				t.Errorf("%s: %s", options, r)
 			}
 		}
-		if noised := strings.Contains(strings.Join(paper.References, ""), "Canonne"); noised !=
-			p.Privacy.Differential() || len(paper.References) == 0 {
+		if noised := strings.Contains(strings.Join(paper.References, ""),
+			"Canonne"); noised != p.Privacy.Differential() || len(paper.References) == 0 {
 			t.Errorf("%s: %q", options, paper.References)
 		}
 	}

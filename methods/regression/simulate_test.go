@@ -350,8 +350,8 @@ func TestForecastsAreThePredictions(t *testing.T) {
 		drawn := outcomesBy(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
 		fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 		var text bytes.Buffer
-		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err !=
-			nil {
+		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text,
+			method.PredictOptions{Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
 		lines := testkit.Get(csv.NewReader(&text).ReadAll())(t)

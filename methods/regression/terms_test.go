@@ -122,8 +122,8 @@ func TestTermsEndAtCentralInference(t *testing.T) {
 		if men := (e[2].Mean + e[4].Mean) / 2; math.Abs(men-0.3) > 0.15 {
 			t.Errorf("%s: an effect of %.3f among men, not of .3", name, men)
 		}
-		if out.Result.Metrics["log_likelihood_per_subject"]+out.Result.Metrics["log_likelihood_per_person_period"] >=
-			0 {
+		if out.Result.Metrics["log_likelihood_per_subject"]+
+			out.Result.Metrics["log_likelihood_per_person_period"] >= 0 {
 			t.Errorf("%s: %v", name, out.Result.Metrics)
 		}
 	}

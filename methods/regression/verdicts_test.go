@@ -197,8 +197,8 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				!strings.HasPrefix(said, out.Result.Verdicts()[0])) || c.want == "" && notes != "" {
 				t.Errorf("the model says %q", notes)
 			}
-			if x, ok := out.Result.Metrics["dispersion"]; ok != strings.HasPrefix(c.options, counts) || ok && c.want ==
-				"" && math.Abs(x-1) > 0.3 {
+			if x, ok := out.Result.Metrics["dispersion"]; ok != strings.HasPrefix(c.options, counts) || ok &&
+				c.want == "" && math.Abs(x-1) > 0.3 {
 				t.Errorf("dispersion %v, %v", x, ok)
 			}
 		})

@@ -115,8 +115,8 @@ func TestLaplaceIsBoundByItsMu(t *testing.T) {
 		}
 		if e < 600 {
 			// The corner is at the quantile that both errors share.
-			if got, want := math.Log(math.Erfc(mu/2/math.Sqrt2)/2), -e-math.Log1p(math.Exp(-e)); math.Abs(got-want) >
-				1e-6*math.Abs(want) {
+			if got, want := math.Log(math.Erfc(mu/2/math.Sqrt2)/2),
+				-e-math.Log1p(math.Exp(-e)); math.Abs(got-want) > 1e-6*math.Abs(want) {
 				t.Errorf("ε %v: the corner is at %v, want %v", e, got, want)
 			}
 		}

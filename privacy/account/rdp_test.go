@@ -170,8 +170,8 @@ func TestConversionsAreOrdered(t *testing.T) {
 			t.Fatal(err1, err2, err3, err4)
 		}
 		exact := gaussianEpsilon(math.Sqrt(2*rho), delta)
-		if !(exact <= best && best <= improved && improved <= best*1.01+1e-3 && improved < classic && closed <=
-			classic && best < closed) {
+		if !(exact <= best && best <= improved && improved <= best*1.01+1e-3 && improved < classic &&
+			closed <= classic && best < closed) {
 			t.Errorf("δ %v: tight %v ≤ real orders %v (%v) ≤ listed orders %v < classic %v, %v does not hold", delta,
 				exact, best, order, improved, closed, classic)
 		}

@@ -73,8 +73,8 @@ func TestCostIsTheTightTotal(t *testing.T) {
 		constant(noised(privacy.Subject, 10, 1), noised(privacy.Subject, 5, 4)))
 	want := gaussian(math.Sqrt(1.0/100+4.0/25), 1e-5)
 	for i, s := range c.Sites {
-		if len(s.Mechanisms) != 2 || s.Mechanisms[1].Noise != 5 || s.Mechanisms[1].Count != 4 || s.Site !=
-			[]string{"north", "centre", "south"}[i] || s.Releases != 2 || s.Sums != 5 ||
+		if len(s.Mechanisms) != 2 || s.Mechanisms[1].Noise != 5 || s.Mechanisms[1].Count != 4 ||
+			s.Site != []string{"north", "centre", "south"}[i] || s.Releases != 2 || s.Sums != 5 ||
 			math.Abs(epsilon(t, s, account.AddRemove)/want-1) > 1e-6 {
 			t.Errorf("got %+v, want ε %v", s, want)
 		}
@@ -120,8 +120,8 @@ func TestPublishedClaimsAreHeldAgainstTheTotal(t *testing.T) {
 	}
 	var shown float64
 	exact := epsilon(t, c.Sites[0], account.ReplaceOne)
-	if _, err := fmt.Sscanf(lines[1], "losses add up: 900 noised sums per site together cost (ε %g,", &shown); err !=
-		nil || shown < exact || shown > 1.001*exact {
+	if _, err := fmt.Sscanf(lines[1], "losses add up: 900 noised sums per site together cost (ε %g,",
+		&shown); err != nil || shown < exact || shown > 1.001*exact {
 		t.Errorf("%q rounds %v down, or too far up: %v", lines[1], exact, err)
 	}
 	// Noise on a site's whole contribution protects each of its subjects too.

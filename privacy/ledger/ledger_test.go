@@ -90,9 +90,8 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 	}
 	e := l.Entries[2]
 	if e.Line != 3 || e.Study != "one" || e.Release != "one/north/1" || e.Attempt != 2 ||
-		e.At != "2026-02-03T03:05:06Z" || e.Method != "toy" ||
-		e.Round != 1 || e.Kind != "fit" || e.Guarantee.Delta != 1e-6 || e.Seeded || e.Request.Sums[0].Mechanism.Noise !=
-		10 {
+		e.At != "2026-02-03T03:05:06Z" || e.Method != "toy" || e.Round != 1 || e.Kind != "fit" ||
+		e.Guarantee.Delta != 1e-6 || e.Seeded || e.Request.Sums[0].Mechanism.Noise != 10 {
 		t.Errorf("line 3 reads %+v", e)
 	}
 	if e := l.Entries[0]; e.Line != 1 || e.Study != "old" || e.Request.Protection != privacy.Unprotected ||
@@ -125,15 +124,15 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 		{a.Studies[3].Losses, []account.Mechanism{sampled}, 1e-5, false},
 		{a.Lifetime, []account.Mechanism{gaussian(10, 2), gaussian(20, 1), shift, sampled}, 1e-5, false},
 	} {
-		if len(c.losses) != 2 || c.losses[0].Adjacency != account.AddRemove || c.losses[1].Adjacency !=
-			account.ReplaceOne {
+		if len(c.losses) != 2 || c.losses[0].Adjacency != account.AddRemove ||
+			c.losses[1].Adjacency != account.ReplaceOne {
 			t.Fatalf("%d: %+v", i, c.losses)
 		}
 		for _, l := range c.losses {
 			want := testkit.Get(account.Epsilon(c.ms, l.Adjacency, c.delta))(t)
 			mu, _ := account.Mu(c.ms, l.Adjacency)
-			if l.Epsilon == nil || math.Abs(*l.Epsilon-want) > 1e-9*want || l.Delta != c.delta || (l.Mu != nil) !=
-				c.gaussian || c.gaussian && math.Abs(*l.Mu-mu) > 1e-12 {
+			if l.Epsilon == nil || math.Abs(*l.Epsilon-want) > 1e-9*want || l.Delta != c.delta ||
+				(l.Mu != nil) != c.gaussian || c.gaussian && math.Abs(*l.Mu-mu) > 1e-12 {
 				t.Errorf("%d: %+v, want ε %v and μ %v", i, l, want, mu)
 			}
 		}

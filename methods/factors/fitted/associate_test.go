@@ -116,10 +116,10 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 		f := (total - within) / 2 / (within / 56)
 		p = distuv.F{D1: 2, D2: 56}.Survival(f)
 		for _, got := range []tested{list[2+a], list[4+a]} {
-			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil || got.DF !=
-				[2]int{2, 56} ||
-				math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) >
-				1e-8*p+1e-12 {
+			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil ||
+				got.DF != [2]int{2, 56} || math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f ||
+				math.Abs(got.P-p) >
+					1e-8*p+1e-12 {
 				t.Errorf("%+v: F %v, p %v", got, f, p)
 			}
 		}

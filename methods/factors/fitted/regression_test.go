@@ -141,8 +141,8 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		small[i] = []float64{1, small[i][2], small[i][1]}
 	}
 	got := account.Value.(sitesOwn).Associations[0]
-	if got.Subjects != 89 || got.Reference != "" || len(got.Effects) != 1 || math.Signbit(*got.R) !=
-		math.Signbit(got.Effects[0].Estimate) {
+	if got.Subjects != 89 || got.Reference != "" || len(got.Effects) != 1 ||
+		math.Signbit(*got.R) != math.Signbit(got.Effects[0].Estimate) {
 		t.Errorf("%+v", got)
 	}
 }

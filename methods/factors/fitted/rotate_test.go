@@ -53,8 +53,8 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 	data := ownUnits(m, rows)
 	numbers := func(m *Model) (out [][]float64) {
 		var b bytes.Buffer
-		if _, _, err := m.Transform(context.Background(), data, &b, method.TransformOptions{Covariance: true}); err !=
-			nil {
+		if _, _, err := m.Transform(context.Background(), data, &b,
+			method.TransformOptions{Covariance: true}); err != nil {
 			t.Fatal(err)
 		}
 		_, lines := readCSV(t, &b)
@@ -140,8 +140,8 @@ func TestRotatedLoadingsDescribeTheSameCovariance(t *testing.T) {
 		s.Views[0].Features[0].Loadings[0]); !strings.Contains(string(files[1].Data), line) {
 		t.Errorf("loadings.csv lacks %s", line)
 	}
-	if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header !=
-		"view,feature,mean,noise_variance,factor_1,factor_2,factor_3" {
+	if header, _, _ := strings.Cut(string(files[1].Data), "\n"); header != "view,feature,mean,noise_variance,factor_1,"+
+		"factor_2,factor_3" {
 		t.Errorf("loadings.csv has %s", header)
 	}
 }

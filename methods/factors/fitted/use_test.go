@@ -206,8 +206,8 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 			for k, j := range missing {
 				line := imputed[0]
 				imputed = imputed[1:]
-				if line[0] != data.Row(i).ID || line[1] != m.Views[l.ViewOf()[j]].Name || line[2] !=
-					fmt.Sprintf("f%d", j) {
+				if line[0] != data.Row(i).ID || line[1] != m.Views[l.ViewOf()[j]].Name ||
+					line[2] != fmt.Sprintf("f%d", j) {
 					rt.Fatalf("subject %d, feature %d: line %v", i, j, line)
 				}
 				// Own units may be large against the scaled ones.

@@ -172,9 +172,8 @@ func (s *Sums) add(j int, x []float64, y float64, mean, away []float64) {
 
 // Check refuses what no site could say of d features and p covariates.
 func (s *Sums) Check(d, p int) error {
-	if len(s.Mean) != p || len(s.N) != d || len(s.YY) != d || s.XX.Rows != d || s.XX.Cols != p*(p+1)/2 || s.XY.Rows !=
-		d || s.XY.Cols != p ||
-		len(s.XX.Data) != d*s.XX.Cols || len(s.XY.Data) != d*p {
+	if len(s.Mean) != p || len(s.N) != d || len(s.YY) != d || s.XX.Rows != d || s.XX.Cols != p*(p+1)/2 ||
+		s.XY.Rows != d || s.XY.Cols != p || len(s.XX.Data) != d*s.XX.Cols || len(s.XY.Data) != d*p {
 		return fmt.Errorf("sums of %d covariates and %d features do not have %d and %d", len(s.Mean), len(s.N), p, d)
 	}
 	if err := cmp.Or(

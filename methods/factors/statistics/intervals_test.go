@@ -114,8 +114,8 @@ func (p *play) held(s *halves.State, subjects [][][]float64) []float64 {
 					continue
 				}
 				of[k]++
-				if math.Abs((row[k][j-lo]-scale.Shift[j])*scale.Factor[j]-mean[i]) <
-					1.6449*math.Sqrt(variance[i]+s.Doubt[j]) {
+				if math.Abs((row[k][j-lo]-scale.Shift[j])*scale.Factor[j]-mean[i]) < 1.6449*math.Sqrt(
+					variance[i]+s.Doubt[j]) {
 					inside[k]++
 				}
 			}

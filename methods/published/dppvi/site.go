@@ -211,8 +211,8 @@ func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, su
 		return nil, nil, err
 	}
 	change := target.Over(u.q)
-	if refined, _, _ := refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined, h.Prior) !=
-		nil {
+	if refined, _, _ := refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined,
+		h.Prior) != nil {
 		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
 	return updateAnswer{Change: packed(change)}, carry, nil

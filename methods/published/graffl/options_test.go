@@ -79,8 +79,8 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 		says, notes string
 	}{
 		"components: 2": {func(o *Options) bool {
-			return o.Algorithm == Rows && o.Rounds == 100 && o.Accepted == 1000 && o.Set == nil && o.Prior ==
-				PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02, Freedom: 5}
+			return o.Algorithm == Rows && o.Rounds == 100 && o.Accepted == 1000 && o.Set == nil &&
+				o.Prior == PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02, Freedom: 5}
 		}, "from which the rows can be found", "rows gives every row away, by 3 exact distances"},
 		"components: 2, algorithm: sets": {func(o *Options) bool {
 			return o.Rounds == 0 && o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" && o.Set.Keep == 0.7

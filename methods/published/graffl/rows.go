@@ -78,9 +78,9 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	for i, a := range s.Kept.Kept {
-		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 || a.Row >=
-			s.Rows[c.Plan.Sites[a.Site]] || !(a.Distance >= 0) ||
-			i > 0 && a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
+		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 ||
+			a.Row >= s.Rows[c.Plan.Sites[a.Site]] || !(a.Distance >= 0) || i > 0 &&
+			a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
 			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
 		}
 	}

@@ -285,8 +285,8 @@ func (c *boundCase) compute() (float64, []float64, error) {
 		}
 	}
 	n := newNetwork(c.Dims, &options{Model: c.Model, Latent: c.Latent, Hidden: c.Hidden})
-	if len(c.Weights) != len(n.places) || len(c.Fill) != n.features || len(c.Draws) !=
-		len(n.channels)*len(c.Rows)*c.Latent {
+	if len(c.Weights) != len(n.places) || len(c.Fill) != n.features ||
+		len(c.Draws) != len(n.channels)*len(c.Rows)*c.Latent {
 		return 0, nil, fmt.Errorf("%d weights, %d features and %d draws, and the model has %d, %d and %d",
 			len(c.Weights), len(c.Fill), len(c.Draws),
 			len(n.places), n.features, len(n.channels)*len(c.Rows)*c.Latent)

@@ -242,8 +242,8 @@ func (m *Model) check() error {
 		return fmt.Errorf("periods in a %s model", o.Likelihood)
 	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) >
-		glm.MaxClasses):
+	case o.Likelihood == options.LikelihoodSoftmax &&
+		(len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > glm.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
 	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != options.LikelihoodLinear:
 		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)

@@ -169,8 +169,8 @@ func addMetrics(o *options.Options, pooled *predict.Assessment, weights int, out
 		if x := pooled.RSquared(); !math.IsNaN(x) {
 			out["r_squared"] = x
 		}
-		if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && !r.Sampled && r.Weight >
-			float64(weights) {
+		if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && !r.Sampled &&
+			r.Weight > float64(weights) {
 			out["dispersion"] = r.Second / (r.Weight - float64(weights))
 		}
 		return

@@ -40,8 +40,8 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 			t.Errorf("%s: %q", name, says)
 		}
 	}
-	if says := append(OutcomeVerdicts(&options.Options{}, nil), Dispersion(&options.Options{}, nil, 1)...); says !=
-		nil {
+	if says := append(OutcomeVerdicts(&options.Options{}, nil),
+		Dispersion(&options.Options{}, nil, 1)...); says != nil {
 		t.Errorf("of nothing: %q", says)
 	}
 }

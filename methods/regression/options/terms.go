@@ -67,8 +67,8 @@ func (c *optionCheck) terms() {
 			"site_effects: none; or leave out cluster, and weights of a sample")
 	}
 	for key, column := range columns {
-		if column != "" && (!slices.Contains(c.p.Subjects, column) || column == c.Outcome.Column || column ==
-			c.Outcome.Event) {
+		if column != "" && (!slices.Contains(c.p.Subjects, column) || column == c.Outcome.Column ||
+			column == c.Outcome.Event) {
 			c.report(key, fmt.Sprintf("%q is not a column under subjects of its own", column),
 				"list it there; it may be neither a feature of a view nor the outcome")
 		}

@@ -84,8 +84,9 @@ func (a *Assessment) CheckNoised() error {
 			return fmt.Errorf("a noised number of predictions of %v", x)
 		}
 	}
-	if a.Rows < 1 || a.Rows > most || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.Noise, 0, most) || a.Noise ==
-		0 || a.Squares != 0 || a.Ranking != nil || a.Residuals != nil || a.Periods != nil || a.Scatter != nil {
+	if a.Rows < 1 || a.Rows > most || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.Noise, 0, most) ||
+		a.Noise == 0 || a.Squares != 0 || a.Ranking != nil || a.Residuals != nil || a.Periods != nil ||
+		a.Scatter != nil {
 		return fmt.Errorf("an assessment that is not one of a noised sum")
 	}
 	return nil

@@ -120,8 +120,8 @@ func (u *units) check(c *common) error {
 	if u.After > 0 {
 		many = len(c.columns.numbers)
 	}
-	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many || len(u.Scale) !=
-		many || len(u.Open) != many {
+	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many ||
+		len(u.Scale) != many || len(u.Open) != many {
 		return fmt.Errorf("units of %d, %d and %d numbers after %d histograms", len(u.Centre), len(u.Scale),
 			len(u.Open), u.After)
 	}

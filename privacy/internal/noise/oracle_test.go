@@ -185,8 +185,8 @@ func TestQuotientsAreEnclosed(t *testing.T) {
 		u := rapid.Uint64Range(0, d-1).Draw(t, "u")
 		lo, hi := quotient(u, d)
 		exact := new(big.Rat).SetFrac(new(big.Int).Lsh(natural(u), 32), natural(d))
-		if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || exact.Cmp(new(big.Rat).SetInt(natural(hi))) >
-			0 || hi > lo+1 {
+		if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || exact.Cmp(new(big.Rat).SetInt(natural(hi))) > 0 ||
+			hi > lo+1 {
 			t.Fatalf("%d/%d = %s·2⁻³² is not in [%d, %d]", u, d, exact.FloatString(3), lo, hi)
 		}
 	})
