@@ -219,6 +219,12 @@ func TestHostileBroker(t *testing.T) {
 			t.Errorf("site %s was charged %d times, want 12", name, n)
 		}
 	}
+	board := federation.BoardKey("south")
+	put(t, conn, board, []byte("nonsense"))
+	w.eventually("the coordinator's board stands again", func() bool {
+		value, _, err := conn.Get(within(t), board)
+		return err == nil && string(value) != "nonsense"
+	})
 }
 
 // Somebody deletes the broker's files while it serves, which goes on with those that are open:

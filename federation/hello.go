@@ -170,6 +170,7 @@ const (
 type Board struct {
 	Program Program  `cbor:"program"`
 	Nonce   []byte   `cbor:"nonce"`         // of this life of the coordinator
+	Count   uint64   `cbor:"count"`         // rises with each board of it for the site: an earlier one says nothing
 	JWT     string   `cbor:"jwt,omitempty"` // renewed credentials
 	Studies []Posted `cbor:"studies"`
 	// Ask rises when every process of the site is to say a hello at once. Second is the

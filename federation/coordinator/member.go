@@ -264,11 +264,11 @@ func (d *Daemon) settle(user string, r Registry) error {
 // post keeps the site's board as it should be.
 func (m *member) post(ctx context.Context) {
 	d := m.daemon
-	var posted []byte // the digest of what the board says, as far as the broker has not lost it
-	at := time.Now()  // of the last look whether it has
+	var p posting
+	at := time.Now() // of the last look whether the board still stands
 	for ctx.Err() == nil {
 		changed, news := m.news.changed(), d.news.changed()
-		err := apart(func() error { return m.putBoard(ctx, &posted) })
+		err := apart(func() error { return m.putBoard(ctx, &p) })
 		wait := d.Again
 		if m.wants() != "" {
 			wait = min(wait, handedEvery)
@@ -279,7 +279,7 @@ func (m *member) post(ctx context.Context) {
 			if ctx.Err() == nil {
 				m.passedOver("", "its board could not be put, and is tried again: "+err.Error())
 			}
-			posted, wait = nil, time.Second
+			p.sum, wait = nil, time.Second
 		}
 		select {
 		case <-ctx.Done():
@@ -287,12 +287,19 @@ func (m *member) post(ctx context.Context) {
 		case <-news:
 		case <-time.After(wait):
 			_, revision, err := d.conn.Get(ctx, federation.BoardKey(m.site))
-			if err == nil && revision == 0 || m.unaware(at) {
-				posted = nil // the broker has lost it, or what the site has seen before had its number
+			if err == nil && revision != p.revision || m.unaware(at) {
+				p.sum = nil // it is lost or another's, or what the site has seen before had its number
 			}
 			at = time.Now()
 		}
 	}
+}
+
+// posting is the board that was put last: its digest without the count, which is nil if it is to be put again, its
+// count, and its revision at the broker.
+type posting struct {
+	sum             []byte
+	count, revision uint64
 }
 
 // unaware says whether the site has said something since, and has not seen the board of this life of the
@@ -305,7 +312,7 @@ func (m *member) unaware(since time.Time) bool {
 }
 
 // putBoard puts the board if it is not what was posted.
-func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
+func (m *member) putBoard(ctx context.Context, p *posting) error {
 	d := m.daemon
 	joined, peer, ok := m.state()
 	if !ok {
@@ -328,15 +335,17 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 		return err
 	}
 	key, sum := federation.BoardKey(m.site), sha256.Sum256(append(data, joined.User...))
-	if bytes.Equal(sum[:], *posted) {
+	if bytes.Equal(sum[:], p.sum) {
 		return nil
 	}
+	p.count++
+	board.Count = p.count
 	value, err := federation.Post(d.Folder.Secrets.Key, peer, m.site, board)
 	if err == nil {
-		err = d.put(ctx, key, value)
+		_, err = federation.Replace(ctx, d.conn, key, value, &p.revision)
 	}
 	if err == nil {
-		*posted = sum[:]
+		p.sum = sum[:]
 	}
 	return err
 }
