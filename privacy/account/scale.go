@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Check reports what is wrong with a budget.
@@ -41,6 +42,21 @@ func Scale(ms []Mechanism, a Adjacency, total Budget) (float64, error) {
 	if mu, ok := Mu(ms, a); ok {
 		return mu / gaussianMu(total) * (1 + inside), nil
 	}
+	of := fmt.Sprint(ms, a, total)
+	if f, ok := scales.Load(of); ok {
+		return f.(float64), nil
+	}
+	f, err := searchScale(ms, a, total)
+	if err == nil {
+		scales.Store(of, f)
+	}
+	return f, err
+}
+
+// scales keeps what was found by search: both halves of a study ask for the same, for each of its sites.
+var scales sync.Map
+
+func searchScale(ms []Mechanism, a Adjacency, total Budget) (float64, error) {
 	lo, hi := 0.0, math.Inf(1) // too small, large enough
 	f := roughScale(ms, a, total)
 	for range 100 {
