@@ -117,7 +117,9 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 		w.quietly(site)
 	}
 	lives := map[string][]byte{}
+	count := uint64(1 << 40) // above those of the coordinator's own boards, which are passed over from here on
 	post := func(plans ...*study.Plan) {
+		count++
 		for _, site := range names {
 			f := w.folder(site)
 			var b federation.Board
@@ -128,7 +130,7 @@ func life(t *testing.T, name string, change func(map[string][]string)) (said []s
 				}
 				return err == nil
 			})
-			b.Studies = nil
+			b.Studies, b.Count = nil, count
 			for _, p := range plans {
 				b.Studies = append(b.Studies, federation.Posted{Study: must(p.Digest()).String(),
 					Plan: federation.Compress(must(p.Encode()))})

@@ -270,15 +270,18 @@ func plan(name string, rounds, quorum int, sites ...string) *study.Plan {
 }
 
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
+// patience is for a machine that is busy with something else: what takes it all has failed.
+const patience = 5 * time.Minute
+
 // eventually waits until something is so.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
-	deadline := time.NewTimer(2 * time.Minute)
+	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

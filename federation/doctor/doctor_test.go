@@ -229,7 +229,7 @@ func begun(t *testing.T) (w *world, ended, waiting string) {
 		testkit.Do(t, err)
 		digests[name] = digest
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
