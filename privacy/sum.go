@@ -16,22 +16,13 @@ import (
 // it under name.
 //
 // The contribution of a row is what it writes to v, which is zero and as long
-// as the longest block, and the block that it returns; −1 contributes nothing.
-// A contribution that panics, that has NaN or ±Inf, or that is to a block that
-// there is not, counts as nothing, and nobody is told. Of v only the block's
-// length is used. It is clipped to the declared bound, so a row weighs no more
-// than it may. It must be a function of this row, the plan, the task and sums
-// noised before: nothing may be carried from one row to the next. The row and v
-// must not be kept.
-//
-// Where the study names the column that identifies a person, all rows of a person
-// are one record: what they write is added, block by block, and all blocks are
-// clipped together, so that a person weighs no more than a row may elsewhere.
-// (Moments add the products of each row, the rows clipped together.) A row
-// without a person counts as nothing.
-//
-// Below a rate of 1 each row, or person, takes part with that probability, in every
-// sum anew, and the contribution of the others is not asked for.
+// as the longest block, and the block that it returns; −1 contributes nothing, and
+// so does one that panics, has NaN or ±Inf, or is to a block that there is not: nobody
+// is told. It is clipped to the declared bound. It must be a function of this row, the
+// plan, the task and sums noised before, and keep neither the row nor v. Where the study
+// names the column that identifies a person, all rows of a person are one record, clipped
+// together, and a row without a person counts as nothing. Below a rate of 1 each row, or
+// person, takes part with that probability, in every sum anew.
 //
 // Errors do not depend on what cells hold: the name was not declared, was used
 // as often as declared, the data could not be read, or ctx has ended. A sum

@@ -12,15 +12,11 @@ import (
 // which happens for δ = 0 only, and 0 if δ covers the mechanisms by itself.
 //
 // Gaussian mechanisms at rate 1 are one of them and have a closed form; all
-// else is the pessimistic privacy loss distribution of the dominating pairs.
-// Under add-remove it is the worse of record added and record removed.
-//
-// Rates may be as small as 1e-9. Two cases are rounded up by more. Where δ is
-// within a thousandth of what ε = 0 costs, it is δ that is as near as that. And in
-// 10⁴ or more steps, some of them of rates below 1e-4 with Noise below 1, one step
-// in a million may lose more than all others together; the rounding errors of so
-// many steps are then no longer small beside δ, and they count against the plan:
-// a quarter of ε was the most that was seen, a few percent are usual.
+// else is the pessimistic privacy loss distribution of the dominating pairs,
+// under add-remove the worse of record added and record removed. Rates may be as
+// small as 1e-9. Where δ is within a thousandth of what ε = 0 costs, it is δ that is
+// as near as that; and 10⁴ or more steps, some of rates below 1e-4 with Noise below 1,
+// are rounded up by a few percent, and by a quarter at most as far as was seen.
 //
 // The mechanisms may be chosen adaptively, but their parameters must be fixed
 // beforehand; GaussianFilter and RenyiFilter are for parameters that depend on

@@ -71,26 +71,12 @@ const (
 )
 
 // Fit fits t = μ + δ_s + W x + ε, x ~ N(0, I), ε ~ N(0, Ψ), where the subjects of a site
-// share an offset δ_s ~ N(0, diag v), in two steps that need the sites' sums alone.
-//
-// First [ppca.FitFrom] finds W and Ψ from how subjects of one site differ: from the blocks about each
-// site's own means, which take a degree of freedom. Then the means of the sites' blocks tell μ, v and the
-// offsets (see [means.posterior]), with
-//
-//	v_j = (Σ_s δ_sj² + 4 τ)/(γ_j + 4),
-//
-// δ_s relative to its mean over the sites that have the feature, which goes into μ, and
-// γ_j = Σ_s g_sj with g_sj = 1 − Var(δ_sj)/v_j, the number of sites' offsets that the data determine
-// (MacKay, "Bayesian interpolation", 1992). τ = ΣΣδ²/Σγ is that of all features of the view together: a few
-// sites determine the variance of one feature badly, and are drawn to τ with the weight of four sites.
-// At the end, v_j becomes v_j S′/(S′ − 1), since μ_j took one degree of freedom, where S′ = (Σg)²/Σg²
-// is the number of sites in effect, at least 2 (Patterson and Thompson 1971).
-//
-// Offsets are given only to features that two sites or more have with rows − sites ≥ sites:
-// where nearly every row is a site, the rows do not tell an offset from noise. With one site, or none of these
-// features, the outcome is that of [ppca.FitFrom] on all blocks.
-//
-// LogLik is the log-likelihood of all subjects, offsets integrated out: that within sites and that of the means.
+// share an offset δ_s ~ N(0, diag v), in two steps that need the sites' sums alone: [ppca.FitFrom] finds W and Ψ
+// from the blocks about each site's own means, which take a degree of freedom, and the means of the sites' blocks
+// tell μ, v and the offsets. These are given only to features that two sites or more have with rows − sites ≥ sites:
+// where nearly every row is a site, the rows do not tell an offset from noise. Without such features the
+// outcome is that of [ppca.FitFrom] on all blocks. LogLik is the log-likelihood of all subjects, offsets integrated
+// out: that within sites and that of the means.
 func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
 	o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
 	m, err := newMeans(l, sites)

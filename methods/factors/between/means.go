@@ -263,8 +263,13 @@ func (s *SiteOffset) variance(j int) float64 {
 // known is g = 1 − Var(δ_j)/v, the share of the variance v that the site's subjects determine.
 func (s *siteMean) known(j int, v float64) float64 { return max(1-s.offset.variance(j)/v, 0) }
 
-// variances moves the mean of the offsets into μ and estimates their variances. It returns by how much their
-// logarithms moved on average, those of which nothing is known counting for nothing.
+// variances moves the mean of the offsets δ_s into μ and estimates their variances,
+//
+//	v_j = (Σ_s δ_sj² + 4 τ)/(γ_j + 4),  γ_j = Σ_s g_sj,
+//
+// γ_j being the number of sites' offsets that the data determine (MacKay, "Bayesian interpolation", 1992), and
+// τ = ΣΣδ²/Σγ that of all features of the view: a few sites determine the variance of one feature badly. It returns
+// by how much logarithms moved on average, those of which nothing is known counting for nothing.
 func (m *means) variances() (moved float64) {
 	d, views := len(m.v), 1+slices.Max(m.view)
 	squares, known := make([]float64, d), make([]float64, d)
@@ -299,7 +304,8 @@ func (m *means) variances() (moved float64) {
 	return moved / features
 }
 
-// restrict widens the variances for the degree of freedom that μ takes of each.
+// restrict widens the variances for the degree of freedom that μ takes of each, by S′/(S′ − 1), where S′ = (Σg)²/Σg²
+// is the number of sites in effect, at least 2 (Patterson and Thompson 1971).
 func (m *means) restrict() {
 	for j, sites := range m.having {
 		if !m.has[j] {

@@ -83,17 +83,11 @@ const noiseLevel = 0.001
 type Noise struct{ Times, Low, High float64 }
 
 // Estimate returns the noise of each view at each site; nil if in no view it differs by more
-// than chance would have it, but for one study in a thousand.
-//
-// The mean ū of a site's N subjects is taken as a variance with f = 2N/κ degrees of freedom,
-// κ being the squared coefficient of variation of u over the subjects of a site, pooled over
-// the sites, and at least the 2/d of normal values. So heavy tails, which make the variances
-// of samples differ more than those of normal values, do not count as differences (Layard,
-// "Robust large-sample tests for homogeneity of variances", 1973). The test is Bartlett's
-// (1937). Where the noise of a view differs, the variances of the sites have an inverse gamma
-// law, σ² ~ d₀s₀²/χ²_d₀, of which log-variances give the parameters (Smyth, "Linear models and
-// empirical Bayes methods", 2004), and a site's is its posterior mean: few subjects count
-// for little, and a site without subjects has that of the model.
+// than chance would have it, but for one study in a thousand, by Bartlett's test (1937) with degrees of
+// freedom that heavy tails lower (Layard, "Robust large-sample tests for homogeneity of variances", 1973).
+// Where it differs, the variances of the sites have an inverse gamma law, σ² ~ d₀s₀²/χ²_d₀
+// (Smyth, "Linear models and empirical Bayes methods", 2004), and a site's is its posterior mean: few
+// subjects count for little, and a site without subjects has that of the model.
 //
 // Factors take up part of the noise, and carry it from view to view: with M the posterior
 // covariance of the factors and A_k = W_kᵀΨ_k⁻¹W_k, noise c_k times that of the model gives
@@ -258,6 +252,9 @@ type variances struct {
 	all, pool float64 // Σ f, and the pooled variance
 }
 
+// newVariances takes the mean ū of a site's N subjects as a variance with f = 2N/κ degrees of freedom, κ being the
+// squared coefficient of variation of u over the subjects of a site, pooled over sites, and at least the 2/d of
+// normal values.
 func newVariances(k, d int, sites []SiteNoise, solved []solution) (v variances) {
 	squares, left := 0.0, 0.0
 	for i, s := range sites {

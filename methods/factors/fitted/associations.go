@@ -272,17 +272,12 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 
 // Associate implements [method.Associater]: a regression of each factor's posterior mean
 // on each subject column, by ordinary least squares, given the columns of opts.Adjust.
-// A column whose cells are all numbers has a slope; any other is a category, whose levels
-// have a mean each. The test is the partial F test of the column, which without
-// adjustment is that of the correlation (Pearson) or of the analysis of variance. P values
-// are adjusted over all factors and columns ([stats.BenjaminiHochberg]).
-//
-// Subjects without the column, without one that is adjusted for or without any value are
-// left out. A posterior mean is drawn towards 0 the more, the less was observed of the
-// subject: estimates are those of the factor itself times about the reliability that is
-// stated. Of each subject the factors' means are kept, with a number and a level of each column. Subjects of a
-// site of the fit are scored about that site's means, where sites have means of their own: otherwise scores would
-// depend on which views a subject lacks.
+// A column of numbers has a slope; any other is a category, whose levels have a mean each. The test is
+// the partial F test of the column, with P values adjusted over all factors and columns
+// ([stats.BenjaminiHochberg]). Subjects without the column, without one that is adjusted for or without any
+// value are left out. Estimates are those of the factor itself times about the reliability that is
+// stated, since a posterior mean is drawn towards 0. Subjects of a site of the fit are scored about
+// that site's means, where sites have means of their own.
 func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	opts method.AssociateOptions) (*method.Account, error) {
 	r, notes, err := m.use(Population{Site: opts.Site})

@@ -18,31 +18,21 @@ import (
 // Statistics is the mechanism "statistics": every site releases clipped and
 // noised sums over its subjects, and everything else is made of these
 // releases. It knows public things only: the layout and the plan's ranges.
-//
-// A site makes three sums, each guided by the noised ones of all sites before it,
-// which enter the same way everywhere: sums of sites add up ([Pool]).
+// A site makes three sums, each guided by the noised ones of all sites before it:
 //
 //  1. overview (vectors): how many subjects have which of the patterns of views
 //     that the plan states, and how far each view spreads over its ranges.
 //  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and
 //     clipped, b, size). It tells the mean and the directions that stand out.
 //  3. fine (moments): the same about that mean, the directions that stand out
-//     squeezed until together they weigh as much as all the rest. Norms, and
-//     with them the noise, are then as small as the rest: what few strong
-//     directions hide becomes visible.
+//     squeezed until together they weigh as much as all the rest, so that norms
+//     and noise are as small as the rest.
 //
 // Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss", STOC 2014, is one
 // isotropic release of that kind; squeezing by an earlier release follows
-// Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020.
-//
-// A subject has a view if at least half of its values are there, and counts under
-// the stated pattern with most features whose views it has, or not at all: which
-// patterns there are is public, and no noised count chooses among them.
-//
-// Of a view that is there, missing values stand at the middle of their range in the
-// coarse sum and the others are drawn out by 1/√(share observed), which keeps the view's
-// sum of squares; in the fine sum they are predicted from the others by what the coarse
-// sum said.
+// Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020. A subject has a view if at
+// least half of its values are there, and counts under the stated pattern with most
+// features whose views it has.
 type Statistics struct {
 	layout   ppca.Layout
 	low, inv []float64 // of each feature: lowest value and 1/(highest − lowest)

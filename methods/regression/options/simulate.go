@@ -19,16 +19,10 @@ import (
 // Simulate draws what [method.Simulator] asks for. The population is one of the plan's model, as private plans have it,
 // of two classes: outcomes follow from a weighted sum of features and from nothing else.
 //
-// A number is normal. With a public range its standard deviation is an eighth of
-// that, its mean within a tenth of the range from the middle, and what would lie
-// outside lies at the end; with constants it has their centre and scale. A
-// category's frequencies are drawn so that all are equally likely. Weights are
-// normal, the same for a standard deviation of a number as for a level of a
-// category, and are scaled so that of an activation's variance, its own noise π²/3
-// included, the share c.Noise is noise. Activations have a mean within one standard deviation
-// of that noise from 0, so that classes differ in frequency.
-//
-// All sites draw from one population.
+// All sites draw from one population. A number is normal. With a public range its standard deviation is an eighth of
+// that, and its mean within a tenth of the range from the middle; with constants it has their centre and scale. Weights
+// are normal, the same for a standard deviation of a number as for a level of a category, and are scaled so that of an
+// activation's variance, its own noise π²/3 included, the share c.Noise is noise.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+

@@ -48,26 +48,18 @@ var between = [...]struct{ at, weight float64 }{{0.1127, 0.2778}, {0.5, 0.4444},
 //
 //	t(a) = p min(1−p, K) − (1−p) min(p, K)
 //
-// and changes, as the truth moves from m, by h(a) = p (1−p) (min(1−p, K) + min(p, K)). With
-// activations a ~ N(μᵀm, v), b = Σm, v = mᵀb, μ and Σ the mean and covariance of rows,
-// and z = (a − μᵀm)/√v, Stein's identity E[x f(a)] = μ E f + b E f′ gives
-//
-//	Σ E[t x]    = n (E[t] μ + E[t z]/√v b)
-//	Σ E[h x xᵀ] = κ₀ G + n (κ₁ (μbᵀ + bμᵀ) + κ₂ b bᵀ),
-//	κ₀ = E h, κ₁ = E[h z]/√v, κ₂ = E[h (z² − 1)]/v
-//
-// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its
-// root mean square √(tr G/n) and is taken as independent of a. In what concerns slopes, rows count by the
-// square of a number and are longer: there, |x|² is [gram.longer] more.
-//
-// Where the truth is not at m but spread around it, so that activations at it vary by so
-// much more than v, h is averaged over both, as variational inference does. The residuals'
-// sum F(w), F′ = H, is then not that at m on average: with h averaged at variance u,
-//
-//	E F(w) − F(m) = n (½ ∫ κ₁ du μ + (κ₀(v + spread) − κ₀(v)) b)
-//
-// as ∂/∂u E s(a) = ½ E s″(a) for normal a of variance u, here with s′ = h.
+// and changes, as the truth moves from m, by h(a) = p (1−p) (min(1−p, K) + min(p, K)).
 func (g *gram) expect(m []float64, clip, spread float64) *curvature {
+	// With activations a ~ N(μᵀm, v), b = Σm, v = mᵀb, μ and Σ the mean and covariance of rows,
+	// and z = (a − μᵀm)/√v, Stein's identity E[x f(a)] = μ E f + b E f′ gives
+	//
+	//	Σ E[t x]    = n (E[t] μ + E[t z]/√v b)
+	//	Σ E[h x xᵀ] = κ₀ G + n (κ₁ (μbᵀ + bμᵀ) + κ₂ b bᵀ),
+	//	κ₀ = E h, κ₁ = E[h z]/√v, κ₂ = E[h (z² − 1)]/v
+	//
+	// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its root mean
+	// square √(tr G/n) and is taken as independent of a. For slopes rows count by the square of a number,
+	// and are longer.
 	d := len(m)
 	mean, b, a0, v := g.activations(m)
 	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
@@ -85,6 +77,12 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	i0, i1, i2 := derivatives(a0, v+spread, clip/size)
 	at, risen := h0, 0.0
 	if spread > 0 {
+		// The truth is spread around m, so that activations at it vary by so much more than v. The residuals' sum
+		// F(w), F′ = H, is then not that at m on average: with h averaged at variance u,
+		//
+		//	E F(w) − F(m) = n (½ ∫ κ₁ du μ + (κ₀(v + spread) − κ₀(v)) b)
+		//
+		// as ∂/∂u E s(a) = ½ E s″(a) for normal a of variance u, here with s′ = h.
 		at, _, _ = derivatives(a0, v, clip/own)
 		for _, q := range between {
 			_, k1, _ := derivatives(a0, v+q.at*spread, clip/size)

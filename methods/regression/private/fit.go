@@ -177,13 +177,9 @@ const sweeps = 4
 //
 //	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
 //
-// H and the shift follow from C in turn. The prior's precision is that of the plan times Narrow, which each step
-// chooses anew, one for numbers and one for levels: the variational mean of a Gamma variable of shape and rate 1, but
-// at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the plan's variance are not
-// left to the noise, and those that are large for it are held back less, but never by so little that noise makes them
-// large. Where doubt has the variance of the Gram matrix's entries, V holds that too: the gradient at the truth differs
-// from what the Hessian makes of w − m by κ₀ (G − Ĝ)(w − m). There, V also holds the square of what may be wrong with
-// the clip bias.
+// H and the shift follow from C in turn. Where doubt has the variance of the Gram matrix's entries, V holds that too: the
+// gradient at the truth differs from what the Hessian makes of w − m by κ₀ (G − Ĝ)(w − m). There, V also holds the
+// square of what may be wrong with the clip bias.
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
 	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d),
@@ -215,8 +211,10 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	return b
 }
 
-// narrow is how much more precise the prior is than the plan says, by kind, by weights that are from the
-// prior's mean, a step more, with a covariance.
+// narrow is how much more precise the prior is than the plan says, one factor for numbers and one for levels, by
+// weights that are from the prior's mean, a step more, with a covariance: the variational mean of a Gamma variable of
+// shape and rate 1, but at least the prior's widest (Bishop, 2006, section 10.3). So weights that are small for the
+// plan's variance are not left to the noise, and large ones are held back less.
 func (p *prior) narrow(from []float64, step *mat.VecDense, covariance *mat.SymDense) []float64 {
 	shape, rate := []float64{1, 1}, []float64{1, 1}
 	for j, k := range p.kind {

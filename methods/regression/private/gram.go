@@ -37,15 +37,11 @@ const (
 
 // newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance
 // v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it, of rows that were shortened
-// after they had been divided by a scale.
-//
-// Entries that both sums know are averaged by the inverse of their variance, to which the square of
-// what is missing of rows that were shortened is added. What noise drowns is shrunk by the method of
-// moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these,
-// and products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being
-// n² times both variances, or what a pair's own square is [beyond] noise, if that is more. No product of levels
-// is more than either's count, and no other than numbers allow. All are first made up for what shortening has
-// left of them; levels of one category never meet. Eigenvalues are at least 1, a row's worth.
+// after they had been divided by a scale. Entries that both sums know are averaged by the inverse of their
+// variance, to which the square of what is missing of shortened rows is added. What noise drowns is shrunk by the
+// method of moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these, and
+// products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times
+// both variances, or what a pair's own square is [beyond] noise. Eigenvalues are at least 1, a row's worth.
 func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s, scale float64) *gram {
 	d := c.width()
 	one := d - 1
