@@ -39,14 +39,14 @@ var privateStudies = map[string]struct {
 	method.Method
 	options, privacy string
 }{
-	"factors":           {factors.Method{}, "  name: mvppca\n  latent: 1\n", ""},
+	"factors":           {factors.Method{}, "  name: factors\n  latent: 1\n", ""},
 	"published factors": {fedmvppca.Method{}, "  name: fed-mv-ppca\n  latent: 1\n  rounds: 2\n", ""},
-	"regression": {regression.Method{}, "  name: pvi\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n",
+	"regression": {regression.Method{}, "  name: regression\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n",
 		", diagnostics: 0.1"},
 	"published regression": {dppvi.Method{}, "  name: dp-pvi\n  schedule: synchronous\n  rounds: 1\n  update: " +
 		"{noise: 20, steps: 2}\n  rows: [{site: north, rows: 200}, {site: south, rows: 200}, {site: west, rows: " +
 		"200}]\n  outcome: {column: y, levels: [\"no\", \"yes\"]}\n", ""},
-	"mixture": {mixture.Method{}, "  name: graffl\n  components: 2\n", ""},
+	"mixture": {mixture.Method{}, "  name: mixture\n  components: 2\n", ""},
 }
 
 // neighbour makes of the files of 200 people those of a site with other people, and with

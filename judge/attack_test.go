@@ -44,14 +44,14 @@ func attackPlan(t *testing.T, text string) *study.Plan {
 
 func TestRunRefuses(t *testing.T) {
 	other := attackPlan(t, "{parley: 1, name: a, sites: [x, y], views: [{name: v, features: [p, q]}], method: {name: "+
-		"mvppca, latent: 1}, privacy: {protection: none}}")
+		"factors, latent: 1}, privacy: {protection: none}}")
 	for name, c := range map[string]struct {
 		config AttackConfig
 		want   string
 	}{
 		"a method without attacks": {AttackConfig{Method: factors.Method{}}, "knows no attacks"},
 		"another method's plan": {AttackConfig{Method: graffl.Method{}, Plan: other},
-			"the plan is of method mvppca, and graffl-abc is to be attacked"},
+			"the plan is of method factors, and graffl-abc is to be attacked"},
 	} {
 		if _, err := Attack(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -118,7 +118,7 @@ func TestLaboratoryShowsWhatPasses(t *testing.T) {
 
 // A site of the laboratory makes no more releases than its plan's total allows.
 func TestLaboratoryReleasesOnce(t *testing.T) {
-	p, data := smallStudy(t, "graffl", "draws: 64", protected)
+	p, data := smallStudy(t, "mixture", "draws: 64", protected)
 	lab := laboratory{mixture.Method{}}
 	seen := testkit.Get(lab.Study(t.Context(), p, data))(t)
 	if _, err := lab.Ask(t.Context(), p, "a", data["a"], seen[0].Task, seen[0].Task); err == nil {

@@ -77,7 +77,7 @@ func planOf(t *testing.T, subjects int, local string) *study.Plan {
 	dir := t.TempDir()
 	draw(t, filepath.Join(dir, "data"), 1, subjects, false)
 	return parse(t, dir, `{parley: 1, name: small, sites: [one, two, three], views: `+threeViews+`, subjects: [group],
-		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: `+local+`}`)
+		method: {name: factors, latent: 2, rounds: 1}, privacy: {protection: none}, local: `+local+`}`)
 }
 
 const simulated = `{data: data, split: {scenario: IID, by: group}}`

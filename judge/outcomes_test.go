@@ -75,7 +75,7 @@ func wardPlan(t *testing.T, n int, options, privacy, where string) *study.Plan {
 	dir := t.TempDir()
 	ward(t, filepath.Join(dir, "data"), n)
 	if !strings.HasPrefix(options, "dp-pvi, ") {
-		options = "pvi, " + options
+		options = "regression, " + options
 	}
 	path := filepath.Join(dir, "plan.yaml")
 	text := `{parley: 1, name: ward, sites: [east, north, south], subjects: [hospital, relapse, score],

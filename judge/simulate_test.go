@@ -30,7 +30,7 @@ func curvePlan(t *testing.T, privacy string) *study.Plan {
 		}
 		text += "]}\n"
 	}
-	return testkit.Get(study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+
+	return testkit.Get(study.Parse("plan.yaml", []byte(text+"method: {name: factors, latent: 2}\nprivacy: "+privacy+
 		"\n"), methods))(t)
 }
 
@@ -126,7 +126,7 @@ func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
 // one of 10⁴ runs. At ε 10 with 500 it is 0.99, and the bar twenty deviations away.
 func TestPredictionsOfOutcomes(t *testing.T) {
 	c := config(t)
-	c.Plan = classification(t, "pvi", "", promise)
+	c.Plan = classification(t, "regression", "", promise)
 	c.Epsilons, c.Subjects = []float64{0.02, 10}, []int{20, 500}
 	got := testkit.Get(judge.Simulate(t.Context(), c))(t)
 	find := func(fit string, n int, e float64, measure string) *judge.Point {
@@ -252,10 +252,10 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 		want string
 		edit func(*judge.SimulationConfig)
 	}{
-		{`method "mvppca" cannot imagine data`, func(c *judge.SimulationConfig) {
+		{`method "factors" cannot imagine data`, func(c *judge.SimulationConfig) {
 			c.Methods = method.Registry{mute{factors.Method{}}}
 		}},
-		{`results of method "mvppca" cannot be scored`, func(c *judge.SimulationConfig) {
+		{`results of method "factors" cannot be scored`, func(c *judge.SimulationConfig) {
 			c.Methods = method.Registry{shy{factors.Method{}, imagining{factors.Method{}}}}
 		}},
 		{"privacy.total: the plan has no total budget that could be varied\n  hint: privacy: {protection: differential",
@@ -281,7 +281,7 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 // of 3 × 2 000 subjects the mean has a standard deviation of about 0.01.
 func TestClinicalOutcomesAreHardToPredict(t *testing.T) {
 	c := config(t)
-	c.Plan, c.Noise = classification(t, "pvi", "", promise), 0
+	c.Plan, c.Noise = classification(t, "regression", "", promise), 0
 	c.Epsilons, c.Subjects = []float64{10}, []int{2000}
 	got := testkit.Get(judge.Simulate(t.Context(), c))(t)
 	if auc := got.Find(judge.Open, 2000, 0, "auc").Mean; math.Abs(auc-0.7) > 0.05 || got.Noise != 0.84 {

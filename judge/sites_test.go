@@ -27,7 +27,7 @@ func ownData(t *testing.T) *study.Plan {
 	}
 	testkit.Do(t, os.Remove(filepath.Join(dir, "data1", "view_v.csv")))
 	return parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`, subjects: [group],
-		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
+		method: {name: factors, latent: 2, rounds: 1}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
 }
 
 func TestSitesWithTheirOwnData(t *testing.T) {
@@ -114,7 +114,7 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 	}
 	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666))
 	p := parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`,
-		method: {name: mvppca, latent: 2, rounds: 0, site_means: pooled}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
+		method: {name: factors, latent: 2, rounds: 0, site_means: pooled}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
 	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 3,
 		Repeats: 2, Dir: t.TempDir()}))(t)
 	type key struct{ site, fit, measure string }
@@ -157,7 +157,7 @@ func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
 	twoViews := plan(t, simulated)
 	pair := filepath.Dir(twoViews.Local.Data)
 	twoViews = parse(t, pair, `{parley: 1, name: pair, sites: [one, two], views: [{name: u, features: [a, b, c]}, {name: v, features: [d, e, f]}],
-		method: {name: mvppca, latent: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: IID}}}`)
+		method: {name: factors, latent: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: IID}}}`)
 	testkit.Do(t, os.Remove(filepath.Join(pair, "data", "view_w.csv")))
 	for _, c := range []struct {
 		want string
@@ -221,7 +221,7 @@ func TestSitesByColumn(t *testing.T) {
 	dir := t.TempDir()
 	draw(t, filepath.Join(dir, "data"), 1, 60, false)
 	p := parse(t, dir, `{parley: 1, name: columns, sites: [f, m], views: `+threeViews+`, subjects: [group],
-		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: column, by: group}}}`)
+		method: {name: factors, latent: 2, rounds: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: column, by: group}}}`)
 	ev := testkit.Get(judge.Evaluate(context.Background(), judge.EvaluationConfig{Plan: p, Methods: methods, Folds: 2,
 		Repeats: 1, Dir: t.TempDir()}))(t)
 	at := map[string]bool{}
@@ -249,7 +249,7 @@ func unequal(t *testing.T, how string) *study.Plan {
 	}
 	testkit.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666))
 	return parse(t, dir, `{parley: 1, name: small, sites: [one, two], views: `+threeViews+`, subjects: [group],
-		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none},
+		method: {name: factors, latent: 2, rounds: 1}, privacy: {protection: none},
 		local: {data: data, split: {scenario: unequal, by: group, unused: [x], `+how+`}}}`)
 }
 
@@ -288,7 +288,7 @@ func shiftedData(t *testing.T, options string) *study.Plan {
 		}
 	}
 	return parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`, subjects: [group],
-		method: {name: mvppca, latent: 2, rounds: 0`+options+`}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
+		method: {name: factors, latent: 2, rounds: 0`+options+`}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
 }
 
 // shift adds to the columns of a table, up and down in turn.

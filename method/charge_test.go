@@ -153,7 +153,7 @@ func TestMethodsWithoutAPrivateFormRefuseThePlan(t *testing.T) {
 	if _, err := methods.Cost(sketchPlan("exact", study.Privacy{Protection: study.ProtectionNone})); err != nil {
 		t.Errorf("without protection: %v", err)
 	}
-	if _, err := methods.Cost(sketchPlan("pvi", study.Privacy{Protection: study.ProtectionNone})); err == nil {
+	if _, err := methods.Cost(sketchPlan("regression", study.Privacy{Protection: study.ProtectionNone})); err == nil {
 		t.Error("the cost of an unknown method")
 	}
 }

@@ -70,7 +70,7 @@ var status = slices.Concat(
 		row("Figure 5", experiment.Partly, "As Figure 1, for distribution B.", "dppvi-table-5"),
 	),
 	of(abc,
-		row("Figure 1", experiment.Whole, diagram+"[GRAFFL](../explanation/graffl.md)."),
+		row("Figure 1", experiment.Whole, diagram+"[GRAFFL](../explanation/mixtures.md)."),
 		row("Figure 2", experiment.Whole, "A diagram without results; the experiments of the tables do what it shows."),
 		row("Figure 3", experiment.Whole, "The paper gives no numbers of proposals: several stand in the table, and rivals beside them.", "graffl-figure-3"),
 		row("Figure 4", experiment.Partly, "PhysioNet 2012 whole; the paper names neither its features nor its penalty. The gain is not reproduced.", "graffl-table-2"),

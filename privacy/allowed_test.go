@@ -236,7 +236,7 @@ func TestRuleApprovesNothingElse(t *testing.T) {
 }
 
 func ExampleCheck() {
-	plan := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca", Sites: 3, Quorum: 2, Subjects: 400}
+	plan := privacy.Study{Digest: "3fa9", Site: "north", Method: "factors", Sites: 3, Quorum: 2, Subjects: 400}
 	plan.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
 		Budget: account.Budget{Epsilon: 4, Delta: 1e-5}}
 	err := privacy.Check(policy.Default(), plan)

@@ -23,7 +23,7 @@ func BenchmarkSampledSum(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	study := privacy.Study{Digest: "3fa9", Site: "north", Method: "pvi", Sites: 1, Quorum: 1, Subjects: subjects}
+	study := privacy.Study{Digest: "3fa9", Site: "north", Method: "regression", Sites: 1, Quorum: 1, Subjects: subjects}
 	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), data)
 	session, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1, Kind: "update"}, privacy.Request{
 		Protection: privacy.Differential,

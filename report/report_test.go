@@ -273,7 +273,7 @@ func sample(sites, views, factors int) *report.Report {
 			{Name: "of the variance explained, over the subjects of all sites", Value: "41 %"},
 			{Name: "rounds until it settled", Value: "4"}, {Name: "differential privacy", Value: "none"}},
 		Meta: []figure.Fact{
-			{Name: "Method", Value: "mvppca, 6 factors"}, {Name: "Sites", Value: fmt.Sprint(sites)},
+			{Name: "Method", Value: "factors, 6 factors"}, {Name: "Sites", Value: fmt.Sprint(sites)},
 			{Name: "Plan", Value: "3f9a6f0c8d71b2e4a5c09d8e7f60514233221100ffeeddccbbaa998877665544"},
 			{Name: "Version", Value: "0.1.0"},
 		},

@@ -139,7 +139,7 @@ func forty(t *testing.T) string {
 		}
 		plan.WriteString("]\n")
 	}
-	plan.WriteString("method:\n  name: mvppca\n  latent: 4\n  noise: feature\nprivacy:\n  protection: " +
+	plan.WriteString("method:\n  name: factors\n  latent: 4\n  noise: feature\nprivacy:\n  protection: " +
 		"none\nlocal:\n  sites:\n" + folders.String())
 	file := filepath.Join(dir, "plan.yaml")
 	write(t, file, plan.String())

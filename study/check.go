@@ -274,6 +274,9 @@ func (c *checker) feature(path string, f Feature) {
 	}
 }
 
+// renamed are methods by names that plans had for them.
+var renamed = map[string]string{"mvppca": "factors", "pvi": "regression", "graffl": "mixture"}
+
 func (c *checker) method() {
 	if !c.required("method", "a method with its options, such as name: "+
 		strings.Join(c.methods.Names(), " or name: ")) {
@@ -286,7 +289,11 @@ func (c *checker) method() {
 	}
 	m := c.p.Method
 	if m.Options == nil {
-		c.report("method.name", fmt.Sprintf("unknown method %q", m.Name), problem.DidYouMean(m.Name, names, valid))
+		hint := problem.DidYouMean(m.Name, names, valid)
+		if now := renamed[m.Name]; slices.Contains(names, now) {
+			hint = "name: " + now + ", as this method is named now"
+		}
+		c.report("method.name", fmt.Sprintf("unknown method %q", m.Name), hint)
 		return
 	}
 	if o, ok := m.Options.(Checker); ok {

@@ -28,7 +28,7 @@ func encode(t *testing.T, p *study.Plan) []byte {
 // 8949, section 4.2.1).
 func TestDigestOfAKnownPlan(t *testing.T) {
 	p := parse(t, small)
-	const want = "fd6bd4a0869a0d4c8e035e3199d2f31688a41ab2672171ec25dfd34ad62dfc45"
+	const want = "197381c72485d24816949cd13fcbdc693680f479704e17372528c328dac11cb1"
 	d := digest(t, p)
 	if d.String() != want || d.Short() != want[:12] {
 		t.Errorf("got %s, want %s", d, want)
@@ -170,7 +170,7 @@ func drawPlan(t *rapid.T) *study.Plan {
 		Subjects: names[4:],
 		Privacy:  drawPrivacy(t),
 	}
-	p.Method.Name = "mvppca"
+	p.Method.Name = "factors"
 	p.Method.Options = &options{
 		Latent: rapid.IntRange(1, math.MaxInt).Draw(t, "latent"), Variant: word.Draw(t, "variant"),
 		Step: rapid.Float64Range(-1e300, 1e300).Draw(t, "step"), Ridge: rapid.Bool().Draw(t, "ridge"),
@@ -232,7 +232,7 @@ views:
       - {name: stage, kind: category, levels: [I, II, III]}
 subjects: [group]
 method:
-  name: mvppca
+  name: factors
   latent: 6
   variant: plain
   rounds: 3
@@ -273,7 +273,7 @@ func TestDecodeRefusals(t *testing.T) {
 		"unknown field": {edit(func(m map[string]any) { m["local"] = map[string]any{"data": "x"} }),
 			"unknown field"},
 		"unknown option": {edit(func(m map[string]any) { opts(m)["latnet"] = 1 }),
-			"decoding the options of method mvppca: cbor: found unknown field"},
+			"decoding the options of method factors: cbor: found unknown field"},
 		"option left out": {edit(func(m map[string]any) { delete(opts(m), "variant") }),
 			"not in canonical encoding, or with options left out"},
 		"field left out": {edit(func(m map[string]any) { delete(m, "quorum") }),
@@ -283,7 +283,7 @@ func TestDecodeRefusals(t *testing.T) {
 		"wrong type": {edit(func(m map[string]any) { m["sites"] = "north" }),
 			"decoding the plan: cbor: cannot unmarshal"},
 		"no options": {edit(func(m map[string]any) { delete(m["method"].(map[string]any), "options") }),
-			"decoding the options of method mvppca"},
+			"decoding the options of method factors"},
 		"unknown method": {edit(func(m map[string]any) { m["method"].(map[string]any)["name"] = "mvpca" }),
 			`method.name: unknown method "mvpca"`},
 		"the method checks": {edit(func(m map[string]any) { opts(m)["latent"] = 0 }), "method.latent: 0 dimensions"},
@@ -351,7 +351,7 @@ func FuzzParse(f *testing.F) {
 type oneMethod struct{ options any }
 
 func (m oneMethod) Options(string) (any, bool) { return m.options, true }
-func (m oneMethod) Names() []string            { return []string{"mvppca"} }
+func (m oneMethod) Names() []string            { return []string{"factors"} }
 
 func TestOptionsThatCannotBeReadBackPanic(t *testing.T) {
 	for name, options := range map[string]any{

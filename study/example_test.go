@@ -28,7 +28,7 @@ func ExampleLoad() {
 	}
 	digest, err := p.Digest()
 	fmt.Println(p.Name, p.Sites, p.Quorum, digest.Short(), err)
-	// Output: alzheimer [north centre south] 3 fd6bd4a0869a <nil>
+	// Output: alzheimer [north centre south] 3 197381c72485 <nil>
 }
 
 // What a person sees who misspelt a key and left out another.
@@ -38,7 +38,7 @@ name: alzheimer
 sites: [north, south]
 veiws:
   - {name: clinic, features: [age, male]}
-method: {name: pvi}
+method: {name: regression}
 privacy: {protection: none}
 `), methods{})
 	fmt.Println(err)

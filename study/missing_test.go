@@ -20,7 +20,7 @@ views:
       - {name: age, missing: [999]}
       - {name: stage, kind: category, levels: [I, II]}
       - crp
-method: {name: mvppca}
+method: {name: factors}
 privacy: {protection: none}
 `
 

@@ -51,7 +51,7 @@ func (c *checker) sum() {
 		if c.p.Method.Options != nil {
 			c.report("privacy.sum", fmt.Sprintf("method %s does not run on totals: what its sites answer, or when, is "+
 				"more than a sum", c.p.Method.Name),
-				"sum: plain; or one of the methods mvppca, pvi and graffl")
+				"sum: plain; or one of the methods factors, regression and mixture")
 		}
 		return
 	}

@@ -55,15 +55,15 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 
 func (methods) Options(name string) (any, bool) {
 	switch name {
-	case "mvppca":
+	case "factors":
 		return &options{Latent: 2, Variant: "plain", Rounds: 3, Step: 0.5}, true
-	case "pvi":
+	case "regression":
 		return &struct{}{}, true
 	}
 	return nil, false
 }
 
-func (methods) Names() []string { return []string{"mvppca", "pvi"} }
+func (methods) Names() []string { return []string{"factors", "regression"} }
 
 const small = `parley: 1
 name: alzheimer
@@ -77,7 +77,7 @@ views:
       - {name: stage, kind: category, levels: [I, II, III]}
 subjects: [group]
 method:
-  name: mvppca
+  name: factors
   latent: 6
 privacy:
   protection: none
@@ -270,11 +270,13 @@ var refusals = []struct{ old, new, want string }{
 	{"[I, II, III]", "[I, II], range: [0, 1]", "plan.yaml:10:56: views.features.range: a category has no range"},
 	{"[I, II, III]", "[I, II], unit: m", "plan.yaml:10:62: views.features.unit: a category has no unit"},
 	// Method.
-	{"method:\n  name: mvppca\n  latent: 6\n", "", "plan.yaml:1:1: method: missing\n  hint: a method with its " +
-		"options, such as name: mvppca or name: pvi"},
-	{"  name: mvppca\n", "", "plan.yaml:12:1: method.name: missing\n  hint: valid here: mvppca, pvi"},
-	{"mvppca", "mvpca", `plan.yaml:13:9: method.name: unknown method "mvpca"` + "\n  hint: did you mean mvppca?"},
-	{"mvppca", "bayes", `plan.yaml:13:9: method.name: unknown method "bayes"` + "\n  hint: valid here: mvppca, pvi"},
+	{"method:\n  name: factors\n  latent: 6\n", "", "plan.yaml:1:1: method: missing\n  hint: a method with its " +
+		"options, such as name: factors or name: regression"},
+	{"  name: factors\n", "", "plan.yaml:12:1: method.name: missing\n  hint: valid here: factors, regression"},
+	{"factors", "factor", `plan.yaml:13:9: method.name: unknown method "factor"` + "\n  hint: did you mean factors?"},
+	{"factors", "mvppca", `plan.yaml:13:9: method.name: unknown method "mvppca"` +
+		"\n  hint: name: factors, as this method is named now"},
+	{"factors", "bayes", `plan.yaml:13:9: method.name: unknown method "bayes"` + "\n  hint: valid here: factors, regression"},
 	{"latent: 6", "latent: 0", "plan.yaml:14:11: method.latent: 0 dimensions\n  hint: at least 1"},
 	{"latent: 6", "layers:\n    - {name: a, width: 3}\n    - {name: b, width: 0}",
 		"plan.yaml:16:24: method.layers.width: no width"},

@@ -35,7 +35,7 @@ sites: [north, centre, south]
 views:
   - {name: clinic, features: [age, weight, score]}
   - {name: genes, features: [g1, g2]}
-method: {name: mvppca, latent: 1}
+method: {name: factors, latent: 1}
 privacy: {protection: none}
 local:
   data: small/data

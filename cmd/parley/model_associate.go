@@ -17,8 +17,8 @@ func modelAssociateCommand() *cobra.Command {
 		Use:   "associate MODEL DATA --with COLUMN",
 		Short: "Test each factor against subject columns",
 		Long: "Test each factor against subject columns by least squares, with p values adjusted over all tests.\n" +
-			"The answer is exact and for the subjects' own site. Over all sites a study of pvi tells the same, whose " +
-			"features\nare the scores that parley model transform writes.",
+			"The answer is exact and for the subjects' own site. A study of method regression over all\nsites tells " +
+			"the same, whose features are the scores that parley model transform writes.",
 		RunE: func(cmd *cobra.Command, a []string) error {
 			adjusted := func(c string) bool { return slices.Contains(opts.Adjust, c) }
 			if i := slices.IndexFunc(with, adjusted); i >= 0 {

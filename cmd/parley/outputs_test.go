@@ -204,13 +204,13 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 	const (
 		open    = "{protection: none}"
 		private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
-		class   = "name: pvi, outcome: {column: group, levels: [control, case]}"
+		class   = "name: regression, outcome: {column: group, levels: [control, case]}"
 	)
 	said := map[string]bool{}
 	for _, c := range []struct{ method, privacy, want string }{
-		{"name: mvppca, latent: 1", open, study.RangeAsIs},
-		{"name: mvppca, latent: 1, scaling: range", open, study.RangeAsIs},
-		{"name: mvppca, latent: 1", private, study.RangeEnds},
+		{"name: factors, latent: 1", open, study.RangeAsIs},
+		{"name: factors, latent: 1, scaling: range", open, study.RangeAsIs},
+		{"name: factors, latent: 1", private, study.RangeEnds},
 		{"name: fed-mv-ppca, latent: 1, rounds: 3", private, study.RangeAsIs},
 		{class, open, study.RangeAsIs},
 		{class + ", scaling: range", open, study.RangeEnds},
@@ -218,7 +218,7 @@ func TestEveryMethodSaysWhatBecomesOfValuesBeyondARange(t *testing.T) {
 		{class + ", scaling: constants, constants: [{feature: age, centre: 50, scale: 20}, {feature: weight, centre: " +
 			"90, scale: 30}, {feature: score, centre: 5, scale: 2}]", private, "and count within 4 scales"},
 		{"name: dp-pvi, outcome: {column: group, levels: [control, case]}", open, study.RangeAsIs},
-		{"name: graffl, components: 2", private, study.RangeAsIs},
+		{"name: mixture, components: 2", private, study.RangeAsIs},
 		{"name: graffl-abc, components: 2", open, study.RangeAsIs},
 		{"name: vae, model: linear, latent: 1", open, study.RangeAsIs},
 	} {

@@ -81,23 +81,23 @@ func TestOneListOfVerdicts(t *testing.T) {
 		class  = "outcome: {column: group, levels: [control, case]}"
 	)
 	for _, c := range []struct{ name, views, method, privacy, says string }{
-		{"factors", ranges + "}" + genes, "name: mvppca, latent: 1", open, ""},
-		{"too-many-factors", ranges + "}" + genes, "name: mvppca, latent: 4", open,
+		{"factors", ranges + "}" + genes, "name: factors, latent: 1", open, ""},
+		{"too-many-factors", ranges + "}" + genes, "name: factors, latent: 4", open,
 			"4 factors are more than the covariances of 5 features can tell"},
-		{"one-view", ranges + "}", "name: mvppca, latent: 1", open, ""},
+		{"one-view", ranges + "}", "name: factors, latent: 1", open, ""},
 		{"published-factors", whole + "}", "name: fed-mv-ppca, latent: 1, rounds: 3", open, ""},
-		{"private-factors", ranges + "}" + genes, "name: mvppca, latent: 1", private, ""},
+		{"private-factors", ranges + "}" + genes, "name: factors, latent: 1", private, ""},
 		{"private-published-factors", ranges + "}" + genes, "name: fed-mv-ppca, latent: 1, rounds: 3", private,
 			"The spread between sites is not an estimate"},
-		{"outcome", ranges + "}", "name: pvi, " + class, open, ""},
-		{"unsettled-outcome", ranges + "}", "name: pvi, rounds: 1, " + class, open, "The fit had not converged"},
+		{"outcome", ranges + "}", "name: regression, " + class, open, ""},
+		{"unsettled-outcome", ranges + "}", "name: regression, rounds: 1, " + class, open, "The fit had not converged"},
 		{"partitioned-outcome", ranges + "}", "name: dp-pvi, algorithm: exact, rounds: 2, " + class, open, "converged"},
-		{"private-outcome", ranges + "}", "name: pvi, rounds: 5, " + class, private, ""},
+		{"private-outcome", ranges + "}", "name: regression, rounds: 5, " + class, private, ""},
 		{"published-outcome", ranges + "}", "name: dp-pvi, rounds: 2, update: {noise: 40}, rows: [{site: north, " +
 			"rows: 20}, {site: south, rows: 20}, {site: east, rows: 20}], " + class, private, ""},
-		{"mixture", ranges + "}", "name: graffl, components: 2, draws: 64", open,
+		{"mixture", ranges + "}", "name: mixture, components: 2, draws: 64", open,
 			"Do not rely on these groups: a component may lie elsewhere; "},
-		{"private-mixture", ranges + "}", "name: graffl, components: 2, draws: 64", private, ""},
+		{"private-mixture", ranges + "}", "name: mixture, components: 2, draws: 64", private, ""},
 		{"published-mixture", ranges + "}", "name: graffl-abc, components: 2, rounds: 5, accepted: 10", open,
 			"What was found is not the posterior"},
 		{"set-mixture", ranges + "}", "name: graffl-abc, components: 2, algorithm: sets, set: {particles: 20, " +
@@ -160,7 +160,7 @@ views:
     features: [age, crp]
   - name: lab
     features: [tau]
-method: {name: mvppca, latent: 1}
+method: {name: factors, latent: 1}
 privacy: {protection: none}
 local:
   sites: {north: north, south: south}
@@ -273,7 +273,7 @@ func TestBadInputIsExplained(t *testing.T) {
 		"a feature that is a number": {plan("[age, crp]", "[age, 1433]"), "plan.yaml:6:21: views.features",
 			"1433 where a name is expected", `write it in quotes: "1433"`},
 		"a category for factors": {plan("[age, crp]", "[age, {name: stage, kind: category, levels: [I, II]}]"),
-			"plan.yaml:6:21: views.features", "stage is a category, and mvppca models numbers", "leave it out"},
+			"plan.yaml:6:21: views.features", "stage is a category, and factors models numbers", "leave it out"},
 		"a tab in the plan": {plan("    features: [age", "\tfeatures: [age"), "plan.yaml:6",
 			"a tab cannot indent", "indent with spaces"},
 		"a misspelt key": {plan("latent: 1", "latnt: 1"), "plan.yaml:9", "unknown key",

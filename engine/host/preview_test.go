@@ -171,7 +171,7 @@ func TestSitesWithoutFilesOfAnyPatternAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	testkit.Do(t, dataset.Write(t.Context(), dir, h.Data))
 	h.Policy = testkit.Get(policy.Parse("policy.yaml",
-		[]byte("policy: 1\nsize: 111\npre_approval: {methods: [mvppca], study: {epsilon: 3, delta: 1e-5}}\n")))(t)
+		[]byte("policy: 1\nsize: 111\npre_approval: {methods: [factors], study: {epsilon: 3, delta: 1e-5}}\n")))(t)
 	schema, data := p.Schema(), h.Data
 	testkit.Do(t, os.Remove(filepath.Join(dir, "view_vascular.csv.gz")))
 	for _, held := range []bool{false, true} {

@@ -39,7 +39,7 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	_, dir := folders(t)
 	change(t, dir, "plan.yaml", "[age, weight]", "[{name: age, range: [0, 120]}, {name: weight, range: [0, 120]}]")
 	change(t, dir, "plan.yaml", "[g1, g2]", "[{name: g1, range: [-30, 30]}, {name: g2, range: [-30, 30]}]")
-	change(t, dir, "plan.yaml", "name: mvppca, latent: 1", "name: fed-mv-ppca, latent: 1, rounds: 2")
+	change(t, dir, "plan.yaml", "name: factors, latent: 1", "name: fed-mv-ppca, latent: 1, rounds: 2")
 	change(t, dir, "plan.yaml", "protection: none", "protection: differential, unit: subject, adjacency: add-remove, "+
 		"total: {epsilon: 3, delta: 1e-5}")
 	first := config(t, load(t, dir))

@@ -41,7 +41,7 @@ views:
   - {name: clinic, features: [age, weight]}
   - {name: genes, features: [g1, g2]}
 subjects: [group]
-method: {name: mvppca, latent: 1}
+method: {name: factors, latent: 1}
 privacy: {protection: none}
 `
 
@@ -230,7 +230,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 	}
 	c.Methods = nil
 	if _, err := local.Run(t.Context(), c); err == nil ||
-		!strings.Contains(err.Error(), `method "mvppca" is not known`) {
+		!strings.Contains(err.Error(), `method "factors" is not known`) {
 		t.Errorf("no method: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -78,10 +78,10 @@ func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset
 }
 
 const (
-	ofFactors        = "method: {name: mvppca, latent: 2, site_means: pooled, outliers: keep}"
-	ofPrivateFactors = "method: {name: mvppca, latent: 2}"
-	ofRegression     = "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}}"
-	ofMixture        = "method: {name: graffl, components: 2, draws: 64}"
+	ofFactors        = "method: {name: factors, latent: 2, site_means: pooled, outliers: keep}"
+	ofPrivateFactors = "method: {name: factors, latent: 2}"
+	ofRegression     = "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}}"
+	ofMixture        = "method: {name: mixture, components: 2, draws: 64}"
 )
 
 // closeTo says whether two files of numbers say the same, each number to a share of the largest beside it.
@@ -191,7 +191,7 @@ func strip(v any) any {
 // Where views are missing and the plan names the sets that subjects can have, one exchange of totals is enough.
 func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
 	const frame = "parley: 1\nname: totals\nsites: [a, b, c]\nviews: [{name: v, features: [x, y, z]}, {name: w, " +
-		"features: [p, q]}]\nmethod: {name: mvppca, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
+		"features: [p, q]}]\nmethod: {name: factors, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
 	var logLik []float64
 	for _, privacy := range []string{exactPlain, exactSecure} {
 		patterns := ""
@@ -290,7 +290,7 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 	}
 	const frame = "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: %d\nviews: [{name: v, features: " +
 		"[%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n"
-	const logistic = "name: pvi, outcome: {column: ill, levels: [no, yes]}"
+	const logistic = "name: regression, outcome: {column: ill, levels: [no, yes]}"
 	const secure = noised + ", sum: secure"
 	for _, x := range []struct {
 		quorum                int
@@ -312,11 +312,11 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 		{2, logistic, exactSecure, "quorum: of an exact total over 2 sites"},
 		{4, logistic + ", site_effects: random", exactSecure,
 			"method.site_effects: random needs the sums of each site"},
-		{4, "name: mvppca, latent: 2, site_means: separate", exactSecure,
+		{4, "name: factors, latent: 2, site_means: separate", exactSecure,
 			"method.site_means: separate needs the sums of each site"},
-		{4, "name: mvppca, latent: 2, scaling: min-max", exactSecure,
+		{4, "name: factors, latent: 2, scaling: min-max", exactSecure,
 			`method.scaling: "min-max" is not learned from sums`},
-		{4, "name: mvppca, latent: 2, adjust: [ill]", exactSecure, "method.adjust: needs products about the means"},
+		{4, "name: factors, latent: 2, adjust: [ill]", exactSecure, "method.adjust: needs products about the means"},
 		{4, "name: fed-mv-ppca, latent: 2", exactSecure, "privacy.sum: method fed-mv-ppca does not run on totals"},
 		{4, "name: dp-pvi, outcome: {column: ill, levels: [no, yes]}", exactSecure,
 			"privacy.sum: method dp-pvi does not run on totals"},
@@ -329,7 +329,7 @@ func TestPlansOfTotalsThatAreNone(t *testing.T) {
 		}
 	}
 	const own = "parley: 1\nname: totals\nsites: [a, b, c, d]\nviews: [{name: v, features: [x, y]}, {name: w, " +
-		"features: [z]}]\nmethod: {name: mvppca, latent: 1, patterns: [{views: [v, w]}, {site: d, views: " +
+		"features: [z]}]\nmethod: {name: factors, latent: 1, patterns: [{views: [v, w]}, {site: d, views: " +
 		"[w]}]}\nprivacy: {protection: none, sum: secure}\n"
 	if _, err := study.Parse("plan.yaml", []byte(own), all); err == nil ||
 		!strings.Contains(err.Error(), "method.patterns: of 4 sites, 1 can have subjects with w alone") ||

@@ -393,13 +393,13 @@ func realPlans(t *testing.T) []chaosPlan {
 		{name: "private totals of regression", method: regression.Method{}},
 	}
 	for i, text := range []string{
-		views + "method: {name: mvppca, latent: 1, scaling: none}\nprivacy: {protection: none}\n",
-		views + "method: {name: mvppca, latent: 1, mechanism: statistics}\n" + private,
-		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
+		views + "method: {name: factors, latent: 1, scaling: none}\nprivacy: {protection: none}\n",
+		views + "method: {name: factors, latent: 1, mechanism: statistics}\n" + private,
+		views + "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
 			private,
-		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: " +
+		views + "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}, rounds: " +
 			"5}\nprivacy: {protection: none, sum: secure}\n",
-		views + "subjects: [ill]\nmethod: {name: pvi, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
+		views + "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
 			strings.Replace(private, "{", "{sum: secure, openers: [north, centre], ", 1),
 	} {
 		quorum := "quorum: 2\n"

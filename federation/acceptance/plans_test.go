@@ -28,9 +28,9 @@ views:
 subjects: [outcome]
 `
 
-// regressionPlan is a plan of pvi on small data, or of dp-pvi where it has a schedule.
+// regressionPlan is a plan of regression on small data, or of dp-pvi where it has a schedule.
 func regressionPlan(name, options, privacy string) string {
-	method := "pvi"
+	method := "regression"
 	if strings.Contains(options, "schedule") {
 		if method = "dp-pvi"; privacy == exact {
 			method += ", algorithm: exact"
@@ -42,9 +42,9 @@ func regressionPlan(name, options, privacy string) string {
 		"privacy: " + privacy + "\n" + local
 }
 
-// factorPlan is a plan of mvppca on small data.
+// factorPlan is a plan of factors on small data.
 func factorPlan(name, options, privacy string) string {
-	return unsupervised(name, "mvppca, latent: 1"+options, privacy)
+	return unsupervised(name, "factors, latent: 1"+options, privacy)
 }
 
 // unsupervised is a plan on small data of a method that knows no outcome.

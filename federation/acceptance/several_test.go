@@ -208,7 +208,7 @@ func TestPreApproval(t *testing.T) {
 	w.do("coordinator", "submit", w.home(), w.beside("dear", regressionPlan("dear", "rounds: 5", dear)))
 	w.do("coordinator", "submit", w.home(), w.beside("open", regressionPlan("open", "rounds: 5", exact)))
 	w.do("coordinator", "submit", w.home(), w.beside("other", factorPlan("other", "", private)))
-	rule := demoPolicy + "pre_approval: {methods: [pvi], study: {epsilon: 3, delta: 1e-5}}\n"
+	rule := demoPolicy + "pre_approval: {methods: [regression], study: {epsilon: 3, delta: 1e-5}}\n"
 	for _, s := range three {
 		testkit.Do(t, os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600))
 	}

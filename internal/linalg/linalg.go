@@ -54,7 +54,7 @@ func (s *LogSum) Sum() float64 { return s.sum + math.Log(s.Product) }
 // Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor, with the reciprocals of its diagonal on the diagonal, and
 // returns ln |a|. It reports false when a is not positive definite to working
-// precision. Reciprocals let solving multiply; the one of method graffl keeps the
+// precision. Reciprocals let solving multiply; the one of method mixture keeps the
 // diagonal itself.
 func Cholesky(a []float64, n, ld int) (logDet float64, ok bool) {
 	logs := LogSum{Product: 1}

@@ -128,7 +128,7 @@ func (s shape) study(t testing.TB) *small {
 		}
 		out.data[name] = table
 	}
-	fmt.Fprintf(plan, "]\nmethod:\n  name: mvppca\n%s", s.options)
+	fmt.Fprintf(plan, "]\nmethod:\n  name: factors\n%s", s.options)
 	var err error
 	if out.plan, err = study.Parse("plan.yaml", []byte(plan.String()), method.Registry{Method{}}); err != nil {
 		t.Fatalf("%v in:\n%s", err, plan)

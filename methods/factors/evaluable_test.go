@@ -28,7 +28,7 @@ func evaluationPlan(t *testing.T, unit float64, options string) (*study.Plan, ma
 	t.Helper()
 	text := fmt.Sprintf(`{parley: 1, name: units, sites: [one, two],
 		views: [{name: v, features: [a, b, c]}, {name: w, features: [d, e]}],
-		method: {name: mvppca, latent: 1, %s}, privacy: {protection: none}}`, options)
+		method: {name: factors, latent: 1, %s}, privacy: {protection: none}}`, options)
 	p, err := study.Parse("plan", []byte(text), method.Registry{factors.Method{}})
 	if err != nil {
 		t.Fatal(err)

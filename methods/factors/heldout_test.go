@@ -68,7 +68,7 @@ func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one boo
 		s.data[at[i]] = factorstest.Must(dataset.NewTable(schema, rows))(t)
 	}
 	plan := fmt.Sprintf("parley: 1\nname: held-out\nseed: %d\nprivacy: {protection: none}\nsites: [%s]\n"+
-		"method: {name: mvppca, latent: %d}\nviews:\n", seed, strings.Join(at, ", "), latent)
+		"method: {name: factors, latent: %d}\nviews:\n", seed, strings.Join(at, ", "), latent)
 	for k, v := range schema.Views {
 		plan += fmt.Sprintf("  - {name: %s, features: [%s]}\n", v.Name, strings.Join(names[k], ", "))
 	}

@@ -1,5 +1,5 @@
 // Package factors is multi-view probabilistic principal component analysis for data that
-// stay where they are, which plans name mvppca. Register [Method]; a plan says the rest in
+// stay where they are, which plans name factors. Register [Method]; a plan says the rest in
 // its [options.Options]. What leaves a site is what the plan's requests list, and nothing of
 // it depends on anything but the plan, the task and the site's rows.
 //
@@ -38,7 +38,7 @@ var _ method.Opener = Method{}
 type Method struct{}
 
 // Name implements [method.Method].
-func (Method) Name() string { return "mvppca" }
+func (Method) Name() string { return "factors" }
 
 // Options implements [method.Method]: a pointer to [options.Options].
 func (Method) Options() any { return options.Defaults() }

@@ -11,7 +11,7 @@ import (
 
 func planWith(views, options string) string {
 	return "parley: 1\nname: small\nsites: [north, south]\nprivacy: {protection: none}\nviews:\n" + views +
-		"method:\n  name: mvppca\n" + options
+		"method:\n  name: factors\n" + options
 }
 
 const twoViews = "  - {name: clinic, features: [age, weight]}\n  - {name: mri, features: [volume, thickness]}\n"
@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 	} {
 		p := testkit.Get(parse(text))(t)
 		shown := testkit.Get(p.YAML())(t)
-		_, after, _ := strings.Cut(string(shown), "name: mvppca\n")
+		_, after, _ := strings.Cut(string(shown), "name: factors\n")
 		before, _, _ := strings.Cut(after, "privacy:")
 		if got := strings.Join(strings.Fields(before), " "); got != want {
 			t.Errorf("%s\ngives %s\nwant  %s", text, got, want)

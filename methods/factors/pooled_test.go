@@ -102,7 +102,7 @@ func clinical(t *testing.T, sites int, cells, views float64) *small {
 	var plan strings.Builder
 	fmt.Fprintf(
 		&plan,
-		"parley: 1\nname: clinical\nprivacy: {protection: none}\nmethod: {name: mvppca, latent: 5, site_means: "+
+		"parley: 1\nname: clinical\nprivacy: {protection: none}\nmethod: {name: factors, latent: 5, site_means: "+
 			"pooled, outliers: keep}\nviews:\n",
 	)
 	schema := dataset.Schema{Views: all.Schema().Views}

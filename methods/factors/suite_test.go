@@ -126,8 +126,8 @@ func awkward(t testing.TB, r *rand.Rand) (*study.Plan, map[string]dataset.Source
 		fmt.Fprintf(&b, "  - {name: %s, features: [%s]}\n", view.Name, strings.Join(features, ", "))
 		schema.Views = append(schema.Views, view)
 	}
-	fmt.Fprintf(&b, "method: {name: mvppca, latent: %s, noise: %s, scaling: %s, outliers: %s, site_means: %s, rounds: "+
-		"%d}\nprivacy: {protection: none}\n",
+	fmt.Fprintf(&b, "method: {name: factors, latent: %s, noise: %s, scaling: %s, outliers: %s, site_means: %s, "+
+		"rounds: %d}\nprivacy: {protection: none}\n",
 		of(fmt.Sprint(1+r.IntN(min(3, d-1))), "select"), of("feature", "view"), of("standard", "view", "none"),
 		of("exclude", "keep"), of("auto", "pooled"), r.IntN(3))
 	plan, err := study.Parse("plan", []byte(b.String()), method.Registry{Method{}})

@@ -126,7 +126,7 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 		}
 		fmt.Fprintf(&plan, "  - name: %s\n    features: [%s]\n", v.Name, strings.Join(names, ", "))
 	}
-	fmt.Fprintf(&plan, "method: {name: mvppca, latent: %d%s}\nprivacy: {protection: none}\n", q, options)
+	fmt.Fprintf(&plan, "method: {name: factors, latent: %d%s}\nprivacy: {protection: none}\n", q, options)
 	methods := method.Registry{factors.Method{}}
 	p := testkit.Get(study.Parse("plan.yaml", []byte(plan.String()), methods))(t)
 	data := map[string]dataset.Source{}

@@ -100,7 +100,7 @@ func drawnStudy(t *testing.T, shape string, d, groups, k, rows int, seed uint64)
 		features += fmt.Sprintf("{name: f%d, range: [%v, %v]}, ", j+1, lo-(hi-lo)/7, hi+(hi-lo)/7)
 	}
 	s := known(fmt.Sprintf("parley: 1\nname: drawn\nseed: %d\nsites: [a]\nviews: [{name: v, features: [%s]}]\nmethod: "+
-		"{name: graffl, components: %d}\nprivacy: {protection: none}\n", seed, features, k))
+		"{name: mixture, components: %d}\nprivacy: {protection: none}\n", seed, features, k))
 	all := &released{Sums: sumsAt(s.Of, x), Sites: []releasedSite{{Site: "a", Rows: float64(rows)}}}
 	o := testkit.Get(s.observation(all))(t)
 	p := testkit.Get(s.posterior(o))(t)

@@ -1,5 +1,5 @@
 // Package mixture is a Bayesian Gaussian mixture from rows that stay at their sites, which
-// plans name graffl. [Method] is all that a program needs; a plan's [Options] choose
+// plans name mixture. [Method] is all that a program needs; a plan's [Options] choose
 // what it does. Each site releases once the sums over its rows of cosines and sines at public frequencies (sketch),
 // noised if the plan is private; the noise is part of the likelihood. After that one release nothing more is asked
 // of a site. What arrives is taken as numbers that noise may have moved anywhere

@@ -27,7 +27,7 @@ const ModelFormat = "parley/graffl-model/1"
 // posterior.csv.
 type Model struct {
 	Format string `json:"format"` // ModelFormat
-	// Published is the method that made it as a paper has it; nil for graffl.
+	// Published is the method that made it as a paper has it; nil for mixture.
 	Published *Published `json:"published,omitempty"`
 	// what wrote it, if it was older: a model does not depend on that
 	Program string             `json:"program,omitempty"`
@@ -188,7 +188,7 @@ func (m *Model) Predictive() (*gmm.Predictive, error) {
 	switch {
 	case m.accepted():
 		return nil, problem.Problem{Where: "method", What: "what the published algorithm accepts is no posterior, " +
-			"and says nothing of single rows", Hint: "a study of method graffl"}
+			"and says nothing of single rows", Hint: "a study of method mixture"}
 	case m.Sample == nil:
 		return nil, problem.Problem{Where: "sample", What: "the model keeps no part of the posterior",
 			Hint: "parley model refit, which asks no site, or another run"}

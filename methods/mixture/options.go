@@ -14,7 +14,7 @@ import (
 )
 
 // Name is what plans call the method.
-const Name = "graffl"
+const Name = "mixture"
 
 // Options are what a plan says under method.
 type Options struct {
@@ -52,8 +52,8 @@ func (*Options) Former(key string) string {
 		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what " +
 			"landmarks.bandwidth was"
 	case "encoder", "scarce":
-		return "leave it out: rows drawn from a mixture helped no classifier; name: pvi learns the outcome from all " +
-			"sites (docs/how-to/predict-an-outcome.md)"
+		return "leave it out: rows drawn from a mixture helped no classifier; name: regression learns the outcome " +
+			"from all sites (docs/how-to/predict-an-outcome.md)"
 	case "published":
 		return "name: graffl-abc has its keys rounds and accepted"
 	case "set":
@@ -62,7 +62,7 @@ func (*Options) Former(key string) string {
 		return "leave it out: means are about even over the ranges, and how wide components are is learned; name: " +
 			"graffl-abc has it"
 	case "calibration":
-		return "leave it out: what intervals hold was measured for all plans (docs/explanation/graffl.md)"
+		return "leave it out: what intervals hold was measured for all plans (docs/explanation/mixtures.md)"
 	}
 	return ""
 }
@@ -111,7 +111,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	}
 	if pr := p.Privacy; pr.Differential() {
 		if pr.Total == nil && pr.PerRelease != nil {
-			report("", "graffl calibrates its noise to a total, and the plan has none",
+			report("", "mixture calibrates its noise to a total, and the plan has none",
 				"privacy.total instead of per_release")
 		}
 		if pr.Unit == study.UnitSite {
@@ -119,7 +119,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 				"hides it", "privacy.unit: subject")
 		}
 		if pr.Diagnostics > 0 {
-			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
+			report("", "mixture has nothing to release for its report alone", "leave privacy.diagnostics out")
 		}
 	}
 	o.checkSketch(p, report)

@@ -121,7 +121,7 @@ func TestFormerKeysSayWhatToUse(t *testing.T) {
 		"published: {rounds: 3}": "name: graffl-abc has its keys", "set: {rows: 3}": "name: graffl-abc",
 		"calibration: 200": "leave it out", "prior: {kappa: 1}": "how wide components are is learned",
 		"sketch: {rows: 9}": "parley plan check says how many rows", "encoder: {dimension: 3}": "leave it out",
-		"scarce: {held: 0.2}": "name: pvi learns the outcome"} {
+		"scarce: {held: 0.2}": "name: regression learns the outcome"} {
 		refused(t, planText(key, unprotected), want)
 	}
 }

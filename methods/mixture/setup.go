@@ -121,7 +121,7 @@ type setup struct {
 func setupOf(p *study.Plan) (*setup, error) {
 	opts, ok := p.Method.Options.(*Options)
 	if !ok {
-		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+		return nil, fmt.Errorf("the plan's options are of method %s, not of mixture", p.Method.Name)
 	}
 	_, lo, hi := Box(p)
 	prior, err := gmm.BoxPrior(lo, hi, opts.Components)

@@ -35,7 +35,7 @@ const (
 // be run often.
 func planText(options, privacy string) string {
 	return fmt.Sprintf("parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, "+
-		"8]}]}\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
+		"8]}]}\nmethod:\n  name: mixture\n  components: 2\n  %s\nprivacy: %s\n",
 		strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }
 

@@ -27,7 +27,7 @@ name: hostile
 sites: [a, b]
 views:
   - {name: v, features: [{name: x, range: [-8, 8]}]}
-method: {name: graffl, components: 2, %s}
+method: {name: mixture, components: 2, %s}
 privacy: %s
 `
 	quorumPlan = `
@@ -38,7 +38,7 @@ quorum: 1
 privacy: %s
 views:
   - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}]}
-method: {name: graffl, components: 1, draws: 64}
+method: {name: mixture, components: 1, draws: 64}
 `
 	exact   = "{protection: none}"
 	private = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 2, delta: 1e-5}}"
@@ -139,7 +139,7 @@ func text(features int, method, privacy string) string {
 	for i := range features {
 		out += fmt.Sprintf("      - {name: f%d, range: [-8, 8]}\n", i+1)
 	}
-	return out + fmt.Sprintf("subjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", method, privacy)
+	return out + fmt.Sprintf("subjects: [sick]\nmethod: {name: mixture, %s}\nprivacy: %s\n", method, privacy)
 }
 
 // known is what both halves know of a plan. It panics if the plan is wrong.

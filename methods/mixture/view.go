@@ -20,7 +20,7 @@ type View struct {
 	Posterior *gmm.Posterior
 	Mean      gmm.Mixture // of the posterior
 	// What a sampler adds that has it:
-	Published *Published // the method that made it as a paper has it; nil for graffl
+	Published *Published // the method that made it as a paper has it; nil for mixture
 	Options   any        // what the plan says under method
 	Accepted  bool       // draws are what Algorithm 2 accepted, and no posterior
 	Called    string     // what draws are called: posterior, or sample, as of those that are none

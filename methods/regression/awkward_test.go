@@ -49,9 +49,9 @@ func awkward(t testing.TB, r *rand.Rand) methodtest.Case {
 	if likelihood == "hazard" {
 		subjects = "[days, y]"
 	}
-	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: pvi, likelihood: %s, outcome: %s%s}\nprivacy: {protection: "+
-		"none}\n", subjects, likelihood, outcome, more)
-	plan := methodtest.Plan(t, "pvi", Method{}.Options(), text.String())
+	fmt.Fprintf(&text, "subjects: %s\nmethod: {name: regression, likelihood: %s, outcome: %s%s}\nprivacy: "+
+		"{protection: none}\n", subjects, likelihood, outcome, more)
+	plan := methodtest.Plan(t, "regression", Method{}.Options(), text.String())
 
 	weights, scale := make([]float64, d), make([]float64, d)
 	orders, strength, level := pick(0, 1, 6, 12), pick(0, 0.5, 3, 30), pick(0, -6, 3)

@@ -25,7 +25,7 @@ views:
   - {name: v, features: [{name: x0, range: [-2, 2]}, {name: k, kind: category, levels: [u, w, z]}]}
   - {name: w, features: [{name: x1, range: [-1, 3]}]}
 subjects: [y]
-method: {name: pvi, [method]}
+method: {name: regression, [method]}
 privacy: [privacy]
 `
 

@@ -1,5 +1,5 @@
 // Package regression is Bayesian regression on rows that stay where they are, private if
-// wanted, which plans name pvi after partitioned variational inference (Sharma, Hutchinson,
+// wanted, which plans name regression after partitioned variational inference (Sharma, Hutchinson,
 // Swaroop, Honkela and Turner, 2019, arXiv:1911.10563), from which it has come.
 //
 // [Method] is what a registry takes, put together from the plan. Without privacy the
@@ -93,7 +93,7 @@ func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadM
 func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
-		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of regression", p.Method.Name)
 	}
 	if o.Counts() {
 		return evaluate.Outcome{}, problem.Problem{Where: "method.weights",

@@ -17,7 +17,7 @@ import (
 )
 
 const arrivals = `{parley: 1, name: arrivals, sites: [a, b, c], subjects: [%s], views: [{name: v, features: [x, u, {name: g, kind: category, levels: [p, q, r, never]}]}],
-	method: {name: pvi, %s}, privacy: {protection: none}}`
+	method: {name: regression, %s}, privacy: {protection: none}}`
 
 // arriving draws subjects with an activation of a + 1.5x + ½u, and 2 more at level q, which a quarter have, as
 // many as r.

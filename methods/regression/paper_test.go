@@ -17,20 +17,20 @@ func TestPapersAreToldWhatToCite(t *testing.T) {
 	known := method.Registry{regression.Method{}, factors.Method{}, mixture.Method{}}
 	const private = "protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
 	for options, want := range map[string]string{
-		`name: pvi, outcome: {column: y, levels: ["0", "1"]}`: "y was related to 2 features by " +
+		`name: regression, outcome: {column: y, levels: ["0", "1"]}`: "y was related to 2 features by " +
 			"logistic regression with",
-		`name: pvi, outcome: {column: y}, noise_variance: 1, site_effects: random`: "linear regression with an " +
+		`name: regression, outcome: {column: y}, noise_variance: 1, site_effects: random`: "linear regression with an " +
 			"independent normal prior",
-		`name: pvi, outcome: {column: y, levels: ["0", "1"]}, link: cloglog`: "binary regression with a " +
+		`name: regression, outcome: {column: y, levels: ["0", "1"]}, link: cloglog`: "binary regression with a " +
 			"complementary log-log link",
-		`name: pvi, outcome: {column: y, event: e, levels: [a, b], cuts: [1, 2]}`: "discrete-time survival over 2 " +
+		`name: regression, outcome: {column: y, event: e, levels: [a, b], cuts: [1, 2]}`: "discrete-time survival over 2 " +
 			"periods with a logistic link",
-		`name: mvppca, latent: select`: "a number of factors that was " +
+		`name: factors, latent: select`: "a number of factors that was " +
 			"chosen on subjects who were left out",
-		`name: graffl, components: 2`: "A mixture of normal " +
+		`name: mixture, components: 2`: "A mixture of normal " +
 			"distributions of 2 features",
-		`name: pvi, outcome: {column: y, levels: ["0", "1"]}}, privacy: {` + private: "Sites sent noised histograms",
-		`name: mvppca, latent: 1}, privacy: {` + private:                             "Each site sent noised counts",
+		`name: regression, outcome: {column: y, levels: ["0", "1"]}}, privacy: {` + private: "Sites sent noised histograms",
+		`name: factors, latent: 1}, privacy: {` + private:                                   "Each site sent noised counts",
 	} {
 		privacy := "privacy: {protection: none}"
 		if strings.Contains(options, private) {

@@ -72,7 +72,7 @@ func (s timed) draw(t testing.TB, r *rand.Rand) (*study.Plan, local.Config) {
 	}
 	p := parse(t, fmt.Sprintf(`{parley: 1, name: timed, sites: [a, b, c, d], subjects: [time, died],
 		views: [{name: v, features: [dose, age, load, {name: arm, kind: category, levels: ["0", "1"]}]}],
-		method: {name: pvi, outcome: {column: time, event: died, levels: ["no", "yes"], cuts: [%s]}, references: [{feature: arm, level: "0"}]%s}, privacy: {protection: none}}`, strings.Join(cuts, ", "), s.options))
+		method: {name: regression, outcome: {column: time, event: died, levels: ["no", "yes"], cuts: [%s]}, references: [{feature: arm, level: "0"}]%s}, privacy: {protection: none}}`, strings.Join(cuts, ", "), s.options))
 	sites := map[string][]dataset.Row{}
 	shift := map[string]float64{}
 	for _, site := range p.Sites {

@@ -161,8 +161,8 @@ func ownPredictions(t *testing.T, c local.Config, names []string, reports map[st
 func TestRandomInterceptsInAnyUnit(t *testing.T) {
 	between := func(unit float64) float64 {
 		plan := parse(t, fmt.Sprintf("parley: 1\nname: units\nsites: [s0, s1, s2, s3]\nviews:\n  - {name: v, "+
-			"features: [x]}\nsubjects: [y]\nmethod:\n  name: pvi\n  outcome: {column: y}\n  site_effects: random\n  "+
-			"noise_variance: %g\nprivacy: {protection: none}\n",
+			"features: [x]}\nsubjects: [y]\nmethod:\n  name: regression\n  outcome: {column: y}\n  "+
+			"site_effects: random\n  noise_variance: %g\nprivacy: {protection: none}\n",
 			unit*unit))
 		r := rand.New(rand.NewPCG(3, 15))
 		data := map[string]dataset.Source{}

@@ -43,7 +43,7 @@ func TestEstimatesAreThoseOfR(t *testing.T) {
 		"lm":          {"{column: time}", 1e-3, 1e-3},
 	} {
 		p := parse(t, `{parley: 1, name: r, sites: [one, two, three], subjects: [time, until, event, class, visits], views: [{name: v, features: [age, dose,
-			{name: sex, kind: category, levels: [f, m]}]}], method: {name: pvi, references: [{feature: sex, level: f}], prior_variance: 1e6,
+			{name: sex, kind: category, levels: [f, m]}]}], method: {name: regression, references: [{feature: sex, level: f}], prior_variance: 1e6,
 			intercept_variance: 1e6, rounds: 60, outcome: `+c.outcome+`}, privacy: {protection: none}}`)
 		rows := map[string][]dataset.Row{}
 		for i, r := range read("data.csv") {

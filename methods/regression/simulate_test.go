@@ -40,7 +40,7 @@ views:
   - {name: clinic, features: [{name: age, range: [0, 100]}, {name: stage, kind: category, levels: [I, II, III]}]}
   - {name: blood, features: [{name: sugar, range: [2, 4]}, {name: sex, kind: category, levels: [f, m]}]}
 subjects: [group, y]
-method: {name: pvi, `+options+`}
+method: {name: regression, `+options+`}
 privacy: `+privacy+"\n")
 }
 

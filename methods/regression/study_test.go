@@ -36,7 +36,7 @@ func planText(columns int, sites []string, options, privacy string) string {
 		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
 	}
 	return fmt.Sprintf("parley: 1\nname: small\nsites: [%s]\nviews:\n  - {name: v, features: [%s]}\nsubjects: "+
-		"[y]\nmethod:\n  name: pvi\n  constants: [%s]\n  %s\nprivacy: %s\n",
+		"[y]\nmethod:\n  name: regression\n  constants: [%s]\n  %s\nprivacy: %s\n",
 		strings.Join(sites, ", "), strings.Join(features, ", "), strings.Join(constants, ", "),
 		strings.ReplaceAll(options, "\n", "\n  "), privacy)
 }

@@ -35,7 +35,7 @@ views:
   - {name: clinic, features: [age, dose, {name: sex, kind: category, levels: [f, m]}]}
 subjects: [days, died, falls, exposure, worth]
 method:
-  name: pvi
+  name: regression
   constants: [{feature: age, centre: 60, scale: 10}, {feature: dose, centre: 2, scale: 0.5}]
   ` + strings.ReplaceAll(options, "\n", "\n  ") + "\nprivacy: " + privacy + "\n"
 }

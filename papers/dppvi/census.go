@@ -212,7 +212,7 @@ func (c *census) judge(ctx context.Context, p *study.Plan, found *method.Result)
 
 // study is the plan of one run.
 func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*study.Plan, error) {
-	with := keys{"name": "pvi", "outcome": c.says.Outcome, "intercept": false, "constants": c.constant}
+	with := keys{"name": "regression", "outcome": c.says.Outcome, "intercept": false, "constants": c.constant}
 	maps.Copy(with, r.options)
 	names := slices.Sorted(maps.Keys(sites))
 	if r.rows {

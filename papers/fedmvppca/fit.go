@@ -131,7 +131,7 @@ func guarded(c condition, d *division) (keys, keys) {
 
 // byPrivateDefault is the private method of today, with what all its releases promise together.
 func byPrivateDefault(c condition, d *division) (keys, keys) {
-	return keys{"name": "mvppca", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(account.Budget{Epsilon: 10, Delta: 1e-5})
+	return keys{"name": "factors", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(account.Budget{Epsilon: 10, Delta: 1e-5})
 }
 
 // patterns are the views that each site has, which are public.
@@ -139,7 +139,7 @@ func (d *division) patterns() []keys { return deal.Patterns(d.sites[0].Schema(),
 
 // byDefault is the method of today, with one noise variance for each view as the paper has.
 func byDefault(c condition, _ *division) (keys, keys) {
-	return keys{"name": "mvppca", "latent": c.data.factors, "scaling": options.ScaleNone}, nil
+	return keys{"name": "factors", "latent": c.data.factors, "scaling": options.ScaleNone}, nil
 }
 
 // noiseByFeature is the default with a noise variance for each feature. Its fit to all rows

@@ -24,7 +24,7 @@ const (
 	smote      = "SMOTE"
 	elsewhere  = "another site's classifier"
 	published  = "GRAFFL"       // rows from what Algorithm 2 accepts
-	mixed      = "mixture"      // rows from the posterior of method graffl
+	mixed      = "mixture"      // rows from the posterior of method mixture
 	ceiling    = "best mixture" // rows from the exact posterior given all codes of the class
 	gated      = mixed + ", where the verdict keeps them"
 	kept       = "kept"

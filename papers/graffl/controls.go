@@ -24,7 +24,7 @@ import (
 const (
 	ridgeAtSite  = "ridge at the site"
 	ridgeAllRows = "ridge on all rows"
-	pviOverSites = "pvi over all sites"
+	pviOverSites = "regression over all sites"
 )
 
 // ridgePenalty is C = 0.01; nothing is tuned on held rows.
@@ -62,13 +62,13 @@ func standardised(in *suffiae.Inputs, rows [][]float64) (out [][]float64) {
 	return out
 }
 
-// Regression is a fit of pvi.
+// Regression is a fit of method regression.
 type Regression struct {
 	forecaster *fitted.Forecaster
 	class      int // its level of the outcome
 }
 
-// fitPVI fits pvi with its defaults to the sites' rows. plan has what a plan must say
+// fitPVI fits regression with its defaults to the sites' rows. plan has what a plan must say
 // beside its name and method: seed, sites, views, subjects, privacy. levels are those of the
 // outcome, of which the class is one.
 func fitPVI(ctx context.Context, plan map[string]any, outcome string, levels []string, class string, data map[string]dataset.Source) (*Regression, error) {
@@ -108,7 +108,7 @@ func (r *Regression) Probability(row *dataset.Row) (float64, error) {
 	return math.Exp(p.Outcome.LogP[r.class]), nil
 }
 
-// overSites fits pvi to the rows of all sites, and returns probabilities of held ones.
+// overSites fits regression to the rows of all sites, and returns probabilities of held ones.
 func overSites(ctx context.Context, sites []scarce.Labelled, held [][]float64, seed uint64) ([]float64, error) {
 	view, features := dataset.View{Name: "x"}, []map[string]any{}
 	for j := range held[0] {

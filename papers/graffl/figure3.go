@@ -117,7 +117,7 @@ func figure3() experiment.Experiment {
 		Notes: []string{
 			"The paper shows a picture without numbers, and says that the mode of the posterior accords with the truth: what stands as published is the truth. It does not say the number of proposals N nor of accepted ones L. The threshold in the table is that of the first data set. Components are matched to the truth, a favour.",
 			"The modes of the cloud are real, and the cloud is not the posterior. With more proposals what is accepted goes to the prior times the mean of the likelihoods of single rows, where the posterior has their product: " +
-				"the means of 90 rows are as uncertain as those of 9000, and unequal weights come back a quarter off. In the table compare the widths with the exact ones ([why](../explanation/graffl.md)).",
+				"the means of 90 rows are as uncertain as those of 9000, and unequal weights come back a quarter off. In the table compare the widths with the exact ones ([why](../explanation/mixtures.md)).",
 			"**The default is about as good as the exact posterior without noise, and nearly so at ε 5.** Its weights over-cover because each site has exactly as many rows as planned, and the likelihood takes rows as drawn by lot. " +
 				"At ε 1 and some hundred rows covariances follow the prior, whose expected covariance (11.5 in each feature) is far from the truth of 1.",
 			"Variant `set` contracts slowly, and its intervals are not calibrated: it is there to compare.",

@@ -59,7 +59,7 @@ func fromAll(sites [][]float64, d int, seed uint64) (*gmm.Posterior, error) {
 	return toy.Conjugate(prior, [][]float64{all}, draws, rand.New(rand.NewPCG(seed, 1))), nil
 }
 
-// fromSums samples the posterior of one Gaussian given sums at frequencies, as method graffl does. With ε above 0
+// fromSums samples the posterior of one Gaussian given sums at frequencies, as method mixture does. With ε above 0
 // sums and numbers of rows carry the noise that each site's one release would: that
 // of one record in the ball of φ/B beside ¼ for the count, added or removed. It is drawn
 // from the seed, because this is a measurement on public data and no release.

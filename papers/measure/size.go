@@ -220,7 +220,7 @@ func (c sized) study(ctx context.Context, sites map[string]dataset.Source, optio
 	if options != "" {
 		options = ", " + options
 	}
-	fmt.Fprintf(&b, "method: {name: mvppca, latent: %d, noise: feature, scaling: standard, outliers: keep%s}\nprivacy: {protection: none}\n", c.factors, options)
+	fmt.Fprintf(&b, "method: {name: factors, latent: %d, noise: feature, scaling: standard, outliers: keep%s}\nprivacy: {protection: none}\n", c.factors, options)
 	methods := method.Registry{factors.Method{}}
 	plan, err := study.Parse("plan", []byte(b.String()), methods)
 	if err != nil {

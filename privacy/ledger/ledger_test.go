@@ -208,7 +208,7 @@ func FuzzLedgerLine(f *testing.F) {
 
 func ExampleLedger_Account() {
 	m := sitestore.NewMemory()
-	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
+	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "factors"}
 	s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove,
 		Budget: account.Budget{Epsilon: 3, Delta: 1e-5}}
 	if _, err := admit(s, privacy.SimulationPolicy(), m, privacy.Ask{Study: "3fa9", Site: "north", Round: 1},

@@ -266,7 +266,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 
 func ExampleRecords() {
 	m := sitestore.NewMemory()
-	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
+	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "factors"}
 	if _, err := admit(s, privacy.SimulationPolicy(), m, privacy.Ask{Study: "3fa9", Site: "north", Round: 1},
 		differential(vectors(2, 3))); err != nil {
 		panic(err)

@@ -94,12 +94,12 @@ minimum:                 # below which this site stays away
   pattern_subjects: 10   # subjects of a pattern of present views with numbers of its own
   sites: 3               # sites whose contributions a round needs: the plan's quorum
 
-# methods: [mvppca]      # allowed; all if left out
+# methods: [factors]      # allowed; all if left out
 
 # per_release: true      # also join studies that promise nothing in total
 
 # Studies that are approved without asking a person: by these methods, with
 # differential privacy, and a total for one subject within this budget. Rows have no
 # part in that, so size must be set, or max_delta and no minimum.subjects.
-# pre_approval: {methods: [mvppca], study: {epsilon: 1, delta: 1e-5}}
+# pre_approval: {methods: [factors], study: {epsilon: 1, delta: 1e-5}}
 `

@@ -25,10 +25,10 @@ lifetime:
   filter: gaussian
 max_delta: 1e-6
 minimum: {subjects: 50, pattern_subjects: 10, sites: 3}
-methods: [mvppca, pvi]
+methods: [factors, regression]
 per_release: true
 pre_approval:
-  methods: [mvppca]
+  methods: [factors]
   study: {epsilon: 1, delta: 1e-5}
 `
 
@@ -43,8 +43,8 @@ func TestPolicyIsReadAsWritten(t *testing.T) {
 		Study: &account.Budget{Epsilon: 3, Delta: 1e-5}, Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5,
 			Filter: policy.GaussianFilter},
 		MaxDelta: 1e-6, Minimum: policy.Minimum{Subjects: 50, PatternSubjects: 10, Sites: 3},
-		Methods: []string{"mvppca", "pvi"}, PerRelease: true,
-		PreApproval: &policy.PreApproval{Methods: []string{"mvppca"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}},
+		Methods: []string{"factors", "regression"}, PerRelease: true,
+		PreApproval: &policy.PreApproval{Methods: []string{"factors"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v", got, err)
@@ -81,17 +81,17 @@ func TestPolicyProblemsSayWhereAndWhatWouldBeRight(t *testing.T) {
 			"leave it out for min(1e-5, 1/(100 n))"},
 		{"sites: 3", "sites: -3", "policy.yaml:11:54: minimum.sites: -3 is no number to have at least\n  hint: 0, or " +
 			"leave it out, for any"},
-		{"[mvppca, pvi]", "[mvppca, mvppca]", "policy.yaml:12:19: methods: \"mvppca\" is empty or stands twice\n  " +
-			"hint: name each method that is allowed once"},
+		{"[factors, regression]", "[factors, factors]", "policy.yaml:12:20: methods: \"factors\" is empty or stands " +
+			"twice\n  hint: name each method that is allowed once"},
 		{"per_release: true", "per_release: yes please", "policy.yaml:13:14: per_release: \"yes please\" where true " +
 			"or false is expected"},
 		{"per_release", "per_realese", "policy.yaml:13:1: per_realese: unknown key\n  hint: did you mean per_release?"},
-		{"  methods: [mvppca]\n", "", "policy.yaml:14:1: pre_approval.methods: missing\n  hint: the methods whose " +
-			"studies need no person, such as [mvppca]"},
-		{"[mvppca]", "[pvi, pvi]", "policy.yaml:15:18: pre_approval.methods: \"pvi\" is empty or stands twice\n  " +
-			"hint: name each method once"},
-		{"[mvppca]", "[graffl]", "policy.yaml:15:13: pre_approval.methods: \"graffl\" is not among the methods that " +
-			"the policy allows\n  hint: it allows [mvppca pvi]"},
+		{"  methods: [factors]\n", "", "policy.yaml:14:1: pre_approval.methods: missing\n  hint: the methods whose " +
+			"studies need no person, such as [factors]"},
+		{"[factors]", "[regression, regression]", "policy.yaml:15:25: pre_approval.methods: \"regression\" is empty " +
+			"or stands twice\n  hint: name each method once"},
+		{"[factors]", "[mixture]", "policy.yaml:15:13: pre_approval.methods: \"mixture\" is not among the methods " +
+			"that the policy allows\n  hint: it allows [factors regression]"},
 		{"  study: {epsilon: 1, delta: 1e-5}\n", "", "policy.yaml:14:1: pre_approval.study: missing\n  hint: such as " +
 			"{epsilon: 3, delta: 1e-5}"},
 		{"{epsilon: 1, delta", "{epsilon: 0, delta", "policy.yaml:16:20: pre_approval.study.epsilon: 0 is not " +

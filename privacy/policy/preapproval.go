@@ -24,7 +24,7 @@ func (p Policy) checkPreApproval(report func(key, what, hint string)) {
 		return
 	}
 	if len(r.Methods) == 0 {
-		report("pre_approval.methods", "missing", "the methods whose studies need no person, such as [mvppca]")
+		report("pre_approval.methods", "missing", "the methods whose studies need no person, such as [factors]")
 	}
 	checkNames(report, "pre_approval.methods", "name each method once", r.Methods)
 	for i, m := range r.Methods {

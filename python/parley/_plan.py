@@ -20,7 +20,7 @@ def write_plan(path, name, sites, views, method, privacy, ranges=None, **more):
              becomes ``local``, with paths that are relative to the plan
     views    mapping of names to data frames, whose columns (but ``id``)
              become features, or to lists of features as a plan has them
-    method   mapping, such as {"name": "mvppca", "latent": 3}
+    method   mapping, such as {"name": "factors", "latent": 3}
     privacy  mapping; has no default, as in a plan
     ranges   {feature: (low, high)}, publicly known; never taken from the data
     more     other keys of a plan: question, seed, subjects, local …

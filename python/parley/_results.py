@@ -82,10 +82,10 @@ class Results:
 
     @cached_property
     def coefficients(self):
-        """The regression table of method pvi; None if there is none.
+        """The regression table of method regression; None if there is none.
 
         model/coefficients.csv of a joint posterior, else posterior.csv, whose
-        columns differ (docs/reference/results.md). Of method graffl that file
+        columns differ (docs/reference/results.md). Of method mixture that file
         holds draws, and table() and figure() what is read from them.
         """
         table = self._optional("model/coefficients.csv")

@@ -58,7 +58,7 @@ def two_sites(where):
         "two-sites",
         sites,
         {"blood": view},
-        {"name": "pvi", "outcome": {"column": "outcome", "levels": ["well", "ill"]}},
+        {"name": "regression", "outcome": {"column": "outcome", "levels": ["well", "ill"]}},
         {"protection": "none"},
         question="Does the marker go with illness?",
         subjects=["outcome"],
@@ -179,7 +179,7 @@ class Plans(unittest.TestCase):
     def test_text(self):
         frame = pd.DataFrame({"id": ["1"], "age": [50], "on": [True], "stage: a": ["x: 1"]})
         text = parley.plan_text(
-            "p", ["a", "b"], {"v": frame}, {"name": "mvppca", "latent": 1}, {"protection": "none"}, ranges={"age": (0, 120)}
+            "p", ["a", "b"], {"v": frame}, {"name": "factors", "latent": 1}, {"protection": "none"}, ranges={"age": (0, 120)}
         )
         self.assertIn("      - name: age\n        range: [0.0, 120.0]\n", text)
         self.assertIn('      - name: "on"\n        kind: category\n        levels: ["False", "True"]\n', text)
@@ -189,9 +189,9 @@ class Plans(unittest.TestCase):
         private = {"protection": "differential", "unit": "subject", "adjacency": "add-remove", "total": {"epsilon": 1.0, "delta": 1e-5}}
         frame = pd.DataFrame({"sex": ["f", "m"]})
         with self.assertRaisesRegex(ValueError, "declare them"):
-            parley.plan_text("p", ["a"], {"v": frame}, {"name": "pvi"}, private)
+            parley.plan_text("p", ["a"], {"v": frame}, {"name": "regression"}, private)
         frame["sex"] = pd.Categorical(frame["sex"], categories=["m", "f", "x"])
-        self.assertIn("levels: [m, f, x]", parley.plan_text("p", ["a"], {"v": frame}, {"name": "pvi"}, private))
+        self.assertIn("levels: [m, f, x]", parley.plan_text("p", ["a"], {"v": frame}, {"name": "regression"}, private))
 
     def test_refusals(self):
         frame = pd.DataFrame({"age": [50]})
@@ -259,7 +259,7 @@ class Mofa(unittest.TestCase):
         self.assertEqual(list(sites), ["group-1", "group-2"])
         self.assertEqual(views, {"rna": ["A", "B", "C_rna"], "protein": ["C_protein", "D", "E"]})
         plan = parley.write_plan(
-            folder / "mofa/plan.yaml", "mofa", sites, views, {"name": "mvppca", "latent": 1}, {"protection": "none"}
+            folder / "mofa/plan.yaml", "mofa", sites, views, {"name": "factors", "latent": 1}, {"protection": "none"}
         )
         results = parley.run(plan, folder / "mofa/results")
         factors, weights = parley.mofa_factors(results), parley.mofa_weights(results)

@@ -17,7 +17,7 @@ parley_results <- function(path) {
   metrics$verdicts <- NULL
   coefficients <- table("model/coefficients.csv")
   if (is.null(coefficients)) coefficients <- table("model/posterior.csv")
-  if (!"feature" %in% names(coefficients)) coefficients <- NULL # draws of method graffl
+  if (!"feature" %in% names(coefficients)) coefficients <- NULL # draws of method mixture
   structure(list(
     path = path,
     metrics = unlist(metrics),

@@ -110,7 +110,7 @@ for (site in c("east", "west")) {
 }
 plan <- parley_write_plan(file.path(two, "plan.yaml"), "two-sites", c(east = "east", west = "west"),
   list(blood = blood),
-  list(name = "pvi", outcome = list(column = "outcome", levels = c("well", "ill"))), none,
+  list(name = "regression", outcome = list(column = "outcome", levels = c("well", "ill"))), none,
   question = "Does the marker go with illness?", subjects = "outcome"
 )
 regression <- parley_run(plan, file.path(two, "results"))
@@ -122,7 +122,7 @@ refused(parley_write_plan(plan, "p", "a", list(v = blood), list(), none), "exist
 
 frame <- data.frame(id = "1", age = 50, on = TRUE, a = "x: 1")
 names(frame)[4] <- "stage: a"
-text <- parley_plan_text("p", c("a", "b"), list(v = frame), list(name = "mvppca", latent = 1), none,
+text <- parley_plan_text("p", c("a", "b"), list(v = frame), list(name = "factors", latent = 1), none,
   ranges = list(age = c(0, 120))
 )
 for (line in c(
@@ -134,9 +134,9 @@ private <- list(
   protection = "differential", unit = "subject", adjacency = "add-remove", total = list(epsilon = 1, delta = 1e-5)
 )
 sex <- data.frame(sex = c("f", "m"))
-refused(parley_plan_text("p", "a", list(v = sex), list(name = "pvi"), private), "declare them")
+refused(parley_plan_text("p", "a", list(v = sex), list(name = "regression"), private), "declare them")
 sex$sex <- factor(sex$sex, levels = c("m", "f", "x"))
-text <- parley_plan_text("p", "a", list(v = sex), list(name = "pvi"), private)
+text <- parley_plan_text("p", "a", list(v = sex), list(name = "regression"), private)
 stopifnot(grepl("levels: [m, f, x]", text, fixed = TRUE), grepl("delta: 1e-05", text), grepl("sites: [a]", text, fixed = TRUE))
 refused(parley_plan_text("p", "a", list(v = sex), list(), none, ranges = list(size = 0:1)), "no feature 'size'")
 refused(parley_plan_text("p", "a", list(v = data.frame(t = Sys.Date())), list(), none), "neither number nor category")
@@ -155,7 +155,7 @@ stopifnot(
   identical(names(imported$sites), c("group-1", "group-2")),
   identical(imported$views, list(rna = c("A_rna", "B_rna", "C_rna"), protein = c("A_protein", "B_protein", "C_protein")))
 )
-plan <- parley_write_plan(at("mofa/plan.yaml"), "mofa", imported$sites, imported$views, list(name = "mvppca", latent = 1), none)
+plan <- parley_write_plan(at("mofa/plan.yaml"), "mofa", imported$sites, imported$views, list(name = "factors", latent = 1), none)
 results <- parley_run(plan, at("mofa/results"))
 factors <- parley_mofa_factors(results)
 weights <- parley_mofa_weights(results)

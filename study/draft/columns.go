@@ -201,11 +201,11 @@ func (d *Draft) leave(c *column, why string) {
 
 // choose settles the method: with an outcome a regression, else factors.
 func (d *Draft) choose(outcome string) error {
-	d.Method = "mvppca"
+	d.Method = "factors"
 	if outcome == "" {
 		return nil
 	}
-	d.Method = "pvi"
+	d.Method = "regression"
 	var known []string
 	for i, c := range d.Candidates {
 		if known = append(known, c.Column); c.Column == outcome {
@@ -334,7 +334,7 @@ func (d *Draft) feature(c *column) (f study.Feature, why string) {
 		return f, "it is text with many values"
 	case len(levels) < 2:
 		return f, fmt.Sprintf("it is text without two values that %d subjects have", dataset.SmallCell)
-	case d.Method != "pvi":
+	case d.Method != "regression":
 		return f, fmt.Sprintf("it is a category (%s), and %s models numbers", few(levels), d.Method)
 	}
 	f.Kind, f.Levels = study.Category, levels

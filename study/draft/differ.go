@@ -471,7 +471,7 @@ func (d *Draft) lostViews() (wrong problem.List) {
 			p.Hint += line + "\n"
 		}
 		p.Hint += "mend the data, or leave the view out: --leave-out " + name
-		if d.Method == "mvppca" && strings.Contains(p.Hint, "it is a category") {
+		if d.Method == "factors" && strings.Contains(p.Hint, "it is a category") {
 			p.Hint += "\ncategories are features where an outcome is predicted: --outcome COLUMN"
 		}
 		wrong.Add(p)

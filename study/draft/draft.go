@@ -283,7 +283,7 @@ func (d *Draft) writeView(w *strings.Builder, v *view) {
 
 // asKind is what to do with a category that is written in numbers.
 func (d *Draft) asKind() string {
-	if d.Method == "pvi" {
+	if d.Method == "regression" {
 		return "add kind: category and levels: [...]"
 	}
 	return "take it out: " + d.Method + " models amounts"

@@ -70,7 +70,7 @@ func TestLook(t *testing.T) {
 		"      - {name: \"y\", missing: [-99]}  # looks like a code", "      - x\n",
 		"#   view lab, only: north-clinic has it, and south has not\n", "#   subjects, person: it has too many values",
 		"subjects: [group, born, rare]\n",
-		"  name: pvi\n  outcome: {column: group, levels: [a, b]}\n", "    north-clinic: \"North Clinic\"\n",
+		"  name: regression\n  outcome: {column: group, levels: [a, b]}\n", "    north-clinic: \"North Clinic\"\n",
 		"    south: south\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -210,7 +210,7 @@ func TestCountsWithRareValuesAreAnOutcome(t *testing.T) {
 
 // What columns are called cannot leave the comment that names them.
 func TestNamesStayInTheirComment(t *testing.T) {
-	d := &Draft{Method: "mvppca", LeftOut: []leftOut{{"v", "a\nb\u2028c\rd", "why"}}}
+	d := &Draft{Method: "factors", LeftOut: []leftOut{{"v", "a\nb\u2028c\rd", "why"}}}
 	var b strings.Builder
 	d.writeLeftOut(&b)
 	if got := b.String(); got != "# Columns that are not in the plan:\n#   view v, a b c d: why\n\n" {

@@ -251,12 +251,12 @@ func (d *Draft) enough() {
 	advice := fmt.Sprintf("keep at most %s, chosen without looking at the outcome", plural(most, "feature"))
 	d.tooFew = fmt.Sprintf("Few data: at most %d %s for %s. The usual rule is %d for each.\n"+
 		"The prior keeps the weights finite, and decides much of the result: single effects are uncertain.\n"+
-		"Better: %s,\nor begin without an outcome: mvppca finds a few factors.", (events+9)/10*10, oneLine(what),
+		"Better: %s,\nor begin without an outcome: name: factors finds patterns.", (events+9)/10*10, oneLine(what),
 		plural(weights, "weight"), perWeight, advice)
 	d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column,
 		What: fmt.Sprintf("there are %d %s for %s, which is few: the usual rule is %d for each; the prior keeps the "+
 			"weights finite, and decides much of the result", events, what, plural(weights, "weight"), perWeight),
-		Hint: advice + "\nor begin without --outcome: mvppca finds a few factors first"}}, d.Said...)
+		Hint: advice + "\nor begin without --outcome: name: factors finds patterns first"}}, d.Said...)
 }
 
 // Parts of names of columns that are the time until an event, and of those that say how it ended.

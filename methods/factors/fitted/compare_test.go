@@ -123,7 +123,7 @@ func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := a.Compare(otherModel{}); err == nil ||
-		!strings.Contains(err.Error(), "a model of mvppca cannot be compared with one of other") {
+		!strings.Contains(err.Error(), "a model of factors cannot be compared with one of other") {
 		t.Errorf("got %v", err)
 	}
 }

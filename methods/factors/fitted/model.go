@@ -32,8 +32,8 @@ type Model struct {
 	Plan    string           `json:"plan_sha256"`
 	Study   string           `json:"study"`
 	Seed    uint64           `json:"seed"`
-	Options *options.Options `json:"options,omitempty"` // of mvppca
-	// Published is the method that made the model as a paper has it; nil for mvppca.
+	Options *options.Options `json:"options,omitempty"` // of factors
+	// Published is the method that made the model as a paper has it; nil for factors.
 	Published *Published `json:"published,omitempty"`
 	Scaling   string     `json:"scaling"`
 	Factors   []float64  `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling

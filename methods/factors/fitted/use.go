@@ -136,7 +136,7 @@ func (m *Model) Method() string {
 	if m.Published != nil {
 		return m.Published.Method
 	}
-	return "mvppca"
+	return "factors"
 }
 
 // Schema implements [method.Model]: the views and features in the model's

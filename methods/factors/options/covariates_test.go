@@ -30,7 +30,7 @@ sites: [a, b, c]
 privacy: {protection: none}
 subjects: [sex, age]
 views: [{name: v, features: [x, y]}, {name: w, features: [z]}]
-method: {name: mvppca, latent: 1, adjust: [age, {column: sex, levels: [f, m, o]}]}
+method: {name: factors, latent: 1, adjust: [age, {column: sex, levels: [f, m, o]}]}
 `), method.Registry{factors.Method{}})
 	if err != nil {
 		t.Fatal(err)

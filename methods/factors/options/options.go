@@ -1,4 +1,4 @@
-// Package options is what a plan says under method where the method is mvppca ([Options]),
+// Package options is what a plan says under method where the method is factors ([Options]),
 // and how a site's rows become what the model is fitted to: [Read] reads them once, [Common]
 // is the scale that all sites' rows have together, [Solve] takes out what goes linearly with
 // subject columns, and the forms in which scales, parameters and laws travel are here. Each
@@ -35,7 +35,7 @@ const (
 	keepOutliers    = "keep"
 )
 
-// Scalings are those of mvppca.
+// Scalings are those of factors.
 var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone}
 
 // What the sites' means are taken for.

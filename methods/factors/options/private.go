@@ -173,7 +173,7 @@ func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 			"privacy.total instead of privacy.per_release")
 	}
 	if p.Privacy.Diagnostics > 0 {
-		report("privacy.diagnostics", "mvppca spends nothing on it: its report says what the known noise leaves of "+
+		report("privacy.diagnostics", "factors spends nothing on it: its report says what the known noise leaves of "+
 			"predictions", "leave it out")
 	}
 	if p.Privacy.Unit == study.UnitSite {

@@ -25,7 +25,7 @@ type Setup struct {
 func SetUp(p *study.Plan) (Setup, error) {
 	opts, ok := p.Method.Options.(*Options)
 	if !ok {
-		return Setup{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
+		return Setup{}, fmt.Errorf("the plan's options are of method %s, not of factors", p.Method.Name)
 	}
 	return NewSetup(p, opts)
 }

@@ -29,8 +29,8 @@ func choosing(t testing.TB, opts string, q, rows int) (options.Setup, map[string
 	t.Helper()
 	text := `{parley: 1, name: choosing, seed: 7, sites: [a, b, c], privacy: {protection: none},
 		views: [{name: v, features: [v1, v2, v3, v4, v5, v6]}, {name: w, features: [w1, w2, w3, w4, w5]}],
-		method: {name: mvppca, latent: 1, ` + opts + `}}`
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), text)))(t)
+		method: {name: factors, latent: 1, ` + opts + `}}`
+	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "factors", options.Defaults(), text)))(t)
 	r := rand.New(rand.NewPCG(3, uint64(q)))
 	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 6, 5), q, 0.5)
 	data := map[string]dataset.Source{}

@@ -26,7 +26,7 @@ views:
   - {name: a, features: [{name: x, range: [-1, 1]}]}
   - {name: b, features: [{name: y, range: [-1, 1]}]}
 sites: [north]
-method: {name: mvppca, latent: 1}
+method: {name: factors, latent: 1}
 `
 
 // loss is ln p(release | with the subject)/p(release | nobody) of the whole

@@ -35,7 +35,7 @@ type play struct {
 
 func newPlay(t testing.TB, plan string) *play {
 	t.Helper()
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "mvppca", options.Defaults(), plan)))(t)
+	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "factors", options.Defaults(), plan)))(t)
 	p := &play{Setup: set, t: t, sites: map[string]*halves.Site{}, lists: map[string][]privacy.Listed{}}
 	p.way = way{halves.Common{Setup: set}, factorstest.Must(declaredBy(set))(t)}
 	for _, name := range set.Plan.Sites {
@@ -142,7 +142,7 @@ func wide(t testing.TB, seed uint64, n int) (plan string, views [][][]float64) {
 			fmt.Fprintf(text, "      - {name: f%d, range: [%v, %v]}\n", lo, ranges[lo][0], ranges[lo][1])
 		}
 	}
-	fmt.Fprint(text, "method:\n  name: mvppca\n  latent: 5\n")
+	fmt.Fprint(text, "method:\n  name: factors\n  latent: 5\n")
 	return text.String(), factorstest.SplitAll(l, rows)
 }
 
@@ -211,7 +211,7 @@ func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, 
 			fmt.Fprintf(plan, "      - {name: f%d, range: [%v, %v]}\n", lo, ranges[lo][0], ranges[lo][1])
 		}
 	}
-	fmt.Fprintf(plan, "method:\n  name: mvppca\n  latent: 2\n  patterns:\n    - {views: [%s]}\n    - {site: s00, "+
+	fmt.Fprintf(plan, "method:\n  name: factors\n  latent: 2\n  patterns:\n    - {views: [%s]}\n    - {site: s00, "+
 		"views: [%s]}\n", strings.Join(views, ", "), strings.Join(views[1:], ", "))
 	p := newPlay(t, plan.String())
 	data := map[string]*dataset.Table{}

@@ -43,7 +43,7 @@ func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change 
 			fmt.Fprintf(plan, "      - {name: f%d, range: [%v, %v]}\n", lo, ranges[lo][0], ranges[lo][1])
 		}
 	}
-	fmt.Fprint(plan, "method:\n  name: mvppca\n  latent: 2\n")
+	fmt.Fprint(plan, "method:\n  name: factors\n  latent: 2\n")
 	p := newPlay(t, plan.String())
 	data := map[string]*dataset.Table{}
 	for i, site := range names {

@@ -154,7 +154,7 @@ func Pick(r *rand.Rand, weights []float64) int {
 // Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor and returns ln |a|. It reports false when a is not positive
 // definite to working precision. The diagonal is the factor's own, and [Forward] and
-// [BackwardSolve] divide by it: the one of method mvppca keeps reciprocals there.
+// [BackwardSolve] divide by it: the one of method factors keeps reciprocals there.
 func Cholesky(a []float64, n int) (logDet float64, ok bool) {
 	for i := range n {
 		ri := a[i*n:][:n]

@@ -74,7 +74,7 @@ func (c *common) protect(site string) (*protection, error) {
 		return nil, problem.Problem{Where: "privacy.total",
 			What: fmt.Sprintf("the published accountant allows %d rows not a single update at (ε %v, δ %v)",
 				c.own.rowsOf(site), total.Epsilon, total.Delta),
-			Hint: "a larger total, more update.noise, or name: pvi"}
+			Hint: "a larger total, more update.noise, or name: regression"}
 	}
 	p.updates = min(n, c.own.Rounds*len(c.Plan.Sites))
 	p.sum = privacy.Sum{Name: sumPublished, Unit: privacy.Subject, Form: privacy.Vectors,

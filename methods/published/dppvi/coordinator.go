@@ -161,7 +161,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Result(c.common, q, ", or use method pvi, which has the weights' correlations")
+	return s.Result(c.common, q, ", or use method regression, which has the weights' correlations")
 }
 
 // The means of a point are bounded by pointLargest, the logarithms of variances by

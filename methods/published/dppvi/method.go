@@ -1,7 +1,7 @@
 // Package dppvi is partitioned variational inference and its differentially private form, as
 // published (Sharma, Hutchinson, Swaroop, Honkela and Turner, 2019, arXiv:1911.10563, whose
 // equations are cited), and Global VI, the baseline that they were compared with. It is there to
-// repeat the paper's experiments: method pvi does better.
+// repeat the paper's experiments: method regression does better.
 //
 // [Method] is what a registry takes. The coordinator asks sites in the order of a schedule, and
 // keeps a factor of each. A site answers with what steps of Adagrad along gradients over samples of
@@ -25,7 +25,7 @@ import (
 	"parley/study"
 )
 
-// Method is the method for the registry. Its models are those of method pvi, which opens them.
+// Method is the method for the registry. Its models are those of method regression, which opens them.
 type Method struct{}
 
 // Name implements [method.Method].

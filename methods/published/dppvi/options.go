@@ -353,7 +353,8 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	}
 	if pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne {
 		report("", "the published accountant knows one subject more or less",
-			"privacy.unit: subject and adjacency: add-remove, or of two classes name: pvi, which has both adjacencies")
+			"privacy.unit: subject and adjacency: add-remove, or of two classes name: regression, which has both "+
+				"adjacencies")
 	}
 	if pr.Diagnostics > 0 && o.Likelihood == options.LikelihoodLinear {
 		report("", "privacy.diagnostics buys how well classes of single subjects are predicted",

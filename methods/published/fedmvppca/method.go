@@ -7,7 +7,7 @@
 // In each round every site fits the model to its own rows ([em]), and the coordinator takes
 // what they found for draws from one law ([updateMaster]), which is the prior of the next
 // round. It is for comparison: it shrinks its variances towards zero at every round, and its
-// noise hides whole sites. Model file, scale, assessment and reports are those of mvppca.
+// noise hides whole sites. Model file, scale, assessment and reports are those of factors.
 package fedmvppca
 
 import (

@@ -88,7 +88,7 @@ type laplacePart struct {
 	Epsilon  float64 `json:"epsilon,omitempty"`
 }
 
-// scalings are those of mvppca and one more: each site by its own minimum and maximum, as in
+// scalings are those of factors and one more: each site by its own minimum and maximum, as in
 // the paper's experiments.
 var scalings = append(slices.Clone(options.Scalings), options.ScaleSiteRange)
 
@@ -293,7 +293,7 @@ func (o *Options) iterationsIn(round int, site string) int {
 // BeyondRange implements [study.RangeTeller]: scaling by ranges moves nothing to their ends.
 func (*Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 
-// setup is a checked plan: what this method says, and what its model has in common with that of mvppca.
+// setup is a checked plan: what this method says, and what its model has in common with that of factors.
 type setup struct {
 	options.Setup
 	own *Options

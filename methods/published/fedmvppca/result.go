@@ -102,7 +102,7 @@ func (c bySite) section(set setup, trace trace) figure.Section {
 	say(false, "Noise for whole sites",
 		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is "+
 			"more than protecting single subjects, and it is paid for: the noise is the same for a site of ten "+
-			"subjects and of ten thousand. Method mvppca protects single subjects, at far less noise.")
+			"subjects and of ten thousand. Method factors protects single subjects, at far less noise.")
 	if set.Options.Scaling == options.ScaleSiteRange {
 		say(true, "Every site had units of its own",
 			"Each site scaled its features by its own smallest and largest values, as the published experiment did. "+

@@ -7,7 +7,7 @@
 // gives every row away, and what it accepts does not become the posterior; reports begin with
 // both. By algorithm sets each proposal is compared with all rows of a site together, which
 // is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. Model file and reports are those of
-// method graffl, to which it is there to be compared. The paper's codes, and its rows for a scarce class, are in
+// method mixture, to which it is there to be compared. The paper's codes, and its rows for a scarce class, are in
 // the experiments that repeat its tables.
 //
 // [proposer] and [acceptance] are Algorithm 2, and [modes] finds the peaks of what it accepts; [SMC] goes by one

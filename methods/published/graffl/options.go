@@ -113,7 +113,7 @@ func (*Options) Former(key string) string {
 	case "encoder":
 		return "leave it out: the paper's codes are in its tables alone (go run -C papers . run graffl-table-1)"
 	case "scarce":
-		return "leave it out, or name: graffl, whose mixture serves a scarce class"
+		return "leave it out, or name: mixture, whose mixture serves a scarce class"
 	}
 	return ""
 }

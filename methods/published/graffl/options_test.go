@@ -55,7 +55,7 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		"components: 2, algorithm: sets, set: {keep: 1}":                  "a share of 1 kept",
 		"components: 2, algorithm: sets, set: {proposals: 200000}":        "200000 proposals",
 		"components: 2, encoder: {kind: suffiae}":                         "the paper's codes are in its tables alone",
-		"components: 2, " + sick: "name: graffl, whose mixture serves a " +
+		"components: 2, " + sick: "name: mixture, whose mixture serves a " +
 			"scarce class",
 	} {
 		if _, err := parse(text, open); err == nil || !strings.Contains(err.Error(), want) {
@@ -65,7 +65,7 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 	for text, want := range map[string]string{"components: 2": "exact distances, which give rows away",
 		"components: 2, algorithm: sets": "set discrepancies are released exactly"} {
 		if _, err := parse(text, private); err == nil || !strings.Contains(err.Error(), want) ||
-			!strings.Contains(err.Error(), "name: graffl, or") {
+			!strings.Contains(err.Error(), "name: mixture, or") {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}

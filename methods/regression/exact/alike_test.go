@@ -46,7 +46,7 @@ func TestLevelsWithoutOutcomesAreSaid(t *testing.T) {
 	} {
 		p, err := study.Parse("plan", []byte(`{parley: 1, name: rare, sites: [one, two, three], subjects: [y, days, w],
 			views: [{name: v, features: [a, b, {name: g, kind: category, levels: [often, rare]}]}],
-			method: {name: pvi, `+c.options+`}, privacy: {protection: none}}`), methods)
+			method: {name: regression, `+c.options+`}, privacy: {protection: none}}`), methods)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestSubjectsAreDescribedBySiteAndOutcome(t *testing.T) {
 			}
 			p, err := study.Parse("plan", []byte(`{parley: 1, name: people, sites: [one, two, three], subjects: [y, dead],
 				views: [{name: v, features: [{name: age, unit: years, range: [0, 100]}, {name: weight, range: [0, 200]}, {name: sex, kind: category, levels: [female, male, other]}]}],
-				method: {name: pvi, `+c.options+`, missing: neutral}, privacy: {protection: none`+sum+`}}`), methods)
+				method: {name: regression, `+c.options+`, missing: neutral}, privacy: {protection: none`+sum+`}}`), methods)
 			if err != nil {
 				t.Fatal(err)
 			}

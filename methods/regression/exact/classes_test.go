@@ -28,7 +28,7 @@ func ofClasses(t testing.TB, likelihood string, features int, classes []string) 
 		constants = append(constants, fmt.Sprintf("{feature: x%d, centre: 0, scale: 1}", j))
 	}
 	p, err := study.Parse("plan", fmt.Appendf(nil, `{parley: 1, name: classes, sites: [one, two, three], subjects: [y], views: [{name: v, features: [%s]}],
-		method: {name: pvi, likelihood: %s, outcome: {column: y, levels: [%s]}, constants: [%s]}, privacy: {protection: none}}`,
+		method: {name: regression, likelihood: %s, outcome: {column: y, levels: [%s]}, constants: [%s]}, privacy: {protection: none}}`,
 		strings.Join(names, ", "), likelihood, strings.Join(classes, ", "), strings.Join(constants, ", ")), methods)
 	if err != nil {
 		t.Fatal(err)

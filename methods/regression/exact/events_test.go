@@ -46,7 +46,7 @@ func TestFewEventsAreSaid(t *testing.T) {
 			"34 subjects with y = 1, and 7 effects"},
 	} {
 		p, err := study.Parse("plan", []byte(`{parley: 1, name: rare, sites: [one, two, three], subjects: [y, days, w], views: [{name: v, features: [a, b, c, d, e]}],
-			method: {name: pvi, `+c.options+`}, privacy: {protection: none}}`), methods)
+			method: {name: regression, `+c.options+`}, privacy: {protection: none}}`), methods)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func plan(t testing.TB, outcome, sites string) *study.Plan {
 	t.Helper()
 	p, err := study.Parse("plan", []byte(fmt.Sprintf(`{parley: 1, name: small, sites: [%s], subjects: [y],
 		views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}],
-		method: {name: pvi, %s, constants: [{feature: a, centre: 0, scale: 1}, {feature: b, centre: 0, scale: 1}]},
+		method: {name: regression, %s, constants: [{feature: a, centre: 0, scale: 1}, {feature: b, centre: 0, scale: 1}]},
 		privacy: {protection: none}}`, sites, outcome)), methods)
 	if err != nil {
 		t.Fatal(err)
@@ -197,8 +197,8 @@ func TestReferences(t *testing.T) {
 func TestAWrongCellIsNamed(t *testing.T) {
 	for _, wrong := range []float64{3, 1e6} {
 		p := testkit.Get(study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], "+
-			"views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+
-			logistic+"}, privacy: {protection: none}}"), methods))(t)
+			"views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: "+
+			"regression, "+logistic+"}, privacy: {protection: none}}"), methods))(t)
 		r := rand.New(rand.NewPCG(15, 2))
 		rows, _ := drawn(r, 900, binary(r))
 		rows[7].Views[0][1] = wrong

@@ -24,7 +24,7 @@ func TestNoiseIsFoundAtOnce(t *testing.T) {
 			names = append(names, fmt.Sprintf("x%d", j))
 		}
 		p, err := study.Parse("plan", []byte(fmt.Sprintf(`{parley: 1, name: noise, sites: [one, two], subjects: [y, w], views: [{name: v, features: [%s]}],
-			method: {name: pvi, outcome: {column: y}%s}, privacy: {protection: none}}`, strings.Join(names, ", "), c.options)), methods)
+			method: {name: regression, outcome: {column: y}%s}, privacy: {protection: none}}`, strings.Join(names, ", "), c.options)), methods)
 		if err != nil {
 			t.Fatal(err)
 		}

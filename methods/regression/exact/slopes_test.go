@@ -31,7 +31,7 @@ func (c sitesOf) draw(t *testing.T, seed uint64) (*study.Plan, map[string]datase
 		names = append(names, fmt.Sprintf("s%02d", s))
 	}
 	p, err := study.Parse("plan", []byte(fmt.Sprintf(`{parley: 1, name: slopes, sites: [%s], subjects: [y], views: [{name: v, features: [a, b, c, d]}],
-		method: {name: pvi, outcome: {column: y, levels: ["no", "yes"]}%s}, privacy: {protection: none}}`, strings.Join(names, ", "), c.options)), methods)
+		method: {name: regression, outcome: {column: y, levels: ["no", "yes"]}%s}, privacy: {protection: none}}`, strings.Join(names, ", "), c.options)), methods)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func counted(t *testing.T, seed uint64) (*study.Plan, map[string]dataset.Source,
 	}
 	p, err := study.Parse("plan", fmt.Appendf(nil, `{parley: 1, name: counts, sites: [one, two, three], subjects: [y, exposure, worth],
 		views: [{name: v, features: [a, b, c]}],
-		method: {name: pvi, outcome: {column: y}, likelihood: poisson%s}, privacy: {protection: none}}`, terms), methods)
+		method: {name: regression, outcome: {column: y}, likelihood: poisson%s}, privacy: {protection: none}}`, terms), methods)
 	if err != nil {
 		t.Fatal(err)
 	}

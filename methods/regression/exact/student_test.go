@@ -23,7 +23,7 @@ func numbers(t testing.TB, features, more string) *study.Plan {
 	t.Helper()
 	p, err := study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y, w], views: "+
 		"[{name: v, features: ["+features+
-		"]}], method: {name: pvi, outcome: {column: y}"+more+"}, privacy: {protection: none}}"), methods)
+		"]}], method: {name: regression, outcome: {column: y}"+more+"}, privacy: {protection: none}}"), methods)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	out.Notes = m.Cautions()
 	if m.Covariance == nil {
 		out.Notes.Add(problem.Problem{What: "this model takes weights as independent: the standard error leaves out " +
-			"how the two estimates go together", Hint: "method pvi knows it, of up to 2000 weights"})
+			"how the two estimates go together", Hint: "method regression knows it, of up to 2000 weights"})
 	}
 	out.Value = c
 	return out, nil

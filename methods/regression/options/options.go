@@ -18,7 +18,7 @@ import (
 )
 
 // Name is the method's.
-const Name = "pvi"
+const Name = "regression"
 
 // The likelihoods.
 const (

@@ -26,7 +26,7 @@ type Setup struct {
 func New(p *study.Plan) (*Setup, error) {
 	opts, ok := p.Method.Options.(*Options)
 	if !ok {
-		return nil, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+		return nil, fmt.Errorf("the plan's options are of method %s, not of regression", p.Method.Name)
 	}
 	return Of(p, opts)
 }

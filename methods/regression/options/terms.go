@@ -184,7 +184,7 @@ func (c *optionCheck) privacy() {
 	}
 	pr := c.p.Privacy
 	if pr.Total == nil && pr.PerRelease != nil {
-		c.report("", "pvi calibrates its noise to a total, and the plan has none",
+		c.report("", "regression calibrates its noise to a total, and the plan has none",
 			"privacy.total instead of per_release")
 	}
 	if pr.Unit == study.UnitSite {

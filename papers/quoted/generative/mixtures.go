@@ -1,4 +1,4 @@
-// Package generative measures the method graffl: mixtures beside a Gibbs sampler on all rows.
+// Package generative measures the method mixture: mixtures beside a Gibbs sampler on all rows.
 package generative
 
 import (

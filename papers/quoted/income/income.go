@@ -43,7 +43,7 @@ const (
 
 var exampleStudies = []exampleStudy{
 	{open, false, unprotected()},
-	{independent, false, slices.Concat(unprotected(), []string{"  name: pvi", "  name: dp-pvi\n  algorithm: exact\n  intercept: false", references, ""})},
+	{independent, false, slices.Concat(unprotected(), []string{"  name: regression", "  name: dp-pvi\n  algorithm: exact\n  intercept: false", references, ""})},
 	{"ε 1, δ 1e-5", true, nil},
 	{"ε 1, δ 1e-6", true, []string{publishedTotal, "total: {epsilon: 1, delta: 1e-6}"}},
 	{"ε 1000, δ 1e-5", true, []string{publishedTotal, "total: {epsilon: 1000, delta: 1e-5}"}},

@@ -38,14 +38,14 @@ const features = 6
 var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
 var kinds = []kind{
-	{"factors", factors.Method{}, "name: mvppca, latent: 2", 2000, func(r *rand.Rand, x []float64) string {
+	{"factors", factors.Method{}, "name: factors, latent: 2", 2000, func(r *rand.Rand, x []float64) string {
 		f, g := r.NormFloat64(), r.NormFloat64()
 		for j := range x {
 			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
 		}
 		return "no"
 	}},
-	{"regression", regression.Method{}, "name: pvi, outcome: {column: ill, levels: [no, yes]}", 4000, func(r *rand.Rand, x []float64) string {
+	{"regression", regression.Method{}, "name: regression, outcome: {column: ill, levels: [no, yes]}", 4000, func(r *rand.Rand, x []float64) string {
 		a := -0.5
 		f := r.NormFloat64()
 		for j := range x {
@@ -57,7 +57,7 @@ var kinds = []kind{
 		}
 		return "no"
 	}},
-	{"mixture", mixture.Method{}, "name: graffl, components: 2, draws: 128", 4000, func(r *rand.Rand, x []float64) string {
+	{"mixture", mixture.Method{}, "name: mixture, components: 2, draws: 128", 4000, func(r *rand.Rand, x []float64) string {
 		at := 2.0
 		if r.Float64() < 0.4 {
 			at = -2
