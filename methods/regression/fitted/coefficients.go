@@ -307,8 +307,8 @@ func Coefficients(m *Model) figure.Section {
 		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across " +
 			"zero leaves the direction open. Effects describe what goes together in these data; they do not say what " +
 			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
-			"correlations of all estimates, model/coefficients.csv this table with robust standard errors, by " +
-			"persons and by sites, and model/model.json the covariances."}
+			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
+			"known, and model/model.json the covariances."}
 	settled := m.Converged == nil || *m.Converged
 	if !settled { // of which a verdict warns
 		section.Items = append(section.Items, figure.Item{
