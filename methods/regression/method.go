@@ -265,8 +265,12 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 		"(variance %g for a standard deviation of a number, or a level)%s.", o.Outcome.Column, features, kind,
 		o.PriorVariance, with)
 	if o.Noised(p) {
-		out.Text += " Sites sent noised histograms, products of features and gradients. The posterior is normal " +
-			"about its mode (Laplace's approximation) and counts the noise of every release."
+		units := ""
+		if o.Scaling == options.ScaleStandard {
+			units = "histograms of numbers, "
+		}
+		out.Text += " Sites sent noised " + units + "sums and products of features, and gradients. The posterior is " +
+			"normal about its mode (Laplace's approximation) and counts the noise of every release."
 		out.References = append(out.References, "Sharma M, Hutchinson M, Swaroop S, Honkela A, Turner RE. "+
 			"Differentially private federated variational inference. 2019. doi:10.48550/arXiv.1911.10563")
 		return out

@@ -29,7 +29,7 @@ func TestPapersAreToldWhatToCite(t *testing.T) {
 			"chosen on subjects who were left out",
 		`name: mixture, components: 2`: "A mixture of normal " +
 			"distributions of 2 features",
-		`name: regression, outcome: {column: y, levels: ["0", "1"]}}, privacy: {` + private: "Sites sent noised histograms",
+		`name: regression, outcome: {column: y, levels: ["0", "1"]}}, privacy: {` + private: "Sites sent noised histograms of",
 		`name: factors, latent: 1}, privacy: {` + private:                                   "Each site sent noised counts",
 	} {
 		privacy := "privacy: {protection: none}"
