@@ -245,22 +245,19 @@ func noiseAware() experiment.Experiment {
 	epsilons := []float64{0.5, 1}
 	arms := []string{"noise-aware VI", "its DP-SGD alone", "default", "DP-PVI"}
 	at := func(e float64) string { return fmt.Sprintf("epsilon-%v", e) }
-	return experiment.Experiment{Name: "dppvi-noise-aware", Paper: Paper.Name, Data: data, Item: "A rival of today: noise-aware variational inference",
-		About: fmt.Sprintf("All training rows at one site, δ %v: [Alrawajfeh, Jälkö and Honkela](https://arxiv.org/abs/2410.19371) infer the optimum from the whole trace of perturbed gradients, so that intervals allow for the noise. It is not in the paper.", delta),
-		Notes: []string{"It is written here anew, by the model and the settings of its authors' code for these data: 10 000 steps over Poisson samples of a tenth of the rows. Its noise comes from a seed, as nobody's data leave anything. Its posterior of the optimum is summed over a grid, where the authors take a Laplace approximation or Markov chains; the model, with a diagonal matrix of curvatures, is theirs. The paper drops three columns and rows with missing cells, and prints no number that could stand beside these.",
-			"Estimates without privacy are means of the same model by exact inference; for the default, of its own plan without privacy, whose prior is wider."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-noise-aware", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, e := range epsilons {
 				if quick {
 					continue // a run takes half a minute
 				}
-				cells = append(cells, experiment.Cell{ID: at(e), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+				cells.Add(at(e), func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
 					c, err := open(ctx, from)
 					if err != nil {
 						return nil, err
 					}
 					return c.noiseAware(ctx, account.Budget{Epsilon: e, Delta: delta}, arms, 3)
-				}})
+				})
 			}
 			return cells
 		},

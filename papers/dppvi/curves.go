@@ -174,10 +174,8 @@ func differences() experiment.Experiment {
 		}
 		return experiment.SpreadOf(runs)
 	}
-	return experiment.Experiment{Name: "dppvi-figure-3", Paper: Paper.Name, Data: data, Item: "Figure 3",
-		About: "By how much PVI predicts better than Global VI, by how unequal sites are in size (ρ) and in classes (κ): means of five runs over their last ten updates. Empty: the data have too few rows of a class. Below it training curves at four of these places.",
-		Notes: []string{"The paper shows colours without numbers, and does not say which places its curves are of. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-figure-3", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, rho := range rhos {
 				for _, kappa := range kappas {
 					if quick && (rho != 0.9 || kappa != 0) {
@@ -191,7 +189,7 @@ func differences() experiment.Experiment {
 						if quick {
 							seen = seen.with("rounds", 10)
 						}
-						cells = append(cells, experiment.Cell{ID: id(at(rho, kappa), r), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+						cells.Add(id(at(rho, kappa), r), func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
 							c, err := open(ctx, from)
 							if err != nil {
 								return nil, err
@@ -201,7 +199,7 @@ func differences() experiment.Experiment {
 								return experiment.Values{}, err
 							}
 							return c.scores(ctx, seen, sites, seeds(r, quick))
-						}})
+						})
 					}
 				}
 			}

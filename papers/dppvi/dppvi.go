@@ -5,6 +5,7 @@ package dppvi
 
 import (
 	"context"
+	_ "embed" // for the page
 	"fmt"
 	"math"
 	"slices"
@@ -15,15 +16,16 @@ import (
 	"parley/privacy/account"
 )
 
+//go:embed page.md
+var page string
+
 // Paper is its page.
-var Paper = experiment.Paper{Name: "dppvi", Title: "DP-PVI: its tables and figures",
-	Lead: "Every table and figure with numbers of Sharma, Hutchinson, Swaroop, Honkela and Turner, “Differentially Private Federated Variational Inference” (arXiv:1911.10563). " +
-		"The rows for training and testing are those that the paper's code draws; numbers are standardised over all rows, as there. " +
-		"Noise comes from the operating system, so that private numbers repeat within their deviation only."}
+var Paper = experiment.ReadPaper("dppvi", page)
 
 // Experiments are those of the paper.
 func Experiments() experiment.List {
-	return experiment.List{distributions(), hyperparameters(), table5(), differences(), successor(), noiseAware()}
+	return Paper.Tell(experiment.List{distributions(), hyperparameters(), table5(), differences(), successor(),
+		noiseAware()})
 }
 
 // data are those of all experiments.
@@ -142,17 +144,8 @@ func table5() experiment.Experiment {
 		rivals = append(rivals, today(e))
 	}
 	all := append(slices.Clone(rivals), today(0.25))
-	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Data: data, Item: "Table 5, Figures 1, 4 and 5",
-		About: "Accuracy and log-likelihood of test rows by distribution and method, by the number of updates and by ε. Figure 1 is of distribution C, Figure 4 of A and Figure 5 of B. The default stands beside the published method at the same total ε; it is not in the paper, and neither are results on distribution D.",
-		Notes: []string{
-			"PVI, Global VI and DP-PVI have the settings of [Tables 2 to 4](#tables-2-3-and-4): 1000 updates of PVI, 10 000 of Global VI, and DP-PVI until every site has stopped. " +
-				"Exact PVI is not in the paper: each site finds its local optimum, one site after the other, in 20 rounds.",
-			"DP-PVI has the published accountant, asked before each update, where the paper's code asks after it. It counts too much, with a floor near ε 0.29, so that it stops short of the total: at the true ε of what was released.",
-			"A curve is the mean of five runs, each judged on its way. A run whose budget ends earlier than others' counts as it ended.",
-			"The paper prints ± 0.00 for seven of nine private accuracies, though every run draws noise: ours vary by 0.1 to 0.3 points. Its runs end at different lengths, and the code that draws the curves averages those that are left, so that the last point is probably one run of five. " +
-				"A published number without a deviation is one draw then, and a difference in deviations of ours alone (C at ε 0.75, for one) is overstated by about √2.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-table-5", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range schemes {
 				for _, r := range all {
 					if !quick || s == "C" && r.total != nil && r.total.Epsilon == 1 {
@@ -200,9 +193,8 @@ func distributions() experiment.Experiment {
 		"A": {3907, 24, 1e-4, 3907, 24, 1e-4}, "B": {390, 1.3, 1e-3, 7424, 25, 1e-4},
 		"C": {1172, 96, 1e-4, 6642, 11, 1e-4}, "D": {1562, 60, 1e-4, 6251, 15, 1e-4},
 	}
-	return experiment.Experiment{Name: "dppvi-table-1", Paper: Paper.Name, Data: data, Item: "Table 1",
-		About: "How the four distributions divide the training rows among ten sites, and the δ that each site would take: the power of ten below one over its rows, as the paper's code has it.",
-		Cells: func(bool) []experiment.Cell {
+	return experiment.Experiment{Name: "dppvi-table-1", Data: data,
+		Cells: func(bool) experiment.Cells {
 			return []experiment.Cell{{ID: "sites", Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 				c, err := open(ctx, at)
 				if err != nil {

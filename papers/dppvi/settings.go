@@ -56,9 +56,8 @@ func Settings() []experiment.Settings {
 
 // hyperparameters shows Tables 2 to 4.
 func hyperparameters() experiment.Experiment {
-	return experiment.Experiment{Name: "dppvi-settings", Paper: Paper.Name, Item: "Tables 2, 3 and 4",
-		About: "The paper's settings beside what a plan of `dp-pvi` has that says nothing of them. A test holds the one to the other.",
-		Cells: func(bool) []experiment.Cell { return nil },
+	return experiment.Experiment{Name: "dppvi-settings",
+		Cells: func(bool) experiment.Cells { return nil },
 		Conclude: func(experiment.Outcomes) (c experiment.Conclusion) {
 			for _, s := range Settings() {
 				c.Tables = append(c.Tables, s.Table())

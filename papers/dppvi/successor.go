@@ -53,19 +53,15 @@ func successor() experiment.Experiment {
 	at := func(n int, split string, r rival) string {
 		return experiment.Slug(fmt.Sprintf("%d %s %s", n, split, r.name))
 	}
-	return experiment.Experiment{Name: "dppvi-successor", Paper: Paper.Name, Data: data, Item: "Adult as DP-PVI's successor divides it",
-		About: "Heikkilä, Ashman, Swaroop, Turner and Honkela, “Differentially private partitioned variational inference” (TMLR 2023), divide Adult among 10 and 200 clients, with δ 10⁻⁵. Their final points stand beside ours at the same totals.",
-		Notes: []string{"Their points were read by eye from figures of the authors' notebook, to some 0.2 points and 0.004; those of log-likelihood for 200 clients were not. Their test rows are others, so that differences below 0.3 points say nothing.",
-			"Their algorithms themselves are left out. *DP optimisation* is DP-PVI one site after the other or all at once, with Adam. *Local averaging* and *virtual clients* take noise levels that were computed outside their repository, so that no faithful plan of them can be written; with a trusted sum, clients share one noise, and `dp-pvi` has no [secure sum](../explanation/trusted-sum.md). For the same reason our numbers compare with those without a trusted sum.",
-			"Where DP-PVI has no number, its accountant allows some site not a single update."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-successor", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, m := range clients {
 				for _, s := range splits {
 					for _, r := range ours(m.epsilon) {
 						if quick && (m.n > 10 || s.name != "balanced" || r.name != "default") {
 							continue
 						}
-						cells = append(cells, experiment.Cell{ID: at(m.n, s.name, r), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+						cells.Add(at(m.n, s.name, r), func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
 							c, err := open(ctx, from)
 							if err != nil {
 								return nil, err
@@ -83,7 +79,7 @@ func successor() experiment.Experiment {
 								return experiment.Values{}, nil
 							}
 							return v, err
-						}})
+						})
 					}
 				}
 			}

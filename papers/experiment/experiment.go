@@ -30,11 +30,7 @@ import (
 type Experiment struct {
 	Name  string // of paper and item: fedmvppca-table-6
 	Paper string // whose page it is on: fedmvppca
-	Item  string // as the paper counts: Table 6
-	About string // what is measured, and on which data, in a sentence or two
-	// Notes say where ours differ from what was published, and why: Markdown, whose links
-	// lead from the page of the paper.
-	Notes []string
+	Text
 	// Data names the data sets that the cells open.
 	Data []string
 	// Methods are those whose numbers it shows, at their revision of today; empty of none.
@@ -42,7 +38,7 @@ type Experiment struct {
 
 	// Cells are the computations; the quick ones are few and small enough for a test, and
 	// show that the experiment runs, not what it finds.
-	Cells func(quick bool) []Cell
+	Cells func(quick bool) Cells
 	// Conclude makes what is shown of what came of all cells.
 	Conclude func(Outcomes) Conclusion
 }
@@ -52,6 +48,14 @@ type Experiment struct {
 type Cell struct {
 	ID  string // names its file: letters, digits, dots and hyphens
 	Run func(context.Context, Data) (Values, error)
+}
+
+// Cells are several computations.
+type Cells []Cell
+
+// Add adds a computation.
+func (c *Cells) Add(id string, run func(context.Context, Data) (Values, error)) {
+	*c = append(*c, Cell{id, run})
 }
 
 // Key and String implement [judge.Trial].
@@ -109,6 +113,13 @@ func SpreadOf(x []float64) *Spread {
 	return &Spread{mean, sd, len(x)}
 }
 
+// Point adds the mean to a line, with one standard deviation to both sides; nothing if there is none.
+func (s *Spread) Point(l *figure.Line, x float64) {
+	if s != nil {
+		l.X, l.Y, l.Low, l.High = append(l.X, x), append(l.Y, s.Mean), append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
+	}
+}
+
 // Median is the middle of some numbers, or the mean of both in the middle.
 func Median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
@@ -133,6 +144,11 @@ type Conclusion struct {
 	// Broken are promises of the product that these numbers break, each a sentence without its
 	// full stop. A run whose promises are broken has failed; a quick run promises nothing.
 	Broken []string `json:"broken,omitempty"`
+}
+
+// Add adds repeats of a measure beside what was published of it.
+func (c *Conclusion) Add(of []string, measure string, digits int, published *Spread, ours []float64) {
+	c.Rows = append(c.Rows, Row{of, measure, published, SpreadOf(ours), digits})
 }
 
 // Difference says by how much ours differs from the published number, in words for a
@@ -168,8 +184,11 @@ func Interval(mean, low, high float64) string {
 		digits = min(max(1-int(math.Floor(math.Log10(half))), 2), 9)
 	}
 	text := fmt.Sprintf("%+.*f (%+.*f to %+.*f)", digits, mean, digits, low, digits, high)
-	return strings.ReplaceAll(text, "-", "−")
+	return Minus(text)
 }
+
+// Minus gives numbers the sign that people read.
+func Minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
 
 // Verdict says which side an interval of differences favours.
 func Verdict(low, high float64, largerIsBetter bool) string {

@@ -18,16 +18,16 @@ import (
 
 // twice is an experiment of three cells, which counts what is computed.
 func twice(computed *[]string, fails map[string]bool) experiment.Experiment {
-	return experiment.Experiment{Name: "paper-table-1", Paper: "paper", Item: "Table 1", About: "Nothing.", Notes: []string{"One differs."},
-		Cells: func(bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "paper-table-1",
+		Cells: func(bool) (cells experiment.Cells) {
 			for i, id := range []string{"a", "b", "c"} {
-				cells = append(cells, experiment.Cell{ID: id, Run: func(context.Context, experiment.Data) (experiment.Values, error) {
+				cells.Add(id, func(context.Context, experiment.Data) (experiment.Values, error) {
 					if fails[id] {
 						return nil, errors.New("no light")
 					}
 					*computed = append(*computed, id)
 					return experiment.Values{"x": {float64(i), float64(i) + 1}}, nil
-				}})
+				})
 			}
 			return cells
 		},
@@ -95,10 +95,29 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	r := testkit.Get(experiment.ReadRecord(run))(t)
 	testkit.Do(t, experiment.Keep(docs, r))
 	other := x
-	other.Name, other.Item = "paper-table-2", "Table 2"
-	testkit.Do(t, experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}))
+	other.Name = "paper-table-2"
+	paper := experiment.ReadPaper("paper", `# A paper
+
+Its tables.
+
+[light]: There is no light.
+
+## paper-table-1: Table 1
+
+Nothing. [light]
+
+Found: One is 1.5.
+
+One differs.
+
+## paper-table-2: Table 2
+
+[light]
+`)
+	testkit.Do(t, experiment.WritePages(docs, []experiment.Paper{paper}, paper.Tell(experiment.List{x, other})))
 	page := testkit.Get(os.ReadFile(filepath.Join(docs, "paper.md")))(t)
-	for _, want := range []string{"# A paper\n\nIts tables.\n", "| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
+	for _, want := range []string{"# A paper\n\nIts tables.\n", "- [Table 1](#table-1): One is 1.5.\n",
+		"## Table 1\n\nNothing. There is no light.\n", "## Table 2\n\nThere is no light.\n", "| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
 		"![A line.](images/paper-table-1-x.svg)", "Not run yet: `go run -C papers . run paper-table-2`"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -185,12 +204,13 @@ func TestMissingDataAreSaidBeforeAnythingIsWritten(t *testing.T) {
 // Processors work for a cell, and the record tells for how long; older ones tell the clock.
 func TestRecordsTellProcessorTime(t *testing.T) {
 	x := experiment.Experiment{Name: "busy", Conclude: func(experiment.Outcomes) (c experiment.Conclusion) { return c },
-		Cells: func(bool) []experiment.Cell {
-			return []experiment.Cell{{ID: "a", Run: func(context.Context, experiment.Data) (experiment.Values, error) {
+		Cells: func(bool) (cells experiment.Cells) {
+			cells.Add("a", func(context.Context, experiment.Data) (experiment.Values, error) {
 				for before := cputime.Used(); cputime.Used() < before+20*time.Millisecond; {
 				}
 				return experiment.Values{}, nil
-			}}}
+			})
+			return cells
 		}}
 	r := testkit.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}))(t)
 	if r.CPUSeconds < 0.02 {

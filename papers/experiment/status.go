@@ -26,6 +26,21 @@ type Status struct {
 	Why         string   // a sentence
 }
 
+// ReadStatus reads a table below the name of each paper: items, marks, reasons, and experiments.
+func ReadStatus(page string) (all []Status) {
+	paper := ""
+	for line := range strings.Lines(page) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		switch name, heading := strings.CutPrefix(line, "## "); {
+		case heading:
+			paper = strings.TrimSpace(name)
+		case len(cells) > 2 && cells[0] != "item":
+			all = append(all, Status{paper, cells[0], cells[1], strings.Fields(strings.Join(cells[3:], "")), cells[2]})
+		}
+	}
+	return all
+}
+
 // StatusPage is the name of the page with a line for each table and figure of the papers.
 const StatusPage = "status.md"
 
@@ -35,7 +50,8 @@ func StatusTables(all []Status, settings []Settings, experiments List) (tables [
 	var marks []figure.Table
 	for _, s := range all {
 		if !slices.Contains([]string{Whole, Partly, Missing}, s.Mark) || s.Why == "" || s.Mark == Missing && len(s.By) > 0 {
-			return nil, problem.Problem{Where: s.Paper + ", " + s.Item, What: fmt.Sprintf("the mark %q with %d experiments and reason %q", s.Mark, len(s.By), s.Why), Hint: "●, ◐ or ○ with a reason; ○ has no experiment"}
+			return nil, problem.Problem{Where: s.Paper + ", " + s.Item, Hint: "●, ◐ or ○ with a reason; ○ has no experiment",
+				What: fmt.Sprintf("the mark %q with %d experiments and reason %q", s.Mark, len(s.By), s.Why)}
 		}
 		if n := len(marks); n == 0 || marks[n-1].Title != s.Paper {
 			marks = append(marks, figure.Table{ID: Slug(s.Paper), Title: s.Paper, Columns: figure.TextColumns("item", "", "reason", "section")})

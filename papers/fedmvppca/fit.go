@@ -33,10 +33,13 @@ type condition struct {
 	own bool
 }
 
+// fits fits a model to the sites of a division.
+type fits = func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error)
+
 // rival is what is fitted.
 type rival struct {
 	name string
-	fit  func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error)
+	fit  fits
 	// whole says that it needs every view at every site.
 	whole bool
 	// fails says that a fit may come to nothing, as the published noise can grow without end.
@@ -46,8 +49,11 @@ type rival struct {
 // keys are what a plan says under a key.
 type keys = deal.Keys
 
+// says is what a plan says of its method and of privacy; nil is no privacy.
+type says = func(c condition, d *division) (method, privacy keys)
+
 // federated fits a method by a study over the sites, of rows that are scaled already.
-func federated(name string, whole bool, say func(c condition, d *division) (method, privacy keys)) rival {
+func federated(name string, whole bool, say says) rival {
 	return rival{name: name, whole: whole, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, _, err := run(ctx, c, d, seed, say)
 		return m, err
@@ -60,7 +66,7 @@ func (r rival) failing() rival {
 }
 
 // centrally fits a plan's model to the rows of all sites together.
-func centrally(name string, say func(c condition, d *division) (method, privacy keys)) rival {
+func centrally(name string, say says) rival {
 	return rival{name: name, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, privacy := say(c, d)
 		p, err := plan(d.sites, m, privacy, seed)
@@ -72,7 +78,7 @@ func centrally(name string, say func(c condition, d *division) (method, privacy 
 }
 
 // run runs a study and opens its model.
-func run(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (evaluate.Model, *local.Outcome, error) {
+func run(ctx context.Context, c condition, d *division, seed uint64, say says) (evaluate.Model, *local.Outcome, error) {
 	m, privacy := say(c, d)
 	p, err := plan(d.sites, m, privacy, seed)
 	if err != nil {
@@ -109,7 +115,7 @@ func published(c condition, _ *division) (keys, keys) {
 
 // noised is the paper's Algorithm 2, its first round in clear: ε and δ are of each release,
 // and the clip is so many standard deviations of the prior.
-func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
+func noised(epsilon, clip float64) says {
 	return func(c condition, d *division) (keys, keys) {
 		m, _ := published(c, d)
 		part := keys{"constant": clip}
@@ -152,7 +158,7 @@ func noiseByFeature(c condition, d *division) (keys, keys) {
 
 // autoencoder is a baseline of the paper: rounds and steps are its, weights are averaged
 // by numbers of rows, and λ is FedProx's.
-func autoencoder(model string, lambda float64) func(condition, *division) (keys, keys) {
+func autoencoder(model string, lambda float64) says {
 	return func(c condition, _ *division) (keys, keys) {
 		return keys{"name": "vae", "model": model, "latent": c.data.factors, "proximal": lambda}, nil
 	}

@@ -13,21 +13,25 @@ import (
 	"parley/papers/experiment"
 )
 
-// series makes a cell of every repeat, with the identifiers that ids gives.
-func series(prefix string, repeats int, run func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error)) (cells []experiment.Cell) {
+// repeated adds a cell for every repeat, which has its first fold and a seed.
+func (c condition) repeated(cells *experiment.Cells, prefix string, repeats int,
+	run func(ctx context.Context, d *division, seed uint64) (experiment.Values, error)) {
 	for i := range repeats {
-		cells = append(cells, experiment.Cell{ID: fmt.Sprintf("%s-%02d", experiment.Slug(prefix), i+1), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
-			return run(ctx, at, i)
-		}})
+		cells.Add(nth(prefix, i), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+			d, err := c.first(ctx, at, i)
+			if err != nil {
+				return nil, err
+			}
+			return run(ctx, d, uint64(i))
+		})
 	}
-	return cells
 }
 
 // of gathers the values of such cells.
 func of(o experiment.Outcomes, prefix, name string) []float64 {
 	var ids []string
 	for i := range repeats(false) {
-		ids = append(ids, fmt.Sprintf("%s-%02d", experiment.Slug(prefix), i+1))
+		ids = append(ids, nth(prefix, i))
 	}
 	return o.Gather(name, ids...)
 }
@@ -50,15 +54,8 @@ const waicRepeats = 3 // draws of the posterior take their time
 
 // latentDimension is Table 5 with Figures 3, 4 and 9.
 func latentDimension() experiment.Experiment {
-	return experiment.Experiment{Name: "fedmvppca-table-5", Paper: Paper.Name, Item: "Table 5, Figures 3, 4 and 9", Data: adcsf.needs(),
-		About: "Which latent dimension is chosen: errors of reconstruction and WAIC by dimension, IID, three sites. " + about["sd"] + " " + about["adcsf"],
-		Notes: []string{
-			"The paper does not say of which posterior WAIC is, over which rows, and from how many draws; its values are on the scale of its own min-max units at every site. Ours draws the posterior by Gibbs sampling under flat priors, given the training rows on one common scale, so that only the shape by dimension can be compared: where the smallest value is.",
-			"With one noise variance for each view, as the paper has, WAIC of the synthetic data falls beyond the five dimensions that they have. Scaling is the reason: one noise is drawn for all features of a view, and min-max then divides each feature by its own range. Further dimensions fit what one variance for the view cannot. With a variance for each feature the smallest value is at five, as the last table shows.",
-			"With adcsf the smallest value is near the end of what was tried, with either noise, and the error of rows held out falls with every dimension. The published values fall up to 6; Figure 9 shows that they improve a little after that, too. We do not know why adcsf has no clear minimum.",
-			"The formula under Figure 4 subtracts the variance of the smaller model under the root, which can be negative; ours adds it, as the standard error of a difference has it.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-table-5", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, d := range latentSources {
 				largest, n := d.largest, min(repeats(quick), 3)
 				if quick {
@@ -73,9 +70,11 @@ func latentDimension() experiment.Experiment {
 					n = waicRepeats
 				}
 				for _, noise := range noiseOf {
-					cells = append(cells, series(noise.prefix+d.name, n, func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-						return waicOf(ctx, d.source, at, repeat, largest, noise.key)
-					})...)
+					c := condition{data: d.source, scenario: evaluate.IID, sites: 3}
+					c.repeated(&cells, noise.prefix+d.name, n, func(ctx context.Context, x *division,
+						seed uint64) (experiment.Values, error) {
+						return waicOf(ctx, c, x, seed, largest, noise.key)
+					})
 				}
 			}
 			return cells
@@ -156,7 +155,7 @@ func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 func (d latentSource) smallest(o experiment.Outcomes, prefix string) string {
 	var best []string
 	for i := range repeats(false) {
-		v := o[fmt.Sprintf("%s-%02d", experiment.Slug(prefix+d.name), i+1)]
+		v := o[nth(prefix+d.name, i)]
 		at, least := 0, math.Inf(1)
 		for k := 2; k <= d.largest; k++ {
 			if w := v[fmt.Sprintf("q%d", k)]; len(w) > 0 && w[0] < least {

@@ -60,14 +60,14 @@ func (s source) of(factors int) source {
 	return s
 }
 
+// condition is that of Figure 10, with other data or scales.
+func (x explanation) condition() condition {
+	return condition{data: x.data, scenario: evaluate.IID, sites: 3, own: !x.common}
+}
+
 // compare runs the study without privacy and with it, and keeps the noise variance of every view
 // after the first round and after the last.
-func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int, quick bool) (experiment.Values, error) {
-	c := condition{data: x.data, scenario: evaluate.IID, sites: 3, own: !x.common}
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
+func (x explanation) compare(ctx context.Context, d *division, seed uint64, quick bool) (_ experiment.Values, err error) {
 	views := d.sites[0].Schema().Views
 	if x.reverse {
 		for i := range d.sites {
@@ -78,7 +78,7 @@ func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int
 	}
 	v := experiment.Values{}
 	for _, f := range followed {
-		all, err := globals(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {
+		all, err := globals(ctx, x.condition(), d, seed, func(c condition, d *division) (keys, keys) {
 			m, privacy := f.say(c, d)
 			if quick {
 				m["rounds"] = 2
@@ -142,7 +142,8 @@ func explained(o experiment.Outcomes) []figure.Table {
 	for _, x := range explanations() {
 		cells, above, views := []any{x.name}, 0, 0
 		for k := range shownViews {
-			with, without, first := of(o, x.id(), fmt.Sprintf("%s last %d", paperDP.name, k)), of(o, x.id(), fmt.Sprintf("%s last %d", paperFit.name, k)), of(o, x.id(), fmt.Sprintf("%s first %d", paperDP.name, k))
+			at := func(study, when string) []float64 { return of(o, x.id(), fmt.Sprintf("%s %s %d", study, when, k)) }
+			with, without, first := at(paperDP.name, "last"), at(paperFit.name, "last"), at(paperDP.name, "first")
 			text := ""
 			if n := len(with); n > 0 && n == len(without) && n == len(first) {
 				ratio, low, high := ratios(with, without)

@@ -32,31 +32,21 @@ func (r rival) with(epsilon, clip float64) rival {
 func privacyFigure() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.IID, sites: 3, own: true}
 	rivals := []rival{paperFit}
-	for _, e := range figure6Epsilons {
-		rivals = append(rivals, paperDP.with(e, 1))
+	for _, s := range figure6Settings() {
+		rivals = append(rivals, paperDP.with(s.epsilon, s.clip))
 	}
-	for _, k := range figure6Clips {
-		if k != 1 {
-			rivals = append(rivals, paperDP.with(figure6Epsilon, k))
-		}
-	}
-	return experiment.Experiment{Name: "fedmvppca-figure-6", Paper: Paper.Name, Item: "Figure 6", Data: adcsf.needs(),
-		About: "Accuracy in latent space by ε of each release and by the constant of the clipping, IID, three sites. " + about["adcsf"],
-		Notes: []string{
-			"The paper shows boxes without numbers. ε and δ = 0.01 are of each release; the first round is in clear, as the published errors need it to be. Nothing is promised in total: [the page on privacy](../privacy.md) says what 100 rounds of such releases come to.",
-			"The paper marks differences with two stars for p ≤ 0.01, three for 0.001 and four for 0.0001, and names neither the test nor what is compared. Folds of repeated cross-validation share most of their rows, so that a test which takes them as independent finds too much; the corrected one is honest. As if folds were independent nearly every setting has stars; corrected, none can be told from chance.",
-			"The paper sees the same limit and gives no reason: at ε 1 “the clipping constant should be at most 0.2 to preserve a reasonable utility” (section 4.3.3). The last table has the reason. The clip is a multiple of the prior's standard deviation, and the prior is estimated from what the last round released, which is mostly noise. So noise of r prior standard deviations makes the spread between C sites r √(1 − 1/C) times as large, round after round, whatever the data. Above one it grows without end, and below one it goes to zero. Only that noise counts, however ε and the constant make it. Near one and just below it, fits come to an end and are of little use.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-figure-6", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, r := range rivals {
 				for i := range repeats(quick) {
 					cells = append(cells, c.cell(r, i, quick))
 				}
 			}
 			for _, s := range figure6Settings() {
-				cells = append(cells, series(s.id(), min(repeats(quick), growthRepeats), func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-					return c.growth(ctx, at, repeat, s)
-				})...)
+				c.repeated(&cells, s.id(), min(repeats(quick), growthRepeats), func(ctx context.Context, d *division,
+					seed uint64) (experiment.Values, error) {
+					return c.growth(ctx, d, seed, s)
+				})
 			}
 			return cells
 		},
@@ -149,13 +139,8 @@ func guardedRounds() experiment.Experiment {
 			}
 		}
 	}
-	return experiment.Experiment{Name: "fedmvppca-private", Paper: Paper.Name, Item: "Tables 2 and 6, with every round protected", Data: adcsf.needs(),
-		About: "What DP-Fed-mv-PPCA loses if its first round is protected too, and the private default beside it, each site on its own scale. " + about["adcsf"] + " It is not in the paper.",
-		Notes: []string{
-			"DP-Fed-mv-PPCA spends ε 10 and δ 0.01 on each release. With its first round in clear, as published, it promises nothing to anybody. With that round protected it begins at a public prior for values from 0 to 1.",
-			"The private default promises ε 10 and δ 0.00001 for everything that a site releases, for one subject more or less. All three take each site's scale as public, which a plan for real data must not: it gives ranges.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-private", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, c := range conditions {
 				for _, r := range rivals {
 					for i := range min(repeats(quick), times) {
@@ -216,12 +201,8 @@ const (
 
 // growth is by what factor a private round changes the spread between sites, on the first
 // fold of a repeat: the geometric mean over a few rounds, of loadings and of means.
-func (c condition) growth(ctx context.Context, at experiment.Data, repeat int, s setting) (experiment.Values, error) {
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
-	_, out, err := run(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {
+func (c condition) growth(ctx context.Context, d *division, seed uint64, s setting) (experiment.Values, error) {
+	_, out, err := run(ctx, c, d, seed, func(c condition, d *division) (keys, keys) {
 		m, privacy := noised(s.epsilon, s.clip)(c, d)
 		m["rounds"] = growthTo
 		return m, privacy

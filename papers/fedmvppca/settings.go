@@ -11,7 +11,7 @@ import (
 // Settings are what sections 4.2 and 4.3 of both versions of the paper say, which have no table
 // of them.
 func Settings() []experiment.Settings {
-	of := func(say func(condition, *division) (keys, keys), c condition) func() (*study.Plan, error) {
+	of := func(say says, c condition) func() (*study.Plan, error) {
 		return func() (*study.Plan, error) {
 			empty, err := dataset.NewTable(melba.Schema(melba.Dims), nil)
 			if err != nil {

@@ -53,7 +53,8 @@ func (w watching) Next(s method.State) (method.Step, error) {
 }
 
 // globals runs a study, and returns its global parameters after every round.
-func globals(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (all []*fedmvppca.PackedPrior, err error) {
+func globals(ctx context.Context, c condition, d *division, seed uint64,
+	say says) (all []*fedmvppca.PackedPrior, err error) {
 	m, privacy := say(c, d)
 	p, err := plan(d.sites, m, privacy, seed)
 	if err != nil {

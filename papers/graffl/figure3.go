@@ -112,28 +112,17 @@ func (s sampler) ids(o experiment.Outcomes) (ids []string) {
 
 // figure3 is Figure 3: the example of three modes, with all variants.
 func figure3() experiment.Experiment {
-	return experiment.Experiment{Name: "graffl-figure-3", Paper: Paper.Name, Item: "Figure 3",
-		About: "Three normal modes in two dimensions, at three sites that have seen one each: where the modes of what Algorithm 2 accepts lie, and what the samples of it and of the other variants are worth beside the exact posterior.",
-		Notes: []string{
-			"The paper shows a picture without numbers, and says that the mode of the posterior accords with the truth: what stands as published is the truth. It does not say the number of proposals N nor of accepted ones L. The threshold in the table is that of the first data set. Components are matched to the truth, a favour.",
-			"The modes of the cloud are real, and the cloud is not the posterior. With more proposals what is accepted goes to the prior times the mean of the likelihoods of single rows, where the posterior has their product: " +
-				"the means of 90 rows are as uncertain as those of 9000, and unequal weights come back a quarter off. In the table compare the widths with the exact ones ([why](../explanation/graffl.md)).",
-			"**The default is about as good as the exact posterior without noise, and nearly so at ε 5.** Its weights over-cover because each site has exactly as many rows as planned, and the likelihood takes rows as drawn by lot. " +
-				"At ε 1 and some hundred rows covariances follow the prior, whose expected covariance (11.5 in each feature) is far from the truth of 1.",
-			"Variant `set` contracts slowly, and its intervals are not calibrated: it is there to compare.",
-			"*Regression ABC* is what today's tools would do: sites send once their mean distances from public landmarks, and the coordinator alone proposes and simulates, with regression adjustment (Beaumont, Zhang and Balding 2002) in rounds of proposals, as neural posterior estimation has them. One round from so wide a prior does harm; sixteen come to about the exact posterior, as the default does, but a start that ends elsewhere must be begun again. It has no privacy noise, which its simulations would have to repeat.",
-			"**Features are aligned by name.** Algorithm 2 begins with a private intersection of the sites' features. Here the plan names the features and their order, and each site approves it: a site that lacks one cannot take part, and no site learns which further features another has.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "graffl-figure-3",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range samplers() {
 				short := s.options == nil || s.is(asPublished, thousands) || s.name == today && s.epsilon == 0
 				for set := range s.sets {
 					if quick && (set > 0 || !short) {
 						continue
 					}
-					cells = append(cells, experiment.Cell{ID: s.id(set), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+					cells.Add(s.id(set), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 						return s.run(ctx, uint64(set+1))
-					}})
+					})
 				}
 			}
 			return cells

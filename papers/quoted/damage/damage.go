@@ -48,18 +48,17 @@ const (
 func (m *damage) id(rule string) string { return experiment.Slug(rule + " " + m.name) }
 
 func damaged() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-damage", Paper: "parley", Item: "What damaged data do",
-		About: "Data are drawn from a factor model with three factors, three views and three sites of 100 rows, and damaged. Whole studies with `noise: view` leave outliers out or keep them.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-damage",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			kinds, n := damages, draws
 			if quick {
 				kinds, n = damages[:2], 1
 			}
 			for _, rule := range rules {
 				for _, m := range kinds {
-					cells = append(cells, experiment.Cell{ID: m.id(rule), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+					cells.Add(m.id(rule), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 						return m.measure(ctx, rule, n)
-					}})
+					})
 				}
 			}
 			return cells

@@ -166,10 +166,8 @@ func (c componentKind) skew(truth gmm.Mixture, r *rand.Rand) (rows []float64) {
 }
 
 func components() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-components", Paper: "parley", Item: "Finding the number of components",
-		About: fmt.Sprintf("Data sets of %d rows at three sites are drawn with 2 to 5 groups, 4 standard deviations apart. A study is run of each, whose plan has %d components, and `parley select` fits 1 to %d to what was released, as far as two too many. Close are 3 groups 2.5 standard deviations apart, and skewed 3 groups with a skewness of 1 in each feature.", componentRows, planComponents, mostComponents),
-		Notes: []string{"A number of components has a doubt if the report of a study with it would have one (metric `doubts`)."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-components",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, g := range groupKinds {
 				for _, d := range componentDims {
 					for _, epsilon := range componentTotals {
@@ -178,9 +176,9 @@ func components() experiment.Experiment {
 								if quick && len(cells) > 0 {
 									continue
 								}
-								cells = append(cells, experiment.Cell{ID: c.id(set), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+								cells.Add(c.id(set), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 									return c.run(ctx, uint64(componentSeed+set))
-								}})
+								})
 							}
 						}
 					}

@@ -97,21 +97,17 @@ const (
 func of(name string, epsilon float64) string { return name + ", " + privacyName(epsilon) }
 
 func mixtures() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-mixtures", Paper: "parley", Item: "Mixtures beside a sampler on all rows",
-		About: fmt.Sprintf("Data sets are drawn from mixtures, and three sites run the default variant with them, δ = %v. Gibbs is a sampler on all rows that begins at the truth.", toy.Delta),
-		Notes: []string{"A run is lost if a component's mean is off by half of the distance between components. It fails if it is lost, or if its line does. " +
-			"A line fails if the share of 90 % intervals that hold the mean is below .85 or above .95 by more than chance, over the runs that neither it nor the Gibbs sampler loses: one run has too few intervals to tell. " +
-			"Noise makes errors larger than the sampler's, which intervals say and no doubt does. A run is flagged if its report has a doubt."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-mixtures",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, t := range mixtureTables {
 				for i, c := range t.kinds {
 					for set := range t.sets {
 						if quick && (i > 0 || set > 0) {
 							continue
 						}
-						cells = append(cells, experiment.Cell{ID: c.id(set), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						cells.Add(c.id(set), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 							return c.run(ctx, uint64(firstSet+set), t.totals)
-						}})
+						})
 					}
 				}
 			}

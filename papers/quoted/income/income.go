@@ -96,17 +96,16 @@ const (
 var measures = []string{evaluate.MeasureAccuracy, evaluate.MeasureLogLik, evaluate.MeasureCalibration}
 
 func example() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-income", Paper: "parley", Item: "The income example",
-		About: "The example's own plan, with its privacy, without it and at other totals. It is judged by the rows that are kept for testing.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-income",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range exampleStudies {
 				for run := range runs {
 					if run > 0 && (quick || !s.private) || quick && s.name == independent {
 						continue
 					}
-					cells = append(cells, experiment.Cell{ID: s.id(run), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+					cells.Add(s.id(run), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 						return s.run(ctx, filepath.Join(at.Clone, plan))
-					}})
+					})
 				}
 			}
 			return cells

@@ -66,9 +66,8 @@ func (k kind) id(size [2]int, tau float64) string {
 // sites it is the intercept that their own subjects are predicted with: that of all, and the
 // site's.
 func intercepts() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-intercepts", Paper: "parley", Item: "Random intercepts",
-		About: "Simulated regressions with two features have a random intercept for each site. Its standard deviation τ is fixed, or drawn from its prior.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-intercepts",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, k := range kinds {
 				for _, size := range sizes {
 					for j, tau := range taus {
@@ -78,9 +77,9 @@ func intercepts() experiment.Experiment {
 								continue
 							}
 						}
-						cells = append(cells, experiment.Cell{ID: k.id(size, tau), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						cells.Add(k.id(size, tau), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 							return cover(ctx, rand.New(rand.NewPCG(uint64(3*i+j), uint64(size[0]))), k, size[0], size[1], tau, n)
-						}})
+						})
 					}
 				}
 			}

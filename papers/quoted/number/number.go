@@ -102,9 +102,8 @@ var rules = []string{"smallest within one standard error of the likeliest", "lar
 
 func fromRows() experiment.Experiment {
 	const seeds = 2
-	return experiment.Experiment{Name: "parley-factors", Paper: "parley", Item: "Finding the number of factors",
-		About: fmt.Sprintf("The data are drawn with %d to %d factors: 400 subjects at three sites. The columns are ways to scale them and to model their noise. Candidates are 1 to %d factors.", fewest, most, candidates),
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-factors",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range settings {
 				for q := fewest; q <= most; q++ {
 					for seed := range uint64(seeds) {
@@ -161,9 +160,8 @@ func (s setting) title() string {
 
 func fromReleases() experiment.Experiment {
 	const seeds = 5
-	return experiment.Experiment{Name: "parley-factors-released", Paper: "parley", Item: "Finding the number of factors in releases",
-		About: fmt.Sprintf("The data are drawn with %d to %d factors. Private studies with mechanism `statistics`, δ = %v and add-remove release their sums, and `parley select` has nothing but these.", fewest, most, delta),
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-factors-released",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, r := range releases {
 				for q := fewest; q <= most; q++ {
 					for seed := range uint64(seeds) {

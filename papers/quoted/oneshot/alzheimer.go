@@ -63,13 +63,12 @@ const (
 )
 
 func alzheimer() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-alzheimer", Paper: "parley", Item: "The Alzheimer example in one exchange",
-		About: "The example's subjects are spread over its sites in four ways: alike, with other groups (G), without some views (K), and both. The fit to the *sums* of all sites is that to all rows in one place.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-alzheimer",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			add := func(scenario string, w way) {
-				cells = append(cells, experiment.Cell{ID: w.id(scenario), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+				cells.Add(w.id(scenario), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 					return w.fit(ctx, filepath.Join(at.Clone, examplePlan), scenario)
-				}})
+				})
 			}
 			for _, scenario := range exampleScenarios {
 				for _, w := range exampleFits {

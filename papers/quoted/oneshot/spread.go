@@ -172,16 +172,15 @@ func spreadID(sites int, c [2]float64, seed uint64) string {
 }
 
 func spreads() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-spread", Paper: "parley", Item: "The spread between sites",
-		About: "Sites of 90 drawn subjects differ by known standard deviations of loadings and means, in parts of a feature's range. The sums of the sites estimate them.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-spread",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, n := range spreadSites {
 				for _, c := range spreadCases {
 					for seed := uint64(1); seed <= spreadSeeds; seed++ {
 						if !quick || seed == 1 && n == spreadSites[0] {
-							cells = append(cells, experiment.Cell{ID: spreadID(n, c, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+							cells.Add(spreadID(n, c, seed), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 								return estimate(ctx, n, c, seed)
-							}})
+							})
 						}
 					}
 				}

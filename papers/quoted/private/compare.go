@@ -52,16 +52,15 @@ const (
 var compared = []string{ours, pooled, eachSite, openly, theMean}
 
 func manySites() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-private-sites", Paper: "parley", Item: "Private statistics at many sites, and of many features",
-		About: "Drawn subjects have 38 features. The 333 rows are those of the Alzheimer example, two thirds of which are trained with. *Trusted curator* is the same mechanism at one site that has all rows. *Noise per site* is one plain release of moments at each site.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-private-sites",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, c := range contests {
 				for j, epsilon := range epsilons {
 					for draw := range c.draws {
 						if !quick || i+j+draw == 0 {
-							cells = append(cells, experiment.Cell{ID: id(c.name, epsilon, draw), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+							cells.Add(id(c.name, epsilon, draw), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 								return c.measure(ctx, at, epsilon, uint64(draw))
-							}})
+							})
 						}
 					}
 				}

@@ -65,15 +65,14 @@ const (
 func under(epsilon float64) string { return fmt.Sprintf("ε = %v", epsilon) }
 
 func threeSites() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-private", Paper: "parley", Item: "Private statistics at three sites",
-		About: "Whole studies with mechanism `statistics`, δ = 10⁻⁵ and add-remove. *Paper* is data like those of the paper of Fed-mv-PPCA, with 33 features, and *wide* has 130. In G one group is at one site and the other at another. In K two sites lack a view each.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-private",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, k := range kinds {
 				for draw := range k.draws {
 					if !quick || i+draw == 0 {
-						cells = append(cells, experiment.Cell{ID: id(k.name, "", draw), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						cells.Add(id(k.name, "", draw), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 							return k.measure(ctx, uint64(draw))
-						}})
+						})
 					}
 				}
 			}

@@ -45,16 +45,15 @@ func privateLine(epsilon float64) string { return fmt.Sprintf("ε %v", epsilon) 
 // intervals tells what 90 % intervals hold over simulated data sets: of each outcome without
 // privacy, and of the private default.
 func intervals() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-intervals", Paper: "parley", Item: "Intervals of regressions",
-		About: "Weights are drawn with the rows. Studies without privacy have five sites of 60 subjects with four numbers, and private ones ten sites of 400 subjects with eight.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-intervals",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			add := func(line string, fit func(ctx context.Context, set uint64, to experiment.Values) error) {
 				sets, of := intervalSets, setsOfCell
 				if quick {
 					sets, of = 1, 1
 				}
 				for first := 0; first < sets; first += of {
-					cells = append(cells, experiment.Cell{ID: intervalID(line, first), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+					cells.Add(intervalID(line, first), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 						v := experiment.Values{asked: {0}, holds: {0}}
 						for set := first; set < first+of; set++ {
 							if err := fit(ctx, uint64(set), v); err != nil {
@@ -62,7 +61,7 @@ func intervals() experiment.Experiment {
 							}
 						}
 						return v, nil
-					}})
+					})
 				}
 			}
 			for _, o := range outcomes {

@@ -89,21 +89,19 @@ var described = func() (names []string) {
 
 // references tells how far fits to recorded data are from a second implementation.
 func references() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-reference", Paper: "parley", Item: "Regressions beside a second implementation", Data: []string{dataName, "adult"},
-		About: "`papers/reference/regression.py` calculates regressions a second time. Estimates are compared in its standard errors, and covariances in products of these: " +
-			"of a fit to all rows in one place, and of a study with default options at the sites that the data have.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-reference", Data: []string{dataName, "adult"},
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, name := range described {
 				if quick && name != "heart-sites-linear" {
 					continue
 				}
-				cells = append(cells, experiment.Cell{ID: name, Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+				cells.Add(name, func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 					a, err := agree(ctx, at.Clone, name)
 					if err != nil {
 						return nil, err
 					}
 					return a.values(), nil
-				}})
+				})
 			}
 			return cells
 		},

@@ -240,10 +240,8 @@ func sentBy(arm string) string { return arm + ", kB" }
 
 // rivals sets the private default for two classes beside other ways to spend the budget.
 func rivals() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-rivals", Paper: "parley", Item: "Private regression beside its rivals", Data: []string{dataName, "adult"},
-		About: "Regressions of two classes under differential privacy: simulated ones, heart-sites by hospital, physionet2012 by type of unit, and the census data by four distributions. " +
-			"All arms add noise at each site, but for *noise once*, which has all rows at one site. Descent and FedAvg have the best of four settings, picked by the rows that judge them.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-rivals", Data: []string{dataName, "adult"},
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, c := range cases {
 				for _, epsilon := range epsilons {
 					runs := rivalRuns
@@ -252,9 +250,9 @@ func rivals() experiment.Experiment {
 							continue
 						}
 					}
-					cells = append(cells, experiment.Cell{ID: rivalID(c, epsilon), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+					cells.Add(rivalID(c, epsilon), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 						return c.marks(ctx, at, account.Budget{Epsilon: epsilon, Delta: rivalDelta}, runs)
-					}})
+					})
 				}
 			}
 			return cells

@@ -93,9 +93,8 @@ func id(k kind, sites int, epsilon float64, draw int) string {
 }
 
 func totals() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-totals", Paper: "parley", Item: "Secure sums",
-		About: "Drawn rows with six features. *One noise* is the study at one site that has all rows. Excess is by how many nats a held-out row is less likely than by the same method without noise, times 1000.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-totals",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
@@ -103,9 +102,9 @@ func totals() experiment.Experiment {
 							if quick && (i+draw > 0 || sites > 3 || epsilon != 3) {
 								continue
 							}
-							cells = append(cells, experiment.Cell{ID: id(k, sites, epsilon, draw), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+							cells.Add(id(k, sites, epsilon, draw), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 								return k.measure(ctx, sites, epsilon, uint64(draw))
-							}})
+							})
 						}
 					}
 				}
