@@ -41,25 +41,31 @@ func ridge(train scarce.Labelled, held [][]float64, penalty float64) ([]float64,
 	if err != nil {
 		return nil, err
 	}
-	c, err := scarce.FitLinear(standardised(in, train.Rows), train.Labels, penalty)
+	own, err := standardised(in, train.Rows)
 	if err != nil {
 		return nil, err
 	}
-	return c.Probability(standardised(in, held))
+	c, err := scarce.FitLinear(own, train.Labels, penalty)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := standardised(in, held)
+	if err != nil {
+		return nil, err
+	}
+	return c.Probability(rows)
 }
 
 // standardised brings rows to the units of an encoder's inputs; what is missing becomes 0.
-func standardised(in *suffiae.Inputs, rows [][]float64) (out [][]float64) {
+func standardised(in *suffiae.Inputs, rows [][]float64) (out [][]float64, err error) {
 	for _, row := range rows {
-		x := make([]float64, len(row))
-		for j, v := range row {
-			if v = (v - in.Centre[j]) / in.Scale[j]; !math.IsNaN(v) {
-				x[j] = min(max(v, -in.Limit), in.Limit)
-			}
+		x, err := in.Apply(row)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, x)
 	}
-	return out
+	return out, nil
 }
 
 // Regression is a fit of pvi.

@@ -107,22 +107,3 @@ func (s setting) split(t scarce.Labelled, rng *rand.Rand) (deal, error) {
 func add(to *scarce.Labelled, row []float64, label bool) {
 	to.Rows, to.Labels = append(to.Rows, row), append(to.Labels, label)
 }
-
-// with returns the rows with more of the class.
-func with(own scarce.Labelled, extra [][]float64) scarce.Labelled {
-	out := scarce.Labelled{Rows: slices.Clone(own.Rows), Labels: slices.Clone(own.Labels)}
-	for _, row := range extra {
-		add(&out, row, true)
-	}
-	return out
-}
-
-// scarceRows returns the rows of the class.
-func scarceRows(of scarce.Labelled) (rows [][]float64) {
-	for i, row := range of.Rows {
-		if of.Labels[i] {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}

@@ -93,7 +93,7 @@ func (v *vector) network() (*autoencoder, error) {
 		return nil, fmt.Errorf("alpha is %v: want a variance above 0", v.Alpha)
 	}
 	o := Options{Dimension: len(v.Weights["enc1"].B), Hidden: []int{len(v.Weights["enc0"].B)}, Noise: v.Alpha, Reconstruction: 1}
-	if o.Dimension == 0 || o.Hidden[0] == 0 || o.Dimension > maxWidth || o.Hidden[0] > maxWidth {
+	if o.Dimension == 0 || o.Hidden[0] == 0 {
 		return nil, fmt.Errorf("an encoder with layers of %d and %d biases", o.Hidden[0], o.Dimension)
 	}
 	a := newAutoencoder(len(v.X[0]), o, len(v.X))
