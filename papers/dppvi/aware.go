@@ -306,14 +306,14 @@ func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []st
 		compare(v, arms[0], q, without, test)
 		compare(v, arms[1], last, without, test)
 		for i, r := range []rival{today(1), dpPVI(1)} {
-			r.total = &total
+			r.total = total
 			ours, err := c.model(ctx, r, run+1, train)
 			if err != nil {
 				return nil, err
 			}
 			estimates, rows := without, test
 			if i == 0 { // of other columns, with references and an intercept
-				r.total = nil
+				r.total = account.Budget{}
 				plain, err := c.model(ctx, r, 1, train)
 				if err != nil {
 					return nil, err

@@ -185,7 +185,7 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 			}
 		}
 		v[updates], v[traffic] = append(v[updates], out.Result.Metrics["updates"]), append(v[traffic], float64(bytes))
-		if r.total != nil && seed == 0 {
+		if r.total.Epsilon > 0 && seed == 0 {
 			e, err := trueEpsilon(p, r.total.Delta)
 			if err != nil {
 				return nil, err
@@ -222,11 +222,8 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 		}
 		with["rows"] = rows
 	}
-	says := keys{"name": "income", "seed": seed, "sites": names, "views": c.views, "subjects": c.plan.Subjects, "method": with}
-	if r.total != nil {
-		says["privacy"] = deal.Protected(*r.total)
-	}
-	return deal.Plan(methods, says)
+	return deal.Plan(methods, keys{"name": "income", "seed": seed, "sites": names, "views": c.views,
+		"subjects": c.plan.Subjects, "method": with, "privacy": deal.Protected(r.total.Epsilon, r.total.Delta)})
 }
 
 // trueEpsilon is what the dearest site releases over the whole plan.

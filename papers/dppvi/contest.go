@@ -22,7 +22,7 @@ func whoWins(o experiment.Outcomes, rivals []rival) figure.Table {
 				continue
 			}
 			for _, r := range rivals {
-				if r.name == mine.name || r.total != nil && r.total.Epsilon != mine.total.Epsilon {
+				if r.name == mine.name || r.total.Epsilon > 0 && r.total.Epsilon != mine.total.Epsilon {
 					continue
 				}
 				cells := []any{s, mine.label(), r.label()}

@@ -106,7 +106,7 @@ func risen(o experiment.Outcomes, rivals []rival) figure.Table {
 		for _, r := range rivals {
 			v := o[id(scheme, r)]
 			on := taken(v)
-			if r.total == nil || len(on) == 0 || len(v[after(accuracy, on[0])]) < 2 {
+			if r.total.Epsilon == 0 || len(on) == 0 || len(v[after(accuracy, on[0])]) < 2 {
 				continue
 			}
 			for _, value := range []string{accuracy, logLik} {

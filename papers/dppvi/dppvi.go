@@ -41,7 +41,7 @@ type rival struct {
 	options keys
 	rows    bool // the sites' numbers of rows are declared
 	draws   bool // repeats differ
-	total   *account.Budget
+	total   account.Budget
 	marks   []int // numbers of updates after which the model is judged, too
 }
 
@@ -58,17 +58,17 @@ var (
 )
 
 func dpPVI(epsilon float64) rival {
-	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // today is what a plan has that says nothing but its total: with the intercept that private fits have.
 func today(epsilon float64) rival {
-	return rival{name: "default", options: keys{"intercept": true}, draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "default", options: keys{"intercept": true}, draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // label names a rival with its total.
 func (r rival) label() string {
-	if r.total == nil {
+	if r.total.Epsilon == 0 {
 		return r.name
 	}
 	return fmt.Sprintf("%s, ε %v", r.name, r.total.Epsilon)
@@ -148,7 +148,7 @@ func table5() experiment.Experiment {
 		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range schemes {
 				for _, r := range all {
-					if !quick || s == "C" && r.total != nil && r.total.Epsilon == 1 {
+					if !quick || s == "C" && r.total.Epsilon > 0 && r.total.Epsilon == 1 {
 						cells = append(cells, cell(id(s, r), s, r, quick))
 					}
 				}
@@ -169,7 +169,7 @@ func table5() experiment.Experiment {
 						a.Published, l.Published = &experiment.Spread{Mean: p[0], SD: p[1]}, &experiment.Spread{Mean: p[2], SD: p[3]}
 					}
 					out.Rows = append(out.Rows, a, l)
-					if r.total != nil {
+					if r.total.Epsilon > 0 {
 						out.Rows = append(out.Rows, experiment.Row{Of: a.Of, Measure: "true ε", Ours: experiment.SpreadOf(v[spent]), Digits: 3})
 					}
 				}

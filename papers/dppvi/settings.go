@@ -1,9 +1,10 @@
 package dppvi
 
 import (
+	"maps"
+
 	"parley/papers/deal"
 	"parley/papers/experiment"
-	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -11,16 +12,13 @@ import (
 func Settings() []experiment.Settings {
 	plan := func(r rival) func() (*study.Plan, error) {
 		return func() (*study.Plan, error) {
-			with := keys{"outcome": keys{"column": "income", "levels": []string{"no", "yes"}}, "rows": []keys{{"site": "a", "rows": 3907}}}
-			for k, v := range r.options {
-				with[k] = v
-			}
-			says := keys{"name": "settings", "sites": []string{"a"}, "subjects": []string{"income"}, "method": with,
-				"views": []keys{{"name": "person", "features": []keys{{"name": "age", "range": []float64{17, 90}}}}}}
-			if r.total != nil {
-				says["privacy"] = deal.Protected(account.Budget{Epsilon: 1, Delta: delta})
-			}
-			return deal.Plan(methods, says)
+			with := keys{"outcome": keys{"column": "income", "levels": []string{"no", "yes"}},
+				"rows": []keys{{"site": "a", "rows": 3907}}}
+			maps.Copy(with, r.options)
+			age := keys{"name": "age", "range": []float64{17, 90}}
+			return deal.Plan(methods, keys{"name": "settings", "sites": []string{"a"}, "subjects": []string{"income"},
+				"method": with, "views": []keys{{"name": "person", "features": []keys{age}}},
+				"privacy": deal.Protected(r.total.Epsilon, delta)})
 		}
 	}
 	said := []experiment.Setting{ // by the authors' code alone

@@ -45,7 +45,7 @@ var successorSays = map[int][]struct {
 // successor sets our methods beside the published points of DP-PVI's successor.
 func successor() experiment.Experiment {
 	ours := func(epsilon float64) []rival {
-		total := &account.Budget{Epsilon: epsilon, Delta: 1e-5}
+		total := account.Budget{Epsilon: epsilon, Delta: 1e-5}
 		mine := today(1)
 		mine.total = total
 		return []rival{mine, {name: "DP-PVI", options: dpPVI(1).options, rows: true, draws: true, total: total}}

@@ -14,7 +14,6 @@ import (
 	"parley/methods/published/vae"
 	"parley/papers/deal"
 	"parley/papers/experiment"
-	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -137,7 +136,7 @@ func guarded(c condition, d *division) (keys, keys) {
 
 // byPrivateDefault is the private method of today, with what all its releases promise together.
 func byPrivateDefault(c condition, d *division) (keys, keys) {
-	return keys{"name": "mvppca", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(account.Budget{Epsilon: 10, Delta: 1e-5})
+	return keys{"name": "mvppca", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(10, 1e-5)
 }
 
 // patterns are the views that each site has, which are public.

@@ -61,7 +61,7 @@ const (
 // trial is one split in one setting.
 type trial struct {
 	setting
-	deal
+	dealt
 	proposals, sets int
 	seed            uint64
 	values          experiment.Values
@@ -77,7 +77,7 @@ func (s setting) measure(ctx context.Context, at experiment.Data, seed uint64, q
 	if quick {
 		t.proposals, t.sets = 5000, 2
 	}
-	if t.deal, err = s.split(all, rand.New(rand.NewPCG(seed, 0))); err != nil {
+	if t.dealt, err = s.split(all, rand.New(rand.NewPCG(seed, 0))); err != nil {
 		return nil, err
 	}
 	return t.values, t.run(ctx)

@@ -24,7 +24,7 @@ func TestEveryArmIsMeasured(t *testing.T) {
 	for split := range 2 {
 		x := &trial{setting: s, proposals: 20_000, sets: 2, seed: uint64(split + 1), values: experiment.Values{}}
 		var err error
-		if x.deal, err = s.split(all, rand.New(rand.NewPCG(x.seed, 0))); err != nil {
+		if x.dealt, err = s.split(all, rand.New(rand.NewPCG(x.seed, 0))); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Do(t, x.run(t.Context()))

@@ -3,7 +3,6 @@ package generative
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,8 +16,10 @@ import (
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
+	"parley/papers/melba"
 	"parley/study"
 )
 
@@ -393,22 +394,11 @@ func farthest(p *gmm.Posterior, truth gmm.Mixture) (far float64) {
 }
 
 func (c mixtureKind) plan(seed uint64, epsilon float64) (*study.Plan, error) {
-	var features []map[string]any
-	for i := range c.dim {
-		features = append(features, map[string]any{"name": fmt.Sprintf("x%d", i+1), "range": [2]float64{-mixtureBox, mixtureBox}})
-	}
-	privacy := map[string]any{"protection": study.ProtectionNone}
-	if epsilon > 0 {
-		privacy = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": map[string]any{"epsilon": epsilon, "delta": toy.Delta}}
-	}
-	text, err := json.Marshal(map[string]any{ // JSON is YAML
-		"parley": study.Version, "name": "mixtures", "seed": seed, "sites": toy.Sites, "method": map[string]any{"name": mixture.Method{}.Name(), "components": c.components},
-		"views": []map[string]any{{"name": "point", "features": features}}, "privacy": privacy,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, method.Registry{mixture.Method{}})
+	schema := melba.Schema([]int{c.dim})
+	return deal.Plan(method.Registry{mixture.Method{}}, deal.Keys{"name": "mixtures", "seed": seed, "sites": toy.Sites,
+		"method":  deal.Keys{"name": mixture.Method{}.Name(), "components": c.components},
+		"views":   deal.Views(schema, deal.Within(mixtureBox)),
+		"privacy": deal.Protected(epsilon, toy.Delta)})
 }
 
 func (c mixtureKind) config(seed uint64, rows []float64, epsilon float64) (*local.Config, error) {

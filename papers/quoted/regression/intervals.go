@@ -92,11 +92,11 @@ func coverPrivate(ctx context.Context, set uint64, total account.Budget, to expe
 	if err != nil {
 		return err
 	}
-	m, _, err := fitOf(ctx, p, &total, false)
+	m, _, err := fitOf(ctx, p, total, false)
 	if err != nil {
 		return err
 	}
-	exact, _, err := fitOf(ctx, p, nil, true)
+	exact, _, err := fitOf(ctx, p, account.Budget{}, true)
 	if err != nil {
 		return err
 	}
@@ -257,6 +257,6 @@ func (o *observed) fit(ctx context.Context, r *rand.Rand) (*fitted.Model, map[st
 		}
 		data[fmt.Sprintf("s%d", site)] = table
 	}
-	m, _, err := p.study(ctx, o.options, data, nil)
+	m, _, err := p.study(ctx, o.options, data, account.Budget{})
 	return m, truth, err
 }

@@ -21,6 +21,7 @@ import (
 	"parley/methods/regression/exact"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/study"
 )
@@ -260,21 +261,13 @@ func (r *reference) study(rows []map[string]string) (*study.Plan, map[string]*da
 			sites[row[r.Site]] = append(sites[row[r.Site]], row)
 		}
 	}
-	var names []string
-	for i := range sites {
-		names = append(names, i)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(sites))
 	called := make([]string, len(names))
 	for i := range names {
 		called[i] = fmt.Sprintf("s%d", i+1)
 	}
-	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": r.Name, "sites": called, "subjects": subjects, "method": with,
-		"views": []map[string]any{{"name": "v", "features": features}}, "privacy": map[string]any{"protection": study.ProtectionNone}})
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := study.Parse("plan", text, method.Registry{regression.Method{}})
+	plan, err := deal.Plan(method.Registry{regression.Method{}}, deal.Keys{"name": r.Name, "sites": called,
+		"subjects": subjects, "method": with, "views": []deal.Keys{{"name": "v", "features": features}}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -35,13 +35,13 @@ var arms = []string{armDefault, armDescent, armFedAvg, armOnce}
 
 // fitOf fits a problem's two classes: by default, or without a total, which is without privacy, with independent
 // weights, which are those of partitioned inference.
-func fitOf(ctx context.Context, p *problem, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
+func fitOf(ctx context.Context, p *problem, total account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
 	data, err := p.data(once)
 	if err != nil {
 		return nil, nil, err
 	}
 	with := map[string]any{"outcome": p.Outcome}
-	if total == nil {
+	if total.Epsilon == 0 {
 		with["name"], with["algorithm"] = dppvi.Name, "exact"
 	}
 	return p.study(ctx, with, data, total)
@@ -273,7 +273,7 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 		}
 		var encoding *glm.Encoding
 		for _, arm := range []string{armDefault, armOnce} {
-			m, ran, err := fitOf(ctx, p, &total, arm == armOnce)
+			m, ran, err := fitOf(ctx, p, total, arm == armOnce)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
 			}

@@ -4,10 +4,10 @@ package totals
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -21,6 +21,7 @@ import (
 	"parley/methods/regression"
 	"parley/papers/deal"
 	"parley/papers/experiment"
+	"parley/papers/melba"
 	"parley/study"
 )
 
@@ -28,7 +29,7 @@ import (
 type kind struct {
 	name    string
 	m       method.Method
-	options string
+	options deal.Keys
 	rows    int // for the fit; half as many are held out
 	draw    func(r *rand.Rand, x []float64) (label string)
 }
@@ -38,14 +39,15 @@ const features = 6
 var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
 var kinds = []kind{
-	{"factors", factors.Method{}, "name: mvppca, latent: 2", 2000, func(r *rand.Rand, x []float64) string {
+	{"factors", factors.Method{}, deal.Keys{"name": "mvppca", "latent": 2}, 2000, func(r *rand.Rand, x []float64) string {
 		f, g := r.NormFloat64(), r.NormFloat64()
 		for j := range x {
 			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
 		}
 		return "no"
 	}},
-	{"regression", regression.Method{}, "name: pvi, outcome: {column: ill, levels: [no, yes]}", 4000, func(r *rand.Rand, x []float64) string {
+	{"regression", regression.Method{}, deal.Keys{"name": "pvi",
+		"outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}, 4000, func(r *rand.Rand, x []float64) string {
 		a := -0.5
 		f := r.NormFloat64()
 		for j := range x {
@@ -57,7 +59,7 @@ var kinds = []kind{
 		}
 		return "no"
 	}},
-	{"mixture", mixture.Method{}, "name: graffl, components: 2, draws: 128", 4000, func(r *rand.Rand, x []float64) string {
+	{"mixture", mixture.Method{}, deal.Keys{"name": "graffl", "components": 2, "draws": 128}, 4000, func(r *rand.Rand, x []float64) string {
 		at := 2.0
 		if r.Float64() < 0.4 {
 			at = -2
@@ -143,19 +145,14 @@ func totals() experiment.Experiment {
 
 // plan is a study of so many sites; without noise where ε is 0.
 func (k kind) plan(sites int, epsilon float64, secure bool) (*study.Plan, error) {
-	var list []string
-	for j := range features {
-		list = append(list, fmt.Sprintf("{name: x%d, range: [-6, 6]}", j))
-	}
-	privacy := "protection: none"
-	if epsilon > 0 {
-		privacy = fmt.Sprintf("protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: %v, delta: 1e-5}", epsilon)
-	}
+	schema := melba.Schema([]int{features})
+	privacy := deal.Protected(epsilon, 1e-5)
 	if secure {
-		privacy += ", sum: secure"
+		privacy["sum"] = "secure"
 	}
-	return study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: totals\nsites: [%s]\nviews: [{name: v, features: [%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n",
-		strings.Join(evaluate.SiteNames(sites), ", "), strings.Join(list, ", "), k.options, privacy), methods)
+	return deal.Plan(methods, deal.Keys{"name": "totals", "sites": evaluate.SiteNames(sites),
+		"views": deal.Views(schema, deal.Within(6)), "subjects": []string{"ill"}, "method": maps.Clone(k.options),
+		"privacy": privacy})
 }
 
 // measure makes the three studies of one draw of rows, and the one without noise.
