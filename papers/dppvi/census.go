@@ -212,8 +212,10 @@ func (c *census) judge(ctx context.Context, p *study.Plan, found *method.Result)
 
 // study is the plan of one run.
 func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*study.Plan, error) {
-	with := keys{"name": "pvi", "outcome": c.says.Outcome, "intercept": false, "constants": c.constant}
-	maps.Copy(with, r.options)
+	with := keys{"name": regression.Method{}.Name(), "outcome": c.says.Outcome, "constants": c.constant}
+	if maps.Copy(with, r.options); with["name"] == published.Name {
+		with["intercept"] = false
+	}
 	names := slices.Sorted(maps.Keys(sites))
 	if r.rows {
 		var rows []published.SiteRows

@@ -20,6 +20,11 @@ func TestRunsAreJudgedOnTheirWay(t *testing.T) {
 		}
 		return v
 	}
+	for _, r := range []rival{exact, dpPVI(1), today(1)} {
+		if _, err := c.study(r, c.spread("C"), 1); err != nil {
+			t.Errorf("%s has no plan: %v", r.name, err)
+		}
+	}
 	short := pvi.with("rounds", 10)
 	plain, seen := scores(short), scores(short.watch())
 	if n := seen[updates]; len(n) != 1 || n[0] != 100 || !slices.Equal(plain[accuracy], seen[accuracy]) ||

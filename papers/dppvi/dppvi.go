@@ -61,9 +61,9 @@ func dpPVI(epsilon float64) rival {
 	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
-// today is what a plan has that says nothing but its total: with the intercept that private fits have.
+// today is what a plan has that says nothing but its total.
 func today(epsilon float64) rival {
-	return rival{name: "default", options: keys{"intercept": true}, draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "default", draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // label names a rival with its total.
