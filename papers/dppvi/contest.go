@@ -15,7 +15,7 @@ import (
 func whoWins(o experiment.Outcomes, rivals []rival) figure.Table {
 	t := figure.Table{ID: "who-wins", Title: "Who wins where",
 		Caption: "The default less a rival on the same test rows: above zero the default is better. In brackets a 95 % interval (Welch) for the draws of noise and of seeds over five runs; it says nothing of other test rows, whose accuracy varies by about 0.3 points.",
-		Columns: []figure.Column{{Name: "distribution"}, {Name: "default"}, {Name: "rival"}, {Name: "accuracy, points"}, {Name: "verdict"}, {Name: "log-likelihood"}, {Name: "verdict"}}}
+		Columns: figure.TextColumns("distribution", "default", "rival", "accuracy, points", "verdict", "log-likelihood", "verdict")}
 	for _, s := range schemes {
 		for _, mine := range rivals {
 			if mine.name != today(1).name {

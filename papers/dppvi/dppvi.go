@@ -163,14 +163,15 @@ func table5() experiment.Experiment {
 					if v == nil {
 						continue
 					}
-					a := experiment.Row{Of: []string{s, r.label()}, Measure: "accuracy, %", Ours: experiment.SpreadOf(v[accuracy]), Digits: 2}
-					l := experiment.Row{Of: a.Of, Measure: "log-likelihood", Ours: experiment.SpreadOf(v[logLik]), Digits: 4}
+					var a, l *experiment.Spread
 					if p, ok := published5[s][r.label()]; ok {
-						a.Published, l.Published = &experiment.Spread{Mean: p[0], SD: p[1]}, &experiment.Spread{Mean: p[2], SD: p[3]}
+						a, l = &experiment.Spread{Mean: p[0], SD: p[1]}, &experiment.Spread{Mean: p[2], SD: p[3]}
 					}
-					out.Rows = append(out.Rows, a, l)
+					of := []string{s, r.label()}
+					out.Add(of, "accuracy, %", 2, a, v[accuracy])
+					out.Add(of, "log-likelihood", 4, l, v[logLik])
 					if r.total.Epsilon > 0 {
-						out.Rows = append(out.Rows, experiment.Row{Of: a.Of, Measure: "true ε", Ours: experiment.SpreadOf(v[spent]), Digits: 3})
+						out.Add(of, "true ε", 3, nil, v[spent])
 					}
 				}
 			}
@@ -194,8 +195,8 @@ func distributions() experiment.Experiment {
 		"C": {1172, 96, 1e-4, 6642, 11, 1e-4}, "D": {1562, 60, 1e-4, 6251, 15, 1e-4},
 	}
 	return experiment.Experiment{Name: "dppvi-table-1", Data: data,
-		Cells: func(bool) experiment.Cells {
-			return []experiment.Cell{{ID: "sites", Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+		Cells: func(bool) (cells experiment.Cells) {
+			cells.Add("sites", func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 				c, err := open(ctx, at)
 				if err != nil {
 					return nil, err
@@ -214,15 +215,16 @@ func distributions() experiment.Experiment {
 					}
 				}
 				return v, nil
-			}}}
+			})
+			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			out := experiment.Conclusion{Headings: []string{"distribution", "sites"}}
 			for _, s := range schemes {
 				for i, x := range o["sites"][s] {
 					of := []string{s, []string{"small", "large"}[i/3]}
-					out.Rows = append(out.Rows, experiment.Row{Of: of, Measure: []string{"rows", "positive, %", "δ"}[i%3], Digits: []int{0, 1, 4}[i%3],
-						Published: &experiment.Spread{Mean: said[s][i]}, Ours: &experiment.Spread{Mean: x}})
+					out.Add(of, []string{"rows", "positive, %", "δ"}[i%3], []int{0, 1, 4}[i%3],
+						&experiment.Spread{Mean: said[s][i]}, []float64{x})
 				}
 			}
 			return out

@@ -99,7 +99,7 @@ func (r rival) named(q int) rival {
 func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"data", "dimension"}}
 	smallest := figure.Table{ID: "smallest", Title: "Where WAIC is smallest", Caption: "The dimension with the smallest value, in each repeat.",
-		Columns: []figure.Column{{Name: "data"}, {Name: "largest tried"}, {Name: "one noise variance for each view"}, {Name: "one for each feature"}}}
+		Columns: figure.TextColumns("data", "largest tried", "one noise variance for each view", "one for each feature")}
 	for _, d := range latentSources {
 		said := map[string]map[string]string{}
 		for _, l := range read("table-5") {
@@ -117,21 +117,21 @@ func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 			if len(ids) == 0 {
 				continue
 			}
-			rows := []experiment.Row{
-				{Of: at, Measure: noiseOf[0].measure, Ours: experiment.SpreadOf(w)},
-				{Of: at, Measure: noiseOf[1].measure, Ours: experiment.SpreadOf(of(o, noiseOf[1].prefix+d.name, fmt.Sprintf("q%d", k)))},
-				{Of: at, Measure: "training error", Ours: experiment.SpreadOf(o.Gather(trainError, ids...)), Digits: 4},
-				{Of: at, Measure: "test error", Ours: experiment.SpreadOf(o.Gather(testError, ids...)), Digits: 4},
-			}
+			var waic, fit, held *experiment.Spread // as published
 			if l := said[at[1]]; l != nil {
-				rows[0].Published = &experiment.Spread{Mean: number(l["waic"])}
-				rows[2].Published = &experiment.Spread{Mean: number(l["train"]), SD: number(l["train_sd"])}
-				rows[3].Published = &experiment.Spread{Mean: number(l["test"]), SD: number(l["test_sd"])}
+				waic = &experiment.Spread{Mean: number(l["waic"])}
+				fit = &experiment.Spread{Mean: number(l["train"]), SD: number(l["train_sd"])}
+				held = &experiment.Spread{Mean: number(l["test"]), SD: number(l["test_sd"])}
 			}
-			out.Rows = append(out.Rows, rows...)
+			trained, tested := o.Gather(trainError, ids...), o.Gather(testError, ids...)
+			out.Add(at, noiseOf[0].measure, 0, waic, w)
+			out.Add(at, noiseOf[1].measure, 0, nil, of(o, noiseOf[1].prefix+d.name, fmt.Sprintf("q%d", k)))
+			out.Add(at, "training error", 4, fit, trained)
+			out.Add(at, "test error", 4, held, tested)
 			q = append(q, float64(k))
-			train, test = append(train, rows[2].Ours.Mean), append(test, rows[3].Ours.Mean)
-			low, middle, high = append(low, extreme(w, math.Min)), append(middle, mid(w)), append(high, extreme(w, math.Max))
+			train, test = append(train, mid(trained)), append(test, mid(tested))
+			low, middle = append(low, extreme(w, math.Min)), append(middle, mid(w))
+			high = append(high, extreme(w, math.Max))
 			steps = append(steps, standardized(w, before))
 			before = w
 		}

@@ -221,7 +221,7 @@ func (c condition) growth(ctx context.Context, d *division, seed uint64, s setti
 // growthTable sets what noise alone would do to the spread beside what it does.
 func growthTable(o experiment.Outcomes, c condition) figure.Table {
 	t := figure.Table{ID: "growth", Title: "Why fits diverge", Caption: fmt.Sprintf("By what factor a private round changes the largest spread between sites: as noise alone would have it, and as measured over rounds %d to %d, mean ± standard deviation of %s.", growthFrom, growthTo, figure.Plural(growthRepeats, "repeat")),
-		Columns: []figure.Column{{Name: "ε"}, {Name: "constant"}, {Name: "noise, prior sd"}, {Name: "expected"}, {Name: "of loadings"}, {Name: "of means"}, {Name: "diverged"}}}
+		Columns: figure.TextColumns("ε", "constant", "noise, prior sd", "expected", "of loadings", "of means", "diverged")}
 	for _, s := range figure6Settings() {
 		w, mu := of(o, s.id(), largest[0]), of(o, s.id(), largest[1])
 		if len(w) == 0 {

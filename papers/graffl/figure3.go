@@ -219,8 +219,7 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"component"}}
 	t := figure.Table{ID: "samples", Title: "What samples are worth",
 		Caption: fmt.Sprintf("Errors of posterior means over data sets and coordinates, and what nominal 90 %% intervals hold; δ %v. The threshold ε of Algorithm 2 is a squared distance, as its text has it.", toy.Delta),
-		Columns: []figure.Column{{Name: "sample"}, {Name: "rows"}, {Name: "privacy"}, {Name: "data sets"}, {Name: "RMSE μ"}, {Name: "width μ"}, {Name: "coverage μ"}, {Name: "RMSE of modes"}, {Name: "largest error π"},
-			{Name: "coverage π"}, {Name: "RMSE Σ"}, {Name: "coverage Σ"}, {Name: "effective size"}, {Name: "threshold"}, {Name: "kB up"}}}
+		Columns: figure.TextColumns("sample", "rows", "privacy", "data sets", "RMSE μ", "width μ", "coverage μ", "RMSE of modes", "largest error π", "coverage π", "RMSE Σ", "coverage Σ", "effective size", "threshold", "kB up")}
 	var curves []toy.Curve
 	var intervals int // of each curve
 	picture := figure.Contours{X: figure.Axis{Label: "x"}, Y: figure.Axis{Label: "y"}, XAt: grid(), YAt: grid()}
@@ -246,8 +245,8 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 						ours = append(ours, m[i])
 					}
 				}
-				out.Rows = append(out.Rows, experiment.Row{Of: []string{fmt.Sprint(i/truth.Dim + 1)}, Measure: "mode, " + []string{"x", "y"}[i%truth.Dim],
-					Published: &experiment.Spread{Mean: at}, Ours: experiment.SpreadOf(ours), Digits: 2})
+				out.Add([]string{fmt.Sprint(i/truth.Dim + 1)}, "mode, "+[]string{"x", "y"}[i%truth.Dim], 2,
+					&experiment.Spread{Mean: at}, ours)
 			}
 		}
 		if d := o[s.id(0)]["density"]; d != nil && (s.is(asPublished, thousands) || s.is(today, thousands) && s.epsilon == 0) {
@@ -302,10 +301,10 @@ func (s sampler) line(t *figure.Table, o experiment.Outcomes, ids []string) {
 		threshold = fmt.Sprintf("%.3f", all[0])
 	}
 	m, w, c := of("μ"), of("π"), of("Σ")
-	for i, text := range []string{s.name, s.sites(), s.privacy(), fmt.Sprint(len(ids)), number(m.RMSE()), number(stat.Mean(m.Widths, nil)), fmt.Sprintf("%.3f", m.Coverage(toy.Level)), modes,
-		number(floats.Norm(w.Errors, math.Inf(1))), fmt.Sprintf("%.3f", w.Coverage(toy.Level)), number(c.RMSE()), fmt.Sprintf("%.3f", c.Coverage(toy.Level)), mean("size", 0, 1), threshold, mean("bytes", 1, 1e-3)} {
-		t.Columns[i].Text = append(t.Columns[i].Text, text)
-	}
+	held := func(t *toy.Tally) string { return fmt.Sprintf("%.3f", t.Coverage(toy.Level)) }
+	t.Add(s.name, s.sites(), s.privacy(), fmt.Sprint(len(ids)), number(m.RMSE()), number(stat.Mean(m.Widths, nil)),
+		held(m), modes, number(floats.Norm(w.Errors, math.Inf(1))), held(w), number(c.RMSE()), held(c),
+		mean("size", 0, 1), threshold, mean("bytes", 1, 1e-3))
 }
 
 // number has three digits that count.

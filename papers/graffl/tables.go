@@ -120,7 +120,7 @@ func allArms(o experiment.Outcomes, settings []setting) figure.Table {
 func contest(o experiment.Outcomes, settings []setting) figure.Table {
 	t := figure.Table{ID: "who-wins", Title: "Who wins where",
 		Caption: "AUC of an arm with synthetic rows less that of one without, on the same held rows, means over sites, with a 95 % interval for repeated splits (Nadeau and Bengio): above zero synthetic rows win.",
-		Columns: []figure.Column{{Name: "setting"}, {Name: "with synthetic rows"}, {Name: "without"}, {Name: "difference"}, {Name: "95 % interval"}, {Name: "splits won, lost"}, {Name: "verdict"}}}
+		Columns: figure.TextColumns("setting", "with synthetic rows", "without", "difference", "95 % interval", "splits won, lost", "verdict")}
 	for _, s := range settings {
 		for _, c := range []struct {
 			ours   string
@@ -180,9 +180,8 @@ func table1() experiment.Experiment {
 						for i := range cuts {
 							cuts[i] = 1 - cuts[i]
 						}
-						out.Rows = append(out.Rows,
-							experiment.Row{Of: of, Measure: f1, Published: &experiment.Spread{Mean: p[0]}, Ours: experiment.SpreadOf(at(all, own+kind, f1, k)), Digits: 3},
-							experiment.Row{Of: of, Measure: cutOff, Published: &experiment.Spread{Mean: p[1]}, Ours: experiment.SpreadOf(cuts), Digits: 3})
+						out.Add(of, f1, 3, &experiment.Spread{Mean: p[0]}, at(all, own+kind, f1, k))
+						out.Add(of, cutOff, 3, &experiment.Spread{Mean: p[1]}, cuts)
 					}
 				}
 			}
@@ -208,7 +207,8 @@ func table2() experiment.Experiment {
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			out := experiment.Conclusion{Headings: []string{"rows", "site"}}
 			if all := alike[0].outcomes(o); len(all) > 0 {
-				out.Rows, out.Figures = rows2(all), []figure.Figure{figure4(all)}
+				rows2(&out, all)
+				out.Figures = []figure.Figure{figure4(all)}
 			}
 			out.Tables = []figure.Table{allArms(o, alike), contest(o, alike)}
 			return out
@@ -217,10 +217,9 @@ func table2() experiment.Experiment {
 }
 
 // rows2 sets Table 2 beside ours.
-func rows2(all []experiment.Values) (rows []experiment.Row) {
+func rows2(out *experiment.Conclusion, all []experiment.Values) {
 	for i, measure := range []string{auc, cutOff} {
-		rows = append(rows, experiment.Row{Of: []string{"all", ""}, Measure: measure, Published: &experiment.Spread{Mean: publishedAll[i]},
-			Ours: experiment.SpreadOf(at(all, allCodes, measure, 0)), Digits: 3})
+		out.Add([]string{"all", ""}, measure, 3, &experiment.Spread{Mean: publishedAll[i]}, at(all, allCodes, measure, 0))
 	}
 	for _, kind := range []string{raw, published} {
 		for k, p := range published2[kind] {
@@ -232,15 +231,14 @@ func rows2(all []experiment.Values) (rows []experiment.Row) {
 				}
 			}
 			of := []string{kind, fmt.Sprint(k + 1)}
-			rows = append(rows, experiment.Row{Of: of, Measure: "others for each death", Published: &experiment.Spread{Mean: p[0]}, Ours: experiment.SpreadOf(ratio), Digits: 1})
+			out.Add(of, "others for each death", 1, &experiment.Spread{Mean: p[0]}, ratio)
 			for i, measure := range []string{auc, cutOff, spread} {
 				if ours := at(all, own+kind, measure, k); len(ours) > 0 {
-					rows = append(rows, experiment.Row{Of: of, Measure: measure, Published: &experiment.Spread{Mean: p[i+1]}, Ours: experiment.SpreadOf(ours), Digits: 3})
+					out.Add(of, measure, 3, &experiment.Spread{Mean: p[i+1]}, ours)
 				}
 			}
 		}
 	}
-	return rows
 }
 
 // figure4 draws the AUC of every site, published and ours, with the controls.

@@ -28,6 +28,7 @@ import (
 	"parley/federation/site"
 	"parley/method"
 	"parley/methods/published/fedmvppca"
+	"parley/papers/deal"
 	"parley/study"
 )
 
@@ -53,8 +54,12 @@ type result struct {
 
 func (r *result) String() string {
 	t := slices.Sorted(slices.Values(r.times))
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
-		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond))
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, "+
+		"%d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end "+
+		"%.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
+		r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(),
+		r.all, ms(r.joined), ms(r.ended), ms(r.cpu))
 }
 
 // bound is what may pass at the socket.
@@ -95,7 +100,9 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	for i := range names {
 		names[i] = fmt.Sprintf("hospital-%03d", i)
 	}
-	plan, err := study.Parse("plan.yaml", planOf(o, names), methods)
+	plan, err := deal.Plan(methods, deal.Keys{"name": "size", "sites": names,
+		"views":  []deal.Keys{{"name": "clinic", "features": features(o)}},
+		"method": deal.Keys{"name": "fed-mv-ppca", "latent": 2, "rounds": o.rounds, "iterations": 2}})
 	if err != nil {
 		return nil, err
 	}
@@ -273,13 +280,6 @@ func until(ctx context.Context, failed <-chan error, so func() bool) error {
 		}
 	}
 	return nil
-}
-
-func planOf(o networkOptions, names []string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
-	fmt.Fprintf(&b, "method: {name: fed-mv-ppca, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
-	return b.Bytes()
 }
 
 func features(o networkOptions) (names []string) {
