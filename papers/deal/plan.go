@@ -40,6 +40,13 @@ func Protected(epsilon, delta float64) Keys {
 		"total": account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
+// Noise is what so many Gaussian releases need for a total, in units of the clip: of Poisson samples at a
+// rate, of records that lie so far apart at most.
+func Noise(rate, diameter float64, count int, total account.Budget) (float64, error) {
+	return account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: rate, Diameter: diameter,
+		Count: count}}, account.AddRemove, total)
+}
+
 // Run makes a plan and runs its study in memory.
 func Run(ctx context.Context, methods method.Registry, says Keys,
 	data map[string]dataset.Source) (*study.Plan, *local.Outcome, error) {

@@ -53,12 +53,13 @@ type aware struct {
 type coordinate struct{ n, x, xx, g, gg, xg float64 }
 
 func newAware(d *glm.Design, total account.Budget, seed uint64) (*aware, error) {
-	noise, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: awareRate, Diameter: 2, Count: awareSteps}}, account.AddRemove, total)
+	noise, err := deal.Noise(awareRate, 2, awareSteps, total)
 	if err != nil {
 		return nil, err
 	}
 	p := d.Columns()
-	a := &aware{d: d, noise: noise, r: rand.New(rand.NewPCG(seed, 2410_19371)), at: make([]float64, 2*p), trace: make([]coordinate, 2*p)}
+	a := &aware{d: d, noise: noise, r: rand.New(rand.NewPCG(seed, 2410_19371)), at: make([]float64, 2*p),
+		trace: make([]coordinate, 2*p)}
 	for j := range p {
 		a.at[p+j] = awareStart
 	}
@@ -220,7 +221,8 @@ func compare(v experiment.Values, name string, q, without glm.Normal, test *glm.
 		sum += glm.LogExpectSigmoid(y*f, c)
 	}
 	n := float64(test.Rows())
-	for value, x := range map[string]float64{covered: 100 * held / float64(len(without.Mean)), wide: ratio, accuracy: 100 * right / n, logLik: sum / n} {
+	for value, x := range map[string]float64{covered: 100 * held / float64(len(without.Mean)), wide: ratio,
+		accuracy: 100 * right / n, logLik: sum / n} {
 		v[name+" "+value] = append(v[name+" "+value], x)
 	}
 }
@@ -262,15 +264,19 @@ func noiseAware() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "noise-aware", Title: "Predictions and intervals", Caption: "Mean ± standard deviation over three runs. Intervals of 90 % should hold nine of ten estimates without privacy, if not more; their width is in those without privacy.",
-				Columns: figure.TextColumns("ε", "method", "accuracy, %", "log-likelihood", "estimates held, %", "width")}
+			t := figure.Table{ID: "noise-aware", Title: "Predictions and intervals",
+				Caption: "Mean ± standard deviation over three runs. Intervals of 90 % should hold nine of ten " +
+					"estimates without privacy, if not more; their width is in those without privacy.",
+				Columns: figure.TextColumns("ε", "method", "accuracy, %", "log-likelihood",
+					"estimates held, %", "width")}
 			for _, e := range epsilons {
 				for _, arm := range arms {
 					if v := o[at(e)]; len(v[arm+" "+accuracy]) > 0 {
 						of := func(value string, digits int) string {
-							return minus(experiment.SpreadOf(v[arm+" "+value]).Text(digits))
+							return experiment.Minus(experiment.SpreadOf(v[arm+" "+value]).Text(digits))
 						}
-						t.Add(fmt.Sprint(e), arm, of(accuracy, 2), of(logLik, 4), of(covered, 1), fmt.Sprintf("%.1f", stat.Mean(v[arm+" "+wide], nil)))
+						t.Add(fmt.Sprint(e), arm, of(accuracy, 2), of(logLik, 4), of(covered, 1),
+							fmt.Sprintf("%.1f", stat.Mean(v[arm+" "+wide], nil)))
 					}
 				}
 			}
@@ -279,7 +285,8 @@ func noiseAware() experiment.Experiment {
 	}
 }
 
-func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []string, runs int) (experiment.Values, error) {
+func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []string,
+	runs int) (experiment.Values, error) {
 	train := c.where("split")["train"]
 	m, err := c.model(ctx, exact.with("rounds", 1), 1, train)
 	if err != nil {
@@ -324,7 +331,8 @@ func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []st
 				}
 			}
 			if len(estimates.Mean) != len(ours.Weights().Mean) {
-				return nil, fmt.Errorf("%s: %d weights, and %d without privacy", arms[2+i], len(ours.Weights().Mean), len(estimates.Mean))
+				return nil, fmt.Errorf("%s: %d weights, and %d without privacy", arms[2+i], len(ours.Weights().Mean),
+					len(estimates.Mean))
 			}
 			compare(v, arms[2+i], ours.Weights(), estimates, rows)
 		}

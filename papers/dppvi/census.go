@@ -145,7 +145,8 @@ func (c *census) divide(s evaluate.Scheme, names []string) (map[string]*dataset.
 }
 
 // scores runs a rival's study with each seed, and judges it by the test rows.
-func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.Table, seeds int) (experiment.Values, error) {
+func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.Table,
+	seeds int) (experiment.Values, error) {
 	v := experiment.Values{}
 	for seed := range seeds {
 		p, err := c.study(r, sites, uint64(seed)+1)
@@ -161,7 +162,8 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 			seen[updates], err = c.judge(ctx, p, found)
 			return err
 		}}
-		out, err := local.Run(ctx, local.Config{Plan: p, Methods: method.Registry{regression.Method{}, with}, Data: data})
+		out, err := local.Run(ctx,
+			local.Config{Plan: p, Methods: method.Registry{regression.Method{}, with}, Data: data})
 		if err != nil {
 			return nil, err
 		}

@@ -54,11 +54,13 @@ const delta = 1e-4
 var (
 	pvi      = rival{name: "PVI", options: keys{"name": published.Name}, rows: true, draws: true}
 	exact    = rival{name: "exact PVI", options: keys{"name": published.Name, "algorithm": "exact"}}
-	globalVI = rival{name: "Global VI", options: keys{"name": published.Name, "algorithm": "global"}, rows: true, draws: true}
+	globalVI = rival{name: "Global VI", options: keys{"name": published.Name, "algorithm": "global"},
+		rows: true, draws: true}
 )
 
 func dpPVI(epsilon float64) rival {
-	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true,
+		total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // today is what a plan has that says nothing but its total.
@@ -129,9 +131,15 @@ func cell(id, scheme string, r rival, quick bool) experiment.Cell {
 // published5 is Table 5: mean and standard deviation of accuracy in per cent and of the
 // average log-likelihood.
 var published5 = map[string]map[string][4]float64{
-	"A": {"PVI": {85.23, 0.05, -0.3181, 0.0003}, "Global VI": {85.21, 0.08, -0.3184, 0.0002}, "DP-PVI, ε 0.5": {84.57, 0, -0.3439, 0}, "DP-PVI, ε 0.75": {84.78, 0, -0.3372, 0}, "DP-PVI, ε 1": {85.02, 0.15, -0.3332, 0.0018}},
-	"B": {"PVI": {85.15, 0.15, -0.3216, 0.0030}, "Global VI": {78.76, 0.13, -0.7006, 0.0105}, "DP-PVI, ε 0.5": {84.43, 0, -0.3379, 0}, "DP-PVI, ε 0.75": {84.87, 0, -0.3332, 0}, "DP-PVI, ε 1": {84.94, 0.14, -0.3323, 0.0017}},
-	"C": {"PVI": {85.13, 0.05, -0.3193, 0.0007}, "Global VI": {53.96, 0.78, -1.1997, 0.0438}, "DP-PVI, ε 0.5": {81.83, 0, -0.4218, 0}, "DP-PVI, ε 0.75": {82.38, 0, -0.4130, 0}, "DP-PVI, ε 1": {82.46, 0, -0.4070, 0}},
+	"A": {"PVI": {85.23, 0.05, -0.3181, 0.0003}, "Global VI": {85.21, 0.08, -0.3184, 0.0002},
+		"DP-PVI, ε 0.5": {84.57, 0, -0.3439, 0}, "DP-PVI, ε 0.75": {84.78, 0, -0.3372, 0},
+		"DP-PVI, ε 1": {85.02, 0.15, -0.3332, 0.0018}},
+	"B": {"PVI": {85.15, 0.15, -0.3216, 0.0030}, "Global VI": {78.76, 0.13, -0.7006, 0.0105},
+		"DP-PVI, ε 0.5": {84.43, 0, -0.3379, 0}, "DP-PVI, ε 0.75": {84.87, 0, -0.3332, 0},
+		"DP-PVI, ε 1": {84.94, 0.14, -0.3323, 0.0017}},
+	"C": {"PVI": {85.13, 0.05, -0.3193, 0.0007}, "Global VI": {53.96, 0.78, -1.1997, 0.0438},
+		"DP-PVI, ε 0.5": {81.83, 0, -0.4218, 0}, "DP-PVI, ε 0.75": {82.38, 0, -0.4130, 0},
+		"DP-PVI, ε 1": {82.46, 0, -0.4070, 0}},
 }
 
 // table5 is Table 5 with the curves of Figures 1, 4 and 5, and the default beside it at the same totals.

@@ -17,7 +17,8 @@ var (
 	splits = []struct {
 		name string
 		evaluate.Scheme
-	}{{"balanced", evaluate.Scheme{}}, {"unbalanced 1", evaluate.Scheme{Rho: 0.75, Kappa: 0.95}}, {"unbalanced 2", evaluate.Scheme{Rho: 0.7, Kappa: -3}}}
+	}{{"balanced", evaluate.Scheme{}}, {"unbalanced 1", evaluate.Scheme{Rho: 0.75, Kappa: 0.95}},
+		{"unbalanced 2", evaluate.Scheme{Rho: 0.7, Kappa: -3}}}
 	clients = []struct {
 		n       int
 		epsilon float64
@@ -61,7 +62,8 @@ func successor() experiment.Experiment {
 						if quick && (m.n > 10 || s.name != "balanced" || r.name != "default") {
 							continue
 						}
-						cells.Add(at(m.n, s.name, r), func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+						cells.Add(at(m.n, s.name, r), func(ctx context.Context,
+							from experiment.Data) (experiment.Values, error) {
 							c, err := open(ctx, from)
 							if err != nil {
 								return nil, err
@@ -86,21 +88,24 @@ func successor() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "successor", Title: "Published points and ours", Caption: "Mean ± standard deviation over five runs of ours.",
-				Columns: figure.TextColumns("clients", "ε", "split", "method", "published by", "accuracy, %", "log-likelihood")}
+			t := figure.Table{ID: "successor", Title: "Published points and ours",
+				Caption: "Mean ± standard deviation over five runs of ours.",
+				Columns: figure.TextColumns("clients", "ε", "split", "method", "published by", "accuracy, %",
+					"log-likelihood")}
 			for _, m := range clients {
 				for i, s := range splits {
 					of := []any{fmt.Sprint(m.n), fmt.Sprint(m.epsilon), s.name}
 					for _, p := range successorSays[m.n] {
 						l := ""
 						if p.at[i][1] != 0 {
-							l = minus(fmt.Sprintf("%.3f", p.at[i][1]))
+							l = experiment.Minus(fmt.Sprintf("%.3f", p.at[i][1]))
 						}
 						t.Add(append(of[:3:3], p.name, "the successor", fmt.Sprintf("%.1f", p.at[i][0]), l)...)
 					}
 					for _, r := range ours(m.epsilon) {
 						v := o[at(m.n, s.name, r)]
-						t.Add(append(of[:3:3], r.name, "ours", experiment.SpreadOf(v[accuracy]).Text(2), minus(experiment.SpreadOf(v[logLik]).Text(4)))...)
+						t.Add(append(of[:3:3], r.name, "ours", experiment.SpreadOf(v[accuracy]).Text(2),
+							experiment.Minus(experiment.SpreadOf(v[logLik]).Text(4)))...)
 					}
 				}
 			}

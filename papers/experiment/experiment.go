@@ -116,7 +116,8 @@ func SpreadOf(x []float64) *Spread {
 // Point adds the mean to a line, with one standard deviation to both sides; nothing if there is none.
 func (s *Spread) Point(l *figure.Line, x float64) {
 	if s != nil {
-		l.X, l.Y, l.Low, l.High = append(l.X, x), append(l.Y, s.Mean), append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
+		l.X, l.Y = append(l.X, x), append(l.Y, s.Mean)
+		l.Low, l.High = append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
 	}
 }
 
@@ -220,7 +221,8 @@ type Data struct {
 }
 
 // shipped are the data sets of the repository.
-var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data", "heart": "examples/heart/data", "physionet2012": "examples/icu/data", "pseudo-adni": "dataset/testdata/pseudo-adni",
+var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data",
+	"heart": "examples/heart/data", "physionet2012": "examples/icu/data", "pseudo-adni": "dataset/testdata/pseudo-adni",
 	"regressions": "papers/quoted/regression/testdata"}
 
 // excerpts are a few rows of data sets that are not shipped as a whole.
@@ -229,7 +231,8 @@ var excerpts = map[string]string{"mfeat": "papers/fedmvppca/testdata/mfeat"}
 // Folder returns where a data set lies: in a quick run without [Data.More], an excerpt.
 func (d Data) Folder(name string) (string, error) {
 	const clone = "run this in a clone of the repository, or name one with --clone"
-	dir, hint := filepath.Join(d.More, name), "fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
+	dir, hint := filepath.Join(d.More, name),
+		"fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
 	if folder, ok := shipped[name]; ok {
 		dir, hint = filepath.Join(d.Clone, filepath.FromSlash(folder)), clone
 	} else if excerpt, ok := excerpts[name]; ok && d.Quick && d.More == "" {
@@ -238,7 +241,8 @@ func (d Data) Folder(name string) (string, error) {
 		dir = name
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return "", problem.Problem{Where: "data set " + name, What: fmt.Sprintf("there is no folder %s", dir), Hint: hint}
+		return "", problem.Problem{Where: "data set " + name,
+			What: fmt.Sprintf("there is no folder %s", dir), Hint: hint}
 	}
 	return dir, nil
 }
@@ -256,5 +260,6 @@ func (l List) Find(name string) (Experiment, error) {
 	if i := slices.IndexFunc(l, func(x Experiment) bool { return x.Name == name }); i >= 0 {
 		return l[i], nil
 	}
-	return Experiment{}, problem.Problem{Where: name, What: "no experiment has this name", Hint: "go run -C papers . list shows those that there are"}
+	return Experiment{}, problem.Problem{Where: name, What: "no experiment has this name",
+		Hint: "go run -C papers . list shows those that there are"}
 }

@@ -152,9 +152,11 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 	}
 	since := ""
 	if len(older) > 0 {
-		since = fmt.Sprintf(" Since then %s changed, and a new run may have other numbers.", strings.Join(older, " and "))
+		since = fmt.Sprintf(" Since then %s changed, and a new run may have other numbers.",
+			strings.Join(older, " and "))
 	}
-	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.%s\n", x.Name, figure.Plural(r.Cells, "computation"), r.Took(), r.Version, since)
+	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.%s\n", x.Name,
+		figure.Plural(r.Cells, "computation"), r.Took(), r.Version, since)
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}
@@ -207,7 +209,7 @@ func markdown(w *bytes.Buffer, t figure.Table) {
 			case i < len(c.Text):
 				text = c.Text[i]
 			case i < len(c.Numbers):
-				text = strings.ReplaceAll(fmt.Sprintf("%.4g", c.Numbers[i]), "-", "−")
+				text = Minus(fmt.Sprintf("%.4g", c.Numbers[i]))
 			}
 			fmt.Fprintf(w, " %s |", text)
 		}

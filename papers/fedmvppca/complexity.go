@@ -79,8 +79,10 @@ func complexity() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "slopes", Title: "Slopes", Caption: "By what power of each number the time grows, and what it is for the usual size; of doubling all features by how much it grows.",
-				Columns: figure.TextColumns("work", "as counted", "power of N", "of d", "of q", "time", "twice the features")}
+			t := figure.Table{ID: "slopes", Title: "Slopes", Caption: "By what power of each number the time grows, " +
+				"and what it is for the usual size; of doubling all features by how much it grows.",
+				Columns: figure.TextColumns("work", "as counted", "power of N", "of d", "of q", "time",
+					"twice the features")}
 			sizes := vary()
 			for _, w := range work {
 				cells := []any{w.name, w.claim}
@@ -95,7 +97,7 @@ func complexity() experiment.Experiment {
 						x, logs = append(x, math.Log(float64(number))), append(logs, math.Log(max(y[i], 1e-9)))
 					}
 					_, slope := stat.LinearRegression(x, logs, nil, false)
-					cells = append(cells, minus(fmt.Sprintf("%.2f", slope)))
+					cells = append(cells, experiment.Minus(fmt.Sprintf("%.2f", slope)))
 				}
 				d := of(o, "times", w.name+" d")
 				at := slices.Index(sizes["d"], usual)

@@ -18,7 +18,8 @@ func compared(o experiment.Outcomes, conditions []condition, rivals []rival) []f
 // ours shows every method on one common scale.
 func ours(o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
 	return scores(figure.Table{ID: "common-scale", Title: "On one common scale",
-		Caption: "All rows by the minimum and maximum of all training rows together. Mean ± standard deviation over folds."}, o, conditions, rivals)
+		Caption: "All rows by the minimum and maximum of all training rows together. " +
+			"Mean ± standard deviation over folds."}, o, conditions, rivals)
 }
 
 // scores fills a table with what methods are worth.
@@ -63,7 +64,9 @@ var judgedBy = []struct {
 // tables are the count of verdicts by rival, and the differences behind them.
 func (x contest) tables(o experiment.Outcomes, conditions []condition) []figure.Table {
 	t := figure.Table{ID: x.id, Title: x.title,
-		Caption: x.caption + " In brackets a 95 % interval for cross-validation (Nadeau and Bengio); then the verdict, and on how many folds the method won and lost. Below zero the error is smaller, above zero the accuracy is larger.",
+		Caption: x.caption +
+			" In brackets a 95 % interval for cross-validation (Nadeau and Bengio); then the verdict, and on how " +
+			"many folds the method won and lost. Below zero the error is smaller, above zero the accuracy is larger.",
 		Columns: figure.TextColumns("scenario", "sites", "rival", "test error", "verdict", "accuracy", "verdict")}
 	count := map[string]int{}
 	for _, c := range conditions {
@@ -77,7 +80,8 @@ func (x contest) tables(o experiment.Outcomes, conditions []condition) []figure.
 					}
 					verdict := experiment.Verdict(d.Low, d.High, m.larger)
 					count[r.name+m.name+verdict]++
-					cells = append(cells, experiment.Interval(d.Mean, d.Low, d.High), fmt.Sprintf("%s, %d : %d", verdict, won, lost))
+					cells = append(cells, experiment.Interval(d.Mean, d.Low, d.High),
+						fmt.Sprintf("%s, %d : %d", verdict, won, lost))
 				}
 			}
 			if len(cells) == len(t.Columns) {

@@ -40,8 +40,9 @@ var synthetic = source{"sd", 5, func(_ context.Context, _ experiment.Data, repea
 	var rows []dataset.Row
 	for i := range subjects {
 		moved := melba.Moved(i, subjects)
-		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%03d", i), Subject: []string{map[bool]string{true: "shifted", false: "base"}[moved]},
-			Views: melba.Views(melba.Dims, features.Subject(rng, moves[moved]))})
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%03d", i),
+			Subject: []string{map[bool]string{true: "shifted", false: "base"}[moved]},
+			Views:   melba.Views(melba.Dims, features.Subject(rng, moves[moved]))})
 	}
 	return dataset.NewTable(s, rows)
 }}

@@ -39,7 +39,8 @@ func tableOf(name string) (all []line) {
 		if err != nil {
 			panic(err)
 		}
-		l := line{scenario: sc, sites: int(number(c["centres"])), method: c["method"], values: map[string]*experiment.Spread{}}
+		l := line{scenario: sc, sites: int(number(c["centres"])), method: c["method"],
+			values: map[string]*experiment.Spread{}}
 		for _, m := range []string{trainError, testError, accuracy} {
 			l.values[m] = &experiment.Spread{Mean: number(c[m]), SD: number(c[m+"_sd"])}
 		}
@@ -156,7 +157,8 @@ func (f field) autoencoders(only bool) field {
 func conditionsOf(published []line, data source) (conditions []condition) {
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites}
-		if !slices.ContainsFunc(conditions, func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
+		if !slices.ContainsFunc(conditions,
+			func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
 			conditions = append(conditions, c)
 		}
 	}
@@ -176,7 +178,8 @@ func heterogeneity(name, table string, data source, who field) experiment.Experi
 			for i, rivals := range [][]rival{who.own, who.common} {
 				c.own = i == 0
 				for _, r := range rivals {
-					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) || r.name == paperDP.name && c.sites == 1 {
+					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) ||
+						r.name == paperDP.name && c.sites == 1 {
 						continue
 					}
 					var ids []string
@@ -192,7 +195,7 @@ func heterogeneity(name, table string, data source, who field) experiment.Experi
 		Cells: func(quick bool) (cells experiment.Cells) {
 			each(quick, func(c condition, r rival, ids []string) {
 				for i := range ids {
-					cells = append(cells, c.cell(r, i, quick))
+					c.add(&cells, r, i, quick)
 				}
 			})
 			return cells
@@ -220,7 +223,8 @@ func (c condition) ids(o experiment.Outcomes, rival string) (ids []string) {
 }
 
 // conclude sets what was published beside ours, and ours beside each other.
-func conclude(o experiment.Outcomes, data source, published []line, conditions []condition, who field) experiment.Conclusion {
+func conclude(o experiment.Outcomes, data source, published []line, conditions []condition,
+	who field) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"scenario", "sites", "method"}}
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites, own: true}

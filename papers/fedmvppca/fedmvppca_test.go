@@ -150,7 +150,8 @@ func TestBothVersionsOfTable2StandBesideEachOther(t *testing.T) {
 	if got := tables[0].Len(); got != 19*3 {
 		t.Errorf("%d lines, want 19 × 3", got)
 	}
-	if got := fmt.Sprint(tables[1].Columns[0].Text, tables[1].Columns[1].Text, tables[1].Columns[4].Text); got != "[IID IID IID] [1 3 6] [mc-VAE mc-VAE mc-VAE]" {
+	if got := fmt.Sprint(tables[1].Columns[0].Text, tables[1].Columns[1].Text,
+		tables[1].Columns[4].Text); got != "[IID IID IID] [1 3 6] [mc-VAE mc-VAE mc-VAE]" {
 		t.Errorf("they differ over %s", got)
 	}
 }

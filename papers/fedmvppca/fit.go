@@ -53,10 +53,11 @@ type says = func(c condition, d *division) (method, privacy keys)
 
 // federated fits a method by a study over the sites, of rows that are scaled already.
 func federated(name string, whole bool, say says) rival {
-	return rival{name: name, whole: whole, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+	fit := func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, _, err := run(ctx, c, d, seed, say)
 		return m, err
-	}}
+	}
+	return rival{name: name, whole: whole, fit: fit}
 }
 
 func (r rival) failing() rival {
@@ -66,14 +67,15 @@ func (r rival) failing() rival {
 
 // centrally fits a plan's model to the rows of all sites together.
 func centrally(name string, say says) rival {
-	return rival{name: name, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+	fit := func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, privacy := say(c, d)
 		p, err := plan(d.sites, m, privacy, seed)
 		if err != nil {
 			return nil, err
 		}
 		return factors.Method{}.Central(ctx, p, dataset.Pooled(d.sites))
-	}}
+	}
+	return rival{name: name, fit: fit}
 }
 
 // run runs a study and opens its model.
@@ -120,8 +122,8 @@ func noised(epsilon, clip float64) says {
 		part := keys{"constant": clip}
 		m["clipping"] = keys{"first_round": "clear", "mean": part, "loadings": part, "noise_variance": part}
 		m["patterns"] = d.patterns()
-		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "replace-one",
-			"per_release": keys{"epsilon": epsilon, "delta": 0.01}}
+		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject,
+			"adjacency": "replace-one", "per_release": keys{"epsilon": epsilon, "delta": 0.01}}
 	}
 }
 
@@ -130,7 +132,8 @@ func noised(epsilon, clip float64) says {
 func guarded(c condition, d *division) (keys, keys) {
 	m, privacy := noised(10, 1)(c, d)
 	m["clipping"].(keys)["first_round"] = "prior"
-	m["initial"], m["prior"] = "prior", keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}
+	m["initial"], m["prior"] = "prior",
+		keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}
 	return m, privacy
 }
 
@@ -178,13 +181,17 @@ var (
 	central        = centrally("default, all rows in one place", byDefault)
 	factorAnalysis = centrally("factor analysis, all rows in one place", noiseByFeature)
 
-	components = rival{name: "principal components, means in gaps", fit: func(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
-		return evaluate.FitPCA(ctx, c.data.factors, d.sites...)
-	}}
-	mean = rival{name: "the mean", fit: func(ctx context.Context, _ condition, d *division, _ uint64) (evaluate.Model, error) {
-		return evaluate.FitMean(ctx, d.sites...)
-	}}
+	components = rival{name: "principal components, means in gaps", fit: fitPCA}
+	mean       = rival{name: "the mean", fit: fitMean}
 )
+
+func fitPCA(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
+	return evaluate.FitPCA(ctx, c.data.factors, d.sites...)
+}
+
+func fitMean(ctx context.Context, _ condition, d *division, _ uint64) (evaluate.Model, error) {
+	return evaluate.FitMean(ctx, d.sites...)
+}
 
 // The names of a fit's values, each with one number for a fold.
 const (
@@ -194,9 +201,9 @@ const (
 	failed     = "failed"   // 1 for every fit that came to nothing, in place of the others
 )
 
-// cell makes the fits of one repeat.
-func (c condition) cell(r rival, repeat int, quick bool) experiment.Cell {
-	return experiment.Cell{ID: c.id(r.name, repeat), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+// add adds the fits of one repeat.
+func (c condition) add(cells *experiment.Cells, r rival, repeat int, quick bool) {
+	cells.Add(c.id(r.name, repeat), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 		rows, err := c.data.open(ctx, at, repeat)
 		if err != nil {
 			return nil, err
@@ -227,7 +234,7 @@ func (c condition) cell(r rival, repeat int, quick bool) experiment.Cell {
 			}
 		}
 		return v, nil
-	}}
+	})
 }
 
 // scale brings the rows of a division to [0, 1].

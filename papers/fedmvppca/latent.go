@@ -48,7 +48,8 @@ var latentSources = []latentSource{{synthetic, "sd", 7}, {adcsf, "adni", 15}}
 
 // noiseOf are the models of which WAIC is: with a noise variance for each view, as the paper
 // has, or for each feature.
-var noiseOf = []struct{ key, prefix, measure string }{{"view", "waic-", "WAIC"}, {"feature", "waic-by-feature-", "WAIC, noise by feature"}}
+var noiseOf = []struct{ key, prefix, measure string }{{"view", "waic-", "WAIC"},
+	{"feature", "waic-by-feature-", "WAIC, noise by feature"}}
 
 const waicRepeats = 3 // draws of the posterior take their time
 
@@ -63,7 +64,7 @@ func latentDimension() experiment.Experiment {
 				}
 				for q := 2; q <= largest; q++ {
 					for i := range n {
-						cells = append(cells, d.condition(q).cell(paperFit.named(q), i, quick))
+						d.condition(q).add(&cells, paperFit.named(q), i, quick)
 					}
 				}
 				if !quick {
@@ -98,8 +99,10 @@ func (r rival) named(q int) rival {
 
 func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"data", "dimension"}}
-	smallest := figure.Table{ID: "smallest", Title: "Where WAIC is smallest", Caption: "The dimension with the smallest value, in each repeat.",
-		Columns: figure.TextColumns("data", "largest tried", "one noise variance for each view", "one for each feature")}
+	smallest := figure.Table{ID: "smallest", Title: "Where WAIC is smallest",
+		Caption: "The dimension with the smallest value, in each repeat.",
+		Columns: figure.TextColumns("data", "largest tried", "one noise variance for each view",
+			"one for each feature")}
 	for _, d := range latentSources {
 		said := map[string]map[string]string{}
 		for _, l := range read("table-5") {
@@ -138,13 +141,19 @@ func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 		smallest.Add(d.name, fmt.Sprint(d.largest), d.smallest(o, noiseOf[0].prefix), d.smallest(o, noiseOf[1].prefix))
 		dimension := figure.Axis{Label: "latent dimension", Count: true}
 		out.Figures = append(out.Figures,
-			figure.Figure{ID: "error-" + d.name, Title: "Error by latent dimension, " + d.name, Caption: "Figure 3: mean absolute error of the published method, each site scaled by itself.",
-				Alt: "Training and test error by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "mean absolute error"},
+			figure.Figure{ID: "error-" + d.name, Title: "Error by latent dimension, " + d.name,
+				Caption: "Figure 3: mean absolute error of the published method, each site scaled by itself.",
+				Alt:     "Training and test error by latent dimension.", Chart: figure.Lines{X: dimension,
+					Y:      figure.Axis{Label: "mean absolute error"},
 					Series: []figure.Line{{Name: "training", X: q, Y: train}, {Name: "test", X: q, Y: test}}}},
-			figure.Figure{ID: "waic-" + d.name, Title: "WAIC by latent dimension, " + d.name, Caption: "Figures 3 and 9: mean over repeats, and the range.",
-				Alt: "WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "WAIC"}, Series: []figure.Line{{Name: "WAIC", X: q, Y: middle, Low: low, High: high}}}},
-			figure.Figure{ID: "waic-steps-" + d.name, Title: "Standardised steps of WAIC, " + d.name, Caption: "Figure 4: what one more dimension changes, in standard errors.",
-				Alt: "Standardised mean differences of WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "standard errors"}, Series: []figure.Line{{Name: "step", X: q, Y: steps}}}},
+			figure.Figure{ID: "waic-" + d.name, Title: "WAIC by latent dimension, " + d.name,
+				Caption: "Figures 3 and 9: mean over repeats, and the range.",
+				Alt:     "WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "WAIC"},
+					Series: []figure.Line{{Name: "WAIC", X: q, Y: middle, Low: low, High: high}}}},
+			figure.Figure{ID: "waic-steps-" + d.name, Title: "Standardised steps of WAIC, " + d.name,
+				Caption: "Figure 4: what one more dimension changes, in standard errors.",
+				Alt:     "Standardised mean differences of WAIC by latent dimension.", Chart: figure.Lines{X: dimension,
+					Y: figure.Axis{Label: "standard errors"}, Series: []figure.Line{{Name: "step", X: q, Y: steps}}}},
 		)
 	}
 	out.Tables = append(out.Tables, smallest)

@@ -129,7 +129,10 @@ func conclude5(v experiment.Values) experiment.Conclusion {
 			scatter.Groups = append(scatter.Groups, figure.Group{Name: name, Mean: x[:2], Cov: x[2:]})
 		}
 	}
-	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space", Caption: "Figure 5 (a): the first two factors. Site 1 has both groups and all views, sites 2 and 3 have one group each and lack a view.", Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
+	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space",
+		Caption: "Figure 5 (a): the first two factors. Site 1 has both groups and all views, " +
+			"sites 2 and 3 have one group each and lack a view.",
+		Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
 	for _, view := range shownViews {
 		for site := 1; site <= 3; site++ {
 			out.Figures = append(out.Figures, againstReal(v, view, site))
@@ -154,13 +157,17 @@ func missing(v experiment.Values, view string, site int, edges figure.Numbers) f
 			names = append(names, name)
 		}
 	}
-	chart := figure.Histograms{X: figure.Axis{Label: "scaled value"}, Edges: edges, Columns: make([]string, columns), Filled: "observed", Outline: "expected"}
+	chart := figure.Histograms{X: figure.Axis{Label: "scaled value"}, Edges: edges, Columns: make([]string, columns),
+		Filled: "observed", Outline: "expected"}
 	for i, name := range names {
 		if i%columns == 0 {
 			chart.Rows = append(chart.Rows, "")
 		}
-		chart.Cells = append(chart.Cells, figure.Histogram{Filled: v["observed "+view+" "+name], Outline: v["expected "+view+" "+name], Note: strings.ReplaceAll(name, "_", " ")})
+		chart.Cells = append(chart.Cells, figure.Histogram{Filled: v["observed "+view+" "+name],
+			Outline: v["expected "+view+" "+name], Note: strings.ReplaceAll(name, "_", " ")})
 	}
-	return figure.Figure{ID: "missing-" + view, Title: "Features of view " + view, Caption: fmt.Sprintf("Figures 5 (c) and 8: every feature of the view that site %d lacks, of subjects held out from whom it was hidden: filled as observed, outlined as expected.", site),
+	return figure.Figure{ID: "missing-" + view, Title: "Features of view " + view,
+		Caption: fmt.Sprintf("Figures 5 (c) and 8: every feature of the view that site %d lacks, "+
+			"of subjects held out from whom it was hidden: filled as observed, outlined as expected.", site),
 		Alt: "Histograms of observed values with the expected distribution over them.", Chart: chart}
 }

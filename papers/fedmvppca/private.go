@@ -25,7 +25,8 @@ var (
 const figure6Epsilon = 1 // at which the clip is varied, as the text has it
 
 func (r rival) with(epsilon, clip float64) rival {
-	return federated(fmt.Sprintf("%s-epsilon-%v-clip-%v", r.name, epsilon, clip), false, noised(epsilon, clip)).failing()
+	return federated(fmt.Sprintf("%s-epsilon-%v-clip-%v", r.name, epsilon, clip), false,
+		noised(epsilon, clip)).failing()
 }
 
 // privacyFigure is Figure 6.
@@ -39,7 +40,7 @@ func privacyFigure() experiment.Experiment {
 		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, r := range rivals {
 				for i := range repeats(quick) {
-					cells = append(cells, c.cell(r, i, quick))
+					c.add(&cells, r, i, quick)
 				}
 			}
 			for _, s := range figure6Settings() {
@@ -54,35 +55,42 @@ func privacyFigure() experiment.Experiment {
 			out := experiment.Conclusion{}
 			clear := experiment.SpreadOf(o.Gather(accuracy, c.ids(o, paperFit.name)...))
 			show := func(id, title, label string, values []float64, setting func(float64) rival) {
-				var x, y, low, high figure.Numbers
+				private := figure.Line{Name: paperDP.name}
 				var spread, came, boxes, tests []string
 				without := o.Gather(accuracy, c.ids(o, paperFit.name)...)
 				for _, v := range values {
 					ids := c.ids(o, setting(v).name)
 					s, n := experiment.SpreadOf(o.Gather(accuracy, ids...)), len(o.Gather(failed, ids...))
-					x = append(x, v)
 					spread = append(spread, s.Text(3))
 					with := o.Gather(accuracy, ids...)
 					boxes, tests = append(boxes, box(with)), append(tests, against(with, without))
 					if s == nil { // nothing came of any fit
 						s = &experiment.Spread{Mean: math.NaN()}
 					}
-					y, low, high = append(y, s.Mean), append(low, s.Mean-s.SD), append(high, s.Mean+s.SD)
+					s.Point(&private, v)
 					came = append(came, fmt.Sprintf("%d of %d", n, n+s.N))
 				}
 				if clear == nil {
 					return
 				}
-				out.Figures = append(out.Figures, figure.Figure{ID: id, Title: title, Caption: "Mean over folds, and one standard deviation to both sides; dashed: without privacy.",
-					Alt: "Accuracy by " + label + ".", Chart: figure.Lines{X: figure.Axis{Label: label, Log: true}, Y: figure.Axis{Label: "accuracy"}, Series: []figure.Line{
-						{Name: "DP-Fed-mv-PPCA", X: x, Y: y, Low: low, High: high},
-						{Name: "Fed-mv-PPCA", X: figure.Numbers{x[0], x[len(x)-1]}, Y: figure.Numbers{clear.Mean, clear.Mean}, Reference: true}}}})
-				t := figure.Table{ID: id + "-numbers", Title: title, Caption: "Mean ± standard deviation over folds, the box (median, quartiles), and against no privacy two-sided p of a paired t test: as if folds were independent, and corrected for what they share (Nadeau and Bengio).",
-					Columns: []figure.Column{{Name: label, Numbers: x}, {Name: "accuracy", Text: spread}, {Name: "box", Text: boxes}, {Name: "p, independent; corrected", Text: tests}, {Name: "fits that diverged", Text: came}}}
+				plain := figure.Line{Name: paperFit.name, X: figure.Numbers{values[0], values[len(values)-1]},
+					Y: figure.Numbers{clear.Mean, clear.Mean}, Reference: true}
+				out.Figures = append(out.Figures, figure.Figure{ID: id, Title: title, Alt: "Accuracy by " + label + ".",
+					Caption: "Mean over folds, and one standard deviation to both sides; dashed: without privacy.",
+					Chart: figure.Lines{X: figure.Axis{Label: label, Log: true}, Y: figure.Axis{Label: "accuracy"},
+						Series: []figure.Line{private, plain}}})
+				t := figure.Table{ID: id + "-numbers", Title: title, Caption: "Mean ± standard deviation over folds, " +
+					"the box (median, quartiles), and against no privacy two-sided p of a paired t test: " +
+					"as if folds were independent, and corrected for what they share (Nadeau and Bengio).",
+					Columns: []figure.Column{{Name: label, Numbers: private.X}, {Name: "accuracy", Text: spread},
+						{Name: "box", Text: boxes}, {Name: "p, independent; corrected", Text: tests},
+						{Name: "fits that diverged", Text: came}}}
 				out.Tables = append(out.Tables, t)
 			}
-			show("epsilon", "Accuracy by ε", "ε of each release", figure6Epsilons, func(e float64) rival { return paperDP.with(e, 1) })
-			show("clip", fmt.Sprintf("Accuracy by clipping constant, ε %d", figure6Epsilon), "clipping constant", figure6Clips, func(k float64) rival { return paperDP.with(figure6Epsilon, k) })
+			show("epsilon", "Accuracy by ε", "ε of each release", figure6Epsilons,
+				func(e float64) rival { return paperDP.with(e, 1) })
+			show("clip", fmt.Sprintf("Accuracy by clipping constant, ε %d", figure6Epsilon), "clipping constant",
+				figure6Clips, func(k float64) rival { return paperDP.with(figure6Epsilon, k) })
 			if t := growthTable(o, c); t.Len() > 0 {
 				out.Tables = append(out.Tables, t)
 			}
@@ -145,7 +153,7 @@ func guardedRounds() experiment.Experiment {
 				for _, r := range rivals {
 					for i := range min(repeats(quick), times) {
 						if !quick || c.sites == 3 && c.scenario == evaluate.GK && c.data.name == synthetic.name {
-							cells = append(cells, c.cell(r, i, quick))
+							c.add(&cells, r, i, quick)
 						}
 					}
 				}
@@ -154,9 +162,12 @@ func guardedRounds() experiment.Experiment {
 		},
 		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
 			for _, data := range []source{adcsf, synthetic} {
-				at := slices.DeleteFunc(slices.Clone(conditions), func(c condition) bool { return c.data.name != data.name })
-				t := scores(figure.Table{ID: "scores-" + data.name, Title: "With every round protected, " + data.name, Caption: "Mean ± standard deviation over folds."}, o, at, rivals)
-				won := contest{"who-wins-" + data.name, "Who wins where, " + data.name, "The private default less a rival on the same folds.", private, rivals}
+				at := slices.DeleteFunc(slices.Clone(conditions),
+					func(c condition) bool { return c.data.name != data.name })
+				t := scores(figure.Table{ID: "scores-" + data.name, Title: "With every round protected, " + data.name,
+					Caption: "Mean ± standard deviation over folds."}, o, at, rivals)
+				won := contest{"who-wins-" + data.name, "Who wins where, " + data.name,
+					"The private default less a rival on the same folds.", private, rivals}
 				out.Tables = append(append(out.Tables, t), won.tables(o, at)...)
 			}
 			return out
@@ -220,8 +231,11 @@ func (c condition) growth(ctx context.Context, d *division, seed uint64, s setti
 
 // growthTable sets what noise alone would do to the spread beside what it does.
 func growthTable(o experiment.Outcomes, c condition) figure.Table {
-	t := figure.Table{ID: "growth", Title: "Why fits diverge", Caption: fmt.Sprintf("By what factor a private round changes the largest spread between sites: as noise alone would have it, and as measured over rounds %d to %d, mean ± standard deviation of %s.", growthFrom, growthTo, figure.Plural(growthRepeats, "repeat")),
-		Columns: figure.TextColumns("ε", "constant", "noise, prior sd", "expected", "of loadings", "of means", "diverged")}
+	t := figure.Table{ID: "growth", Title: "Why fits diverge", Caption: fmt.Sprintf("By what factor a private round "+
+		"changes the largest spread between sites: as noise alone would have it, and as measured over rounds %d "+
+		"to %d, mean ± standard deviation of %s.", growthFrom, growthTo, figure.Plural(growthRepeats, "repeat")),
+		Columns: figure.TextColumns("ε", "constant", "noise, prior sd", "expected", "of loadings",
+			"of means", "diverged")}
 	for _, s := range figure6Settings() {
 		w, mu := of(o, s.id(), largest[0]), of(o, s.id(), largest[1])
 		if len(w) == 0 {
@@ -230,7 +244,8 @@ func growthTable(o experiment.Outcomes, c condition) figure.Table {
 		ids := c.ids(o, paperDP.with(s.epsilon, s.clip).name)
 		n, bad := len(o.Gather(accuracy, ids...)), len(o.Gather(failed, ids...))
 		expected := s.relative() * math.Sqrt(1-1/float64(c.sites))
-		t.Add(fmt.Sprint(s.epsilon), fmt.Sprint(s.clip), fmt.Sprintf("%.2f", s.relative()), fmt.Sprintf("%.2f", expected),
+		t.Add(fmt.Sprint(s.epsilon), fmt.Sprint(s.clip), fmt.Sprintf("%.2f", s.relative()),
+			fmt.Sprintf("%.2f", expected),
 			experiment.SpreadOf(w).Text(2), experiment.SpreadOf(mu).Text(2), fmt.Sprintf("%d of %d", bad, n+bad))
 	}
 	return t

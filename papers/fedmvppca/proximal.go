@@ -68,7 +68,7 @@ func proximal() experiment.Experiment {
 		Cells: func(quick bool) (cells experiment.Cells) {
 			each(quick, func(c condition, r rival) {
 				for i := range r.repeats(adcsf, quick) {
-					cells = append(cells, c.cell(r, i, quick))
+					c.add(&cells, r, i, quick)
 				}
 			})
 			return cells
@@ -105,11 +105,14 @@ func figures11(rows []experiment.Row) (all []figure.Figure) {
 			continue
 		}
 		id := experiment.Slug(a.name)
-		const caption = "Figure 11: scenario G, three sites, mean over folds and one standard deviation to both sides. Dashed, without λ: Fed-mv-PPCA, and two layers by FedAvg."
+		const caption = "Figure 11: scenario G, three sites, mean over folds and one standard deviation to both " +
+			"sides. Dashed, without λ: Fed-mv-PPCA, and two layers by FedAvg."
 		errors.Y.Label, hits.Y.Label = "mean absolute error", "accuracy"
 		all = append(all,
-			figure.Figure{ID: "error-" + id, Title: a.name + ": error by λ", Caption: caption, Alt: "Training and test error of " + a.name + " by λ.", Chart: errors},
-			figure.Figure{ID: "accuracy-" + id, Title: a.name + ": accuracy by λ", Caption: caption, Alt: "Accuracy of " + a.name + " by λ.", Chart: hits})
+			figure.Figure{ID: "error-" + id, Title: a.name + ": error by λ", Caption: caption,
+				Alt: "Training and test error of " + a.name + " by λ.", Chart: errors},
+			figure.Figure{ID: "accuracy-" + id, Title: a.name + ": accuracy by λ", Caption: caption,
+				Alt: "Accuracy of " + a.name + " by λ.", Chart: hits})
 	}
 	return all
 }

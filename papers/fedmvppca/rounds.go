@@ -25,7 +25,8 @@ var followed = []struct {
 var largest = []string{"loadings between sites, largest sd", "means between sites, largest sd"}
 
 // after is the fit of the first fold after so many rounds.
-func after(ctx context.Context, c condition, d *division, seed uint64, rounds int, say says) (experiment.Values, error) {
+func after(ctx context.Context, c condition, d *division, seed uint64, rounds int,
+	say says) (experiment.Values, error) {
 	m, out, err := run(ctx, c, d, seed, func(c condition, d *division) (keys, keys) {
 		m, privacy := say(c, d)
 		m["rounds"] = rounds
@@ -102,7 +103,8 @@ func spreads() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
-			t := figure.Table{ID: "spreads", Title: "Spread between sites", Caption: "Median standard deviation between sites after the first round, after 20 and after the last.",
+			t := figure.Table{ID: "spreads", Title: "Spread between sites",
+				Caption: "Median standard deviation between sites after the first round, after 20 and after the last.",
 				Columns: figure.TextColumns("parameter", "view", paperFit.name, paperDP.name)}
 			at := func(study, what, view string, round int) []float64 {
 				return of(o, "spread "+study, fmt.Sprintf("%s %s %d", what, view, round))
@@ -117,10 +119,11 @@ func spreads() experiment.Experiment {
 					}
 					if len(lines) > 0 {
 						y := figure.Axis{Label: "standard deviation", Log: true}
-						out.Figures = append(out.Figures, figure.Figure{ID: []string{"clear-", "private-"}[j] + experiment.Slug(what),
+						id := []string{"clear-", "private-"}[j] + experiment.Slug(what)
+						out.Figures = append(out.Figures, figure.Figure{ID: id,
 							Title: f.name + ": spread of " + what, Alt: "Spread of " + what + " by round.",
-							Caption: fmt.Sprintf("Figure 7 (%s), %s: standard deviation between sites by round, one line for each view.",
-								[]string{"a", "b"}[j], what),
+							Caption: fmt.Sprintf("Figure 7 (%s), %s: standard deviation between sites by round, "+
+								"one line for each view.", []string{"a", "b"}[j], what),
 							Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: y, Series: lines}})
 					}
 				}
@@ -181,8 +184,11 @@ func noises() experiment.Experiment {
 					}
 				}
 				if len(lines) > 0 {
-					out.Figures = append(out.Figures, figure.Figure{ID: experiment.Slug(value), Title: title, Caption: "Mean over repeats, and one standard deviation to both sides.", Alt: title + " by round.",
-						Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: unit}, Series: lines}})
+					out.Figures = append(out.Figures, figure.Figure{ID: experiment.Slug(value), Title: title,
+						Caption: "Mean over repeats, and one standard deviation to both sides.",
+						Alt:     title + " by round.",
+						Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: unit},
+							Series: lines}})
 				}
 			}
 			draw(accuracy, "Accuracy in latent space", "accuracy")

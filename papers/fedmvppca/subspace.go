@@ -163,15 +163,18 @@ func besidePCA() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "subspace", Title: "Components and factors", Caption: "Mean ± standard deviation over repeats; rounds and kB are what one site answers and sends, the means included.",
-				Columns: figure.TextColumns("data", "scenario", "method", "training error", "test error", "accuracy", "rounds", "kB of a site")}
+			t := figure.Table{ID: "subspace", Title: "Components and factors", Caption: "Mean ± standard deviation " +
+				"over repeats; rounds and kB are what one site answers and sends, the means included.",
+				Columns: figure.TextColumns("data", "scenario", "method", "training error", "test error", "accuracy",
+					"rounds", "kB of a site")}
 			for _, c := range conditions {
 				for _, method := range []string{iterated, components.name, today.name} {
 					x := func(what string, digits int) string {
 						return experiment.SpreadOf(of(o, id(c), what+" "+method)).Text(digits)
 					}
 					if x(testError, 4) != "" {
-						t.Add(c.data.name, c.scenario.String(), method, x(trainError, 4), x(testError, 4), x(accuracy, 3), x("rounds", 0), x("kB", 1))
+						t.Add(c.data.name, c.scenario.String(), method, x(trainError, 4), x(testError, 4),
+							x(accuracy, 3), x("rounds", 0), x("kB", 1))
 					}
 				}
 			}

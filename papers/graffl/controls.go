@@ -77,7 +77,8 @@ func overSites(ctx context.Context, sites []scarce.Labelled, held [][]float64, s
 			if site.Labels[i] {
 				level = levels[1]
 			}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%05d", i), Views: [][]float64{x}, Subject: []string{level}})
+			rows = append(rows,
+				dataset.Row{ID: fmt.Sprintf("%05d", i), Views: [][]float64{x}, Subject: []string{level}})
 		}
 		t, err := dataset.NewTable(schema, rows)
 		if err != nil {

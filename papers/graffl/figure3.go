@@ -46,7 +46,8 @@ func samplers() (all []sampler) {
 		alpha            float64
 		rows             []int
 	}{
-		{10, 100, 1, thousands}, {100, 1000, 1, thousands}, {500, 1000, 1, thousands}, {100, 1000, 0.1, thousands}, {100, 1000, 2.4, thousands},
+		{10, 100, 1, thousands}, {100, 1000, 1, thousands}, {500, 1000, 1, thousands}, {100, 1000, 0.1, thousands},
+		{100, 1000, 2.4, thousands},
 		// As many proposals of fewer rows: does anything contract? And what of unequal weights?
 		{1000, 1000, 1, hundreds}, {10_000, 1000, 1, []int{30, 30, 30}}, {1000, 1000, 1, uneven},
 	} {
@@ -60,7 +61,8 @@ func samplers() (all []sampler) {
 	}
 	for _, n := range []int{3750, 7500, 15_000, 30_000} {
 		all = append(all, sampler{name: fmt.Sprintf("set, %d proposals", n), rows: hundreds, sets: 3,
-			options: map[string]any{"name": abcMethod.Name, "algorithm": abcMethod.Sets, "set": map[string]any{"proposals": n}}})
+			options: map[string]any{"name": abcMethod.Name, "algorithm": abcMethod.Sets,
+				"set": map[string]any{"proposals": n}}})
 	}
 	for _, rows := range [][]int{thousands, hundreds, uneven} {
 		sets := 20
@@ -69,7 +71,8 @@ func samplers() (all []sampler) {
 		}
 		all = append(all, sampler{name: exact, rows: rows, sets: sets})
 		if rows[0] != thousands[0] { // which takes ten times as long
-			all = append(all, sampler{name: oneRound, rows: rows, sets: 10}, sampler{name: regressed, rows: rows, sets: 10})
+			all = append(all, sampler{name: oneRound, rows: rows, sets: 10},
+				sampler{name: regressed, rows: rows, sets: 10})
 		}
 		for _, epsilon := range []float64{0, 5, 1} {
 			all = append(all, sampler{name: today, options: map[string]any{}, rows: rows, epsilon: epsilon, sets: sets})
@@ -207,7 +210,8 @@ func density(p *gmm.Posterior) (values []float64) {
 	k := abcMethod.NewKernelDensity(cloud, []float64{bandwidth, bandwidth})
 	for _, y := range grid() {
 		for _, x := range grid() {
-			d := k.At([]float64{x / bandwidth, y / bandwidth}, nil) / (float64(k.Len()) * 2 * math.Pi * bandwidth * bandwidth)
+			d := k.At([]float64{x / bandwidth, y / bandwidth}, nil)
+			d /= float64(k.Len()) * 2 * math.Pi * bandwidth * bandwidth
 			values = append(values, math.Round(1e6*d)/1e6)
 		}
 	}
@@ -218,8 +222,12 @@ func density(p *gmm.Posterior) (values []float64) {
 func conclude3(o experiment.Outcomes) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"component"}}
 	t := figure.Table{ID: "samples", Title: "What samples are worth",
-		Caption: fmt.Sprintf("Errors of posterior means over data sets and coordinates, and what nominal 90 %% intervals hold; δ %v. The threshold ε of Algorithm 2 is a squared distance, as its text has it.", toy.Delta),
-		Columns: figure.TextColumns("sample", "rows", "privacy", "data sets", "RMSE μ", "width μ", "coverage μ", "RMSE of modes", "largest error π", "coverage π", "RMSE Σ", "coverage Σ", "effective size", "threshold", "kB up")}
+		Caption: fmt.Sprintf("Errors of posterior means over data sets and coordinates, and what nominal 90 %% "+
+			"intervals hold; δ %v. The threshold ε of Algorithm 2 is a squared distance, as its text has it.",
+			toy.Delta),
+		Columns: figure.TextColumns("sample", "rows", "privacy", "data sets", "RMSE μ", "width μ", "coverage μ",
+			"RMSE of modes", "largest error π", "coverage π", "RMSE Σ", "coverage Σ", "effective size",
+			"threshold", "kB up")}
 	var curves []toy.Curve
 	var intervals int // of each curve
 	picture := figure.Contours{X: figure.Axis{Label: "x"}, Y: figure.Axis{Label: "y"}, XAt: grid(), YAt: grid()}
@@ -249,7 +257,8 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 					&experiment.Spread{Mean: at}, ours)
 			}
 		}
-		if d := o[s.id(0)]["density"]; d != nil && (s.is(asPublished, thousands) || s.is(today, thousands) && s.epsilon == 0) {
+		if d := o[s.id(0)]["density"]; d != nil && (s.is(asPublished, thousands) ||
+			s.is(today, thousands) && s.epsilon == 0) {
 			name, _, _ := strings.Cut(s.name, ",")
 			panel := figure.Panel{Title: name, Legend: "density, " + name}
 			for j := range places {
@@ -262,16 +271,24 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 	if len(picture.Panels) > 0 {
 		for k := range toy.Sites {
 			m := toy.Truth(thousands)
-			picture.Groups = append(picture.Groups, figure.Group{Name: "rows of " + toy.Sites[k], Mean: m.Mean(k), Cov: figure.Numbers{1, 0, 1}})
+			picture.Groups = append(picture.Groups,
+				figure.Group{Name: "rows of " + toy.Sites[k], Mean: m.Mean(k), Cov: figure.Numbers{1, 0, 1}})
 		}
-		out.Figures = append(out.Figures, figure.Figure{ID: "modes", Title: "Where the means of components are thought to lie", Chart: picture,
-			Alt:     "Densities of component means in the plane, Algorithm 2 beside the default, with the ellipses of the three sites' rows.",
-			Caption: fmt.Sprintf("Means of all components in one sample each, 9000 rows, smoothed with a standard deviation of %v; ellipses hold half and nine tenths of each site's rows.", bandwidth)})
+		out.Figures = append(out.Figures, figure.Figure{ID: "modes",
+			Title: "Where the means of components are thought to lie", Chart: picture,
+			Alt: "Densities of component means in the plane, Algorithm 2 beside the default, " +
+				"with the ellipses of the three sites' rows.",
+			Caption: fmt.Sprintf("Means of all components in one sample each, 9000 rows, smoothed with a standard "+
+				"deviation of %v; ellipses hold half and nine tenths of each site's rows.", bandwidth)})
 	}
 	if len(curves) > 0 {
-		out.Figures = append(out.Figures, figure.Figure{ID: "coverage", Title: "What intervals of component means hold: the default, " + fmt.Sprint(3*hundreds[0]) + " rows", Chart: toy.CoverageLines(curves, intervals),
-			Alt:     "Share of the true component means inside the central interval against its nominal level, one line for each ε, beside the diagonal with the band of chance.",
-			Caption: fmt.Sprintf("Share of %d true values that intervals of each level hold, against the level.", intervals)})
+		out.Figures = append(out.Figures, figure.Figure{ID: "coverage",
+			Title: "What intervals of component means hold: the default, " + fmt.Sprint(3*hundreds[0]) + " rows",
+			Chart: toy.CoverageLines(curves, intervals),
+			Alt: "Share of the true component means inside the central interval against its nominal level, " +
+				"one line for each ε, beside the diagonal with the band of chance.",
+			Caption: fmt.Sprintf("Share of %d true values that intervals of each level hold, against the level.",
+				intervals)})
 	}
 	return out
 }
@@ -279,7 +296,8 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 // line adds a sampler to the table.
 func (s sampler) line(t *figure.Table, o experiment.Outcomes, ids []string) {
 	of := func(what string) *toy.Tally {
-		return &toy.Tally{Errors: o.Gather(what+" error", ids...), Widths: o.Gather(what+" width", ids...), Ranks: o.Gather(what+" rank", ids...)}
+		return &toy.Tally{Errors: o.Gather(what+" error", ids...), Widths: o.Gather(what+" width", ids...),
+			Ranks: o.Gather(what+" rank", ids...)}
 	}
 	mean := func(name string, digits int, by float64) string {
 		all := o.Gather(name, ids...)

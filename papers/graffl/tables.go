@@ -26,7 +26,8 @@ func hospital(name string, share float64) setting {
 }
 
 func wards(rows, codes int) setting {
-	return setting{source: intensive, name: fmt.Sprintf("3 × %d, d = %d", rows, codes), codes: codes, among: 3, rows: rows, aside: 0.25}
+	return setting{source: intensive, name: fmt.Sprintf("3 × %d, d = %d", rows, codes), codes: codes, among: 3,
+		rows: rows, aside: 0.25}
 }
 
 func (s setting) id(split int) string {
@@ -76,7 +77,8 @@ func cells(settings []setting) func(quick bool) experiment.Cells {
 // allArms shows every arm in every setting.
 func allArms(o experiment.Outcomes, settings []setting) figure.Table {
 	t := figure.Table{ID: "arms", Title: "Every arm",
-		Caption: "AUC ± its standard deviation over splits / F1 at ½ / F1 at the cut-off that is best for the held rows, means over the sites that are to be helped; d numbers in a code.",
+		Caption: "AUC ± its standard deviation over splits / F1 at ½ / F1 at the cut-off that is best for the held " +
+			"rows, means over the sites that are to be helped; d numbers in a code.",
 		Columns: []figure.Column{{Name: "arm", Text: append(arms(), "synthetic rows kept")}}}
 	for _, s := range settings {
 		c := figure.Column{Name: s.name}
@@ -119,20 +121,24 @@ func allArms(o experiment.Outcomes, settings []setting) figure.Table {
 // contest compares generators with everything that sites could have without them.
 func contest(o experiment.Outcomes, settings []setting) figure.Table {
 	t := figure.Table{ID: "who-wins", Title: "Who wins where",
-		Caption: "AUC of an arm with synthetic rows less that of one without, on the same held rows, means over sites, with a 95 % interval for repeated splits (Nadeau and Bengio): above zero synthetic rows win.",
-		Columns: figure.TextColumns("setting", "with synthetic rows", "without", "difference", "95 % interval", "splits won, lost", "verdict")}
+		Caption: "AUC of an arm with synthetic rows less that of one without, on the same held rows, means over " +
+			"sites, with a 95 % interval for repeated splits (Nadeau and Bengio): above zero synthetic rows win.",
+		Columns: figure.TextColumns("setting", "with synthetic rows", "without", "difference", "95 % interval",
+			"splits won, lost", "verdict")}
 	for _, s := range settings {
 		for _, c := range []struct {
 			ours   string
 			rivals []string // to which those on features come
-		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}}, {one + mixed, []string{one + raw, one + elsewhere}}} {
+		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}},
+			{one + mixed, []string{one + raw, one + elsewhere}}} {
 			for _, rival := range append(c.rivals, ridgeAtSite, pviOverSites) {
 				var with, without []float64
 				for _, v := range s.outcomes(o) {
 					a, b := v[c.ours+", "+auc], v[rival+", "+auc]
 					n := min(len(a), len(b)) // of the same sites: the first may have been left out
 					if n > 0 {
-						with, without = append(with, stat.Mean(a[len(a)-n:], nil)), append(without, stat.Mean(b[len(b)-n:], nil))
+						with, without = append(with, stat.Mean(a[len(a)-n:], nil)),
+							append(without, stat.Mean(b[len(b)-n:], nil))
 					}
 				}
 				d, err := evaluate.Paired(with, without, 0.95, s.aside/(1-s.aside))
@@ -146,8 +152,9 @@ func contest(o experiment.Outcomes, settings []setting) figure.Table {
 				case d.High < 0:
 					verdict = "synthetic rows lose"
 				}
-				minus := strings.NewReplacer("-", "−").Replace
-				t.Add(minus(s.name), minus(c.ours), minus(rival), minus(fmt.Sprintf("%+.3f", d.Mean)), minus(fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High)),
+				minus := experiment.Minus
+				t.Add(minus(s.name), minus(c.ours), minus(rival), minus(fmt.Sprintf("%+.3f", d.Mean)),
+					minus(fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High)),
 					fmt.Sprintf("%d, %d", d.Losses, d.Wins), verdict) // the higher score is the better
 			}
 		}
@@ -219,7 +226,8 @@ func table2() experiment.Experiment {
 // rows2 sets Table 2 beside ours.
 func rows2(out *experiment.Conclusion, all []experiment.Values) {
 	for i, measure := range []string{auc, cutOff} {
-		out.Add([]string{"all", ""}, measure, 3, &experiment.Spread{Mean: publishedAll[i]}, at(all, allCodes, measure, 0))
+		out.Add([]string{"all", ""}, measure, 3, &experiment.Spread{Mean: publishedAll[i]},
+			at(all, allCodes, measure, 0))
 	}
 	for _, kind := range []string{raw, published} {
 		for k, p := range published2[kind] {
@@ -247,7 +255,8 @@ func figure4(all []experiment.Values) figure.Figure {
 	put := func(arm, site string, target int, published float64) {
 		ours := experiment.SpreadOf(at(all, arm, auc, target))
 		b.Labels, b.Groups = append(b.Labels, strings.TrimPrefix(arm, own)), append(b.Groups, site)
-		b.Values, b.Low, b.High = append(b.Values, ours.Mean), append(b.Low, ours.Mean-ours.SD), append(b.High, ours.Mean+ours.SD)
+		b.Values, b.Low, b.High = append(b.Values, ours.Mean), append(b.Low, ours.Mean-ours.SD),
+			append(b.High, ours.Mean+ours.SD)
 		b.Marks = append(b.Marks, published)
 	}
 	put(allCodes, "all", 0, publishedAll[0])
@@ -261,6 +270,8 @@ func figure4(all []experiment.Values) figure.Figure {
 	}
 	put(pviOverSites, "all", 0, math.NaN())
 	return figure.Figure{ID: "auc", Title: "AUC of each site", Chart: b,
-		Alt:     "AUC of each of three sites, raw, with GRAFFL, and of the controls, with the published values as strokes.",
-		Caption: fmt.Sprintf("Mean ± standard deviation over %d splits; strokes are the published values. The paper has no controls.", len(all))}
+		Alt: "AUC of each of three sites, raw, with GRAFFL, and of the controls, " +
+			"with the published values as strokes.",
+		Caption: fmt.Sprintf("Mean ± standard deviation over %d splits; strokes are the published values. "+
+			"The paper has no controls.", len(all))}
 }

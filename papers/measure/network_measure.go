@@ -43,9 +43,9 @@ type result struct {
 	times         []time.Duration // of each round but the first
 	running       int64           // peak of the coordinator's memory until the last round, in bytes
 	rss           int64           // the same until the end
-	socket        float64         // bytes at the sockets for each site and round: between the first round's end and the last's
+	socket        float64         // bytes at the sockets for each site and round after the first
 	bodies        float64         // of these, the bodies of tasks and answers
-	all           float64         // bytes at the sockets from first to last, for each site, less those of every exchange
+	all           float64         // bytes at the sockets for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
@@ -110,7 +110,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err != nil {
 		return nil, err
 	}
-	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods, coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods,
+		coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 			return nil, err
 		}
 		group.Go(func() {
-			d := &site.Daemon{Folder: sf, Again: 30 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			d := &site.Daemon{Folder: sf, Again: 30 * time.Second,
+				Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 			if err := d.Serve(inner); err != nil && inner.Err() == nil {
 				failed <- fmt.Errorf("site %s: %w", name, err)
 			}
@@ -320,8 +322,10 @@ func join(ctx context.Context, o networkOptions, i *federation.Invitation, name,
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
 		return err
 	}
-	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(), "data/view_clinic.csv": view.Bytes(),
-		"policy.yaml": []byte("policy: 1\nsite: " + name + "\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
+	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(),
+		"data/view_clinic.csv": view.Bytes(),
+		"policy.yaml": []byte("policy: 1\nsite: " + name +
+			"\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
 		if err := os.WriteFile(filepath.Join(path, file), data, 0o600); err != nil {
 			return err
 		}
@@ -369,7 +373,8 @@ type process struct {
 }
 
 func start(binary, folder string) (*process, error) {
-	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"), rounds: make(chan time.Time, 1000)}
+	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"),
+		rounds: make(chan time.Time, 1000)}
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		return nil, err

@@ -80,7 +80,8 @@ func runSize(ctx context.Context, args []string) error {
 	python := set.String("numpy", "", "a Python interpreter with numpy (required without -work)")
 	script := set.String("script", filepath.FromSlash("papers/reference/factors.py"), "the fit by numpy")
 	only := set.String("case", "", "only cases whose names contain this")
-	work := set.String("work", "", "do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
+	work := set.String("work", "",
+		"do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
 	repeats := set.Int("repeats", 3, "runs of each, of which the cheapest counts")
 	var chosen []sized
 	if err := parse(set, args, func() error {
@@ -157,13 +158,15 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 	}
 	numpy := best[0]
 	if numpy.BLAS == "" {
-		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: ratios to it say little (Debian: apt-get install libopenblas0)")
+		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: "+
+			"ratios to it say little (Debian: apt-get install libopenblas0)")
 	}
 	fmt.Printf("| %s | %.3f (%d) ", c.name, numpy.CPU, numpy.Iterations)
 	for i := range works {
 		fmt.Printf("| %s ", seconds(runs[1+i], runs[0], processor))
 	}
-	fmt.Printf("| %d | %s | %s | %.0f, %.0f ", best[1].Iterations, seconds(runs[3], runs[0], clock), seconds(runs[4], runs[0], clock), float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6)
+	fmt.Printf("| %d | %s | %s | %.0f, %.0f ", best[1].Iterations, seconds(runs[3], runs[0], clock),
+		seconds(runs[4], runs[0], clock), float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6)
 	for i := range works {
 		fmt.Printf("%s %+.4f", []string{"|", ",", ",", ","}[i], best[1+i].LogLik-numpy.LogLik)
 	}
@@ -250,7 +253,8 @@ func (c sized) draw(file string) (sites map[string]dataset.Source, err error) {
 }
 
 // row draws a subject's values t, and its views of them.
-func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, views [][]float64, t []float64, f io.Writer) error {
+func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, views [][]float64, t []float64,
+	f io.Writer) error {
 	x := make([]float64, c.factors)
 	for a := range x {
 		x[a] = rng.NormFloat64()
@@ -285,7 +289,8 @@ func seconds(runs, numpy []cost, of func(cost) float64) string {
 	for i, x := range runs {
 		ratios = append(ratios, of(x)/of(numpy[i]))
 	}
-	return fmt.Sprintf("%.3f (%.1f ×; %.1f to %.1f)", least(runs), least(runs)/least(numpy), slices.Min(ratios), slices.Max(ratios))
+	return fmt.Sprintf("%.3f (%.1f ×; %.1f to %.1f)", least(runs), least(runs)/least(numpy), slices.Min(ratios),
+		slices.Max(ratios))
 }
 
 func processor(x cost) float64 { return x.CPU }

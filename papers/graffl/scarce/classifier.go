@@ -68,7 +68,8 @@ const Penalty = 1.0
 // no convergence in 100 steps are errors.
 func FitLinear(rows [][]float64, labels []bool, penalty float64) (*LinearClassifier, error) {
 	if len(rows) == 0 || len(rows) != len(labels) || !slices.Contains(labels, true) || !slices.Contains(labels, false) {
-		return nil, fmt.Errorf("logistic regression: %d rows with %d labels: want as many, and both classes", len(rows), len(labels))
+		return nil, fmt.Errorf("logistic regression: %d rows with %d labels: want as many, and both classes",
+			len(rows), len(labels))
 	}
 	if !(penalty > 0) || math.IsInf(penalty, 0) {
 		return nil, fmt.Errorf("logistic regression: penalty %v: want a number above 0", penalty)

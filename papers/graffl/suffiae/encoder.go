@@ -29,7 +29,8 @@ func FitInputs(rows [][]float64, limit float64) (*Inputs, error) {
 	width := len(rows[0])
 	for i, row := range rows {
 		if len(row) != width {
-			return nil, fmt.Errorf("suffiae: scaling of inputs: row %d has %d columns, the first %d", i+1, len(row), width)
+			return nil, fmt.Errorf("suffiae: scaling of inputs: row %d has %d columns, the first %d", i+1,
+				len(row), width)
 		}
 	}
 	in := &Inputs{make([]float64, width), make([]float64, width), limit}

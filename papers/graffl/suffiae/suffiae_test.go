@@ -216,7 +216,8 @@ func TestCodesKeepTheClassesAndTheRows(t *testing.T) {
 	o := Defaults()
 	o.Epochs, o.Reconstruction = 40, 1
 	s := train(t, rows, labels, o, 3)
-	if first, last := s.History[0], s.History[len(s.History)-1]; len(s.History) != o.Epochs || last.Value(1) < first.Value(1)+1 {
+	if first, last := s.History[0], s.History[len(s.History)-1]; len(s.History) != o.Epochs ||
+		last.Value(1) < first.Value(1)+1 {
 		t.Errorf("a row's objective went from %v to %v in %d epochs", first.Value(1), last.Value(1), len(s.History))
 	}
 	fresh, truth := twoClouds(400, 6, rng)
@@ -281,7 +282,8 @@ func TestTrainingRefuses(t *testing.T) {
 	if try(ctx, in, nil, nil, plain) == nil || try(ctx, in, rows, labels[1:], plain) == nil {
 		t.Error("rows without labels, or no rows, were accepted")
 	}
-	if err := try(ctx, in, append(rows[:19:19], []float64{1}), labels, plain); err == nil || !strings.Contains(err.Error(), "row 20") {
+	if err := try(ctx, in, append(rows[:19:19], []float64{1}), labels, plain); err == nil ||
+		!strings.Contains(err.Error(), "row 20") {
 		t.Errorf("a short row: %v", err)
 	}
 	if try(ctx, &Inputs{}, rows, labels, plain) == nil {

@@ -178,7 +178,8 @@ func spreads() experiment.Experiment {
 				for _, c := range spreadCases {
 					for seed := uint64(1); seed <= spreadSeeds; seed++ {
 						if !quick || seed == 1 && n == spreadSites[0] {
-							cells.Add(spreadID(n, c, seed), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+							cells.Add(spreadID(n, c, seed), func(ctx context.Context,
+								_ experiment.Data) (experiment.Values, error) {
 								return estimate(ctx, n, c, seed)
 							})
 						}
@@ -188,8 +189,10 @@ func spreads() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "spread", Title: "True and estimated standard deviations", Caption: fmt.Sprintf("Means of %d data sets, and their range.", spreadSeeds),
-				Columns: figure.TextColumns("sites", "true, loadings", "estimated", "range", "true, means", "estimated", "range")}
+			t := figure.Table{ID: "spread", Title: "True and estimated standard deviations",
+				Caption: fmt.Sprintf("Means of %d data sets, and their range.", spreadSeeds),
+				Columns: figure.TextColumns("sites", "true, loadings", "estimated", "range", "true, means",
+					"estimated", "range")}
 			for _, n := range spreadSites {
 				for _, c := range spreadCases {
 					row := []any{fmt.Sprint(n)}
@@ -199,7 +202,8 @@ func spreads() experiment.Experiment {
 							x = append(x, o[spreadID(n, c, seed)][name]...)
 						}
 						if len(x) > 0 {
-							row = append(row, fmt.Sprintf("%.4f", c[i]), fmt.Sprintf("%.4f", stat.Mean(x, nil)), fmt.Sprintf("%.4f to %.4f", slices.Min(x), slices.Max(x)))
+							row = append(row, fmt.Sprintf("%.4f", c[i]), fmt.Sprintf("%.4f", stat.Mean(x, nil)),
+								fmt.Sprintf("%.4f to %.4f", slices.Min(x), slices.Max(x)))
 						}
 					}
 					if len(row) > 1 {

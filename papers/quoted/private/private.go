@@ -70,7 +70,8 @@ func threeSites() experiment.Experiment {
 			for i, k := range kinds {
 				for draw := range k.draws {
 					if !quick || i+draw == 0 {
-						cells.Add(id(k.name, "", draw), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						cells.Add(id(k.name, "", draw), func(ctx context.Context,
+							_ experiment.Data) (experiment.Values, error) {
 							return k.measure(ctx, uint64(draw))
 						})
 					}
@@ -88,10 +89,13 @@ func threeSites() experiment.Experiment {
 				id, title, caption, of, format string
 				scale                          float64
 			}{
-				{"error", "Error on subjects who took no part", "Mean absolute errors in parts of the range, mean ± standard deviation between draws.", missed, "%.4f", 1},
-				{"coverage", "Intervals of 90 %", "Per cent of hidden values that they hold, mean ± standard deviation between draws.", coverage, "%.1f", 100},
+				{"error", "Error on subjects who took no part", "Mean absolute errors in parts of the range, " +
+					"mean ± standard deviation between draws.", missed, "%.4f", 1},
+				{"coverage", "Intervals of 90 %", "Per cent of hidden values that they hold, " +
+					"mean ± standard deviation between draws.", coverage, "%.1f", 100},
 			} {
-				table := figure.Table{ID: t.id, Title: t.title, Caption: t.caption, Columns: figure.TextColumns(append([]string{t.id}, names...)...)}
+				table := figure.Table{ID: t.id, Title: t.title, Caption: t.caption,
+					Columns: figure.TextColumns(append([]string{t.id}, names...)...)}
 				for _, k := range kinds {
 					row, found := []any{k.name}, false
 					for _, name := range names {

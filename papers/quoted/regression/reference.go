@@ -74,8 +74,10 @@ func (a *agreement) values() experiment.Values {
 	if a.converged {
 		settled = 1
 	}
-	return experiment.Values{subjectsOf: {float64(a.subjects)}, sitesOf: {float64(a.sites)}, weightsOf: {float64(a.weights)}, exchangesOf: {float64(a.exchanges)}, hasSettled: {settled},
-		fitEstimate: {a.fit.estimate}, fitCovariance: {a.fit.covariance}, studyEstimate: {a.study.estimate}, studyCovariance: {a.study.covariance}}
+	return experiment.Values{subjectsOf: {float64(a.subjects)}, sitesOf: {float64(a.sites)},
+		weightsOf: {float64(a.weights)}, exchangesOf: {float64(a.exchanges)}, hasSettled: {settled},
+		fitEstimate: {a.fit.estimate}, fitCovariance: {a.fit.covariance}, studyEstimate: {a.study.estimate},
+		studyCovariance: {a.study.covariance}}
 }
 
 // described are the names of the regressions that regressions.json describes, by data and kind.
@@ -107,8 +109,10 @@ func references() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) (c experiment.Conclusion) {
-			t := figure.Table{ID: "distances", Title: "The largest distances", Caption: "A study that has not converged says so first.",
-				Columns: figure.TextColumns("regression", subjectsOf, sitesOf, weightsOf, "all rows: estimates", "covariances", "study: exchanges", "estimates", "covariances")}
+			t := figure.Table{ID: "distances", Title: "The largest distances",
+				Caption: "A study that has not converged says so first.",
+				Columns: figure.TextColumns("regression", subjectsOf, sitesOf, weightsOf, "all rows: estimates",
+					"covariances", "study: exchanges", "estimates", "covariances")}
 			for _, name := range described {
 				v := o[name]
 				if v == nil {
@@ -122,8 +126,10 @@ func references() experiment.Experiment {
 				if v[hasSettled][0] == 0 {
 					says = ", not converged"
 				}
-				t.Add(append(row, small(v[fitEstimate][0]), small(v[fitCovariance][0]), fmt.Sprint(v[exchangesOf][0])+says, small(v[studyEstimate][0]), small(v[studyCovariance][0]))...)
-				if !(v[fitEstimate][0] <= estimateOff && v[fitCovariance][0] <= covarianceOff && (v[studyEstimate][0] <= studyOff || says != "")) {
+				t.Add(append(row, small(v[fitEstimate][0]), small(v[fitCovariance][0]),
+					fmt.Sprint(v[exchangesOf][0])+says, small(v[studyEstimate][0]), small(v[studyCovariance][0]))...)
+				if !(v[fitEstimate][0] <= estimateOff && v[fitCovariance][0] <= covarianceOff &&
+					(v[studyEstimate][0] <= studyOff || says != "")) {
 					c.Broken = append(c.Broken, name+" is too far from the second implementation")
 				}
 			}

@@ -29,9 +29,9 @@ import (
 type kind struct {
 	name    string
 	m       method.Method
-	options deal.Keys
 	rows    int // for the fit; half as many are held out
 	draw    func(r *rand.Rand, x []float64) (label string)
+	options deal.Keys
 }
 
 const features = 6
@@ -39,15 +39,14 @@ const features = 6
 var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
 var kinds = []kind{
-	{"factors", factors.Method{}, deal.Keys{"name": "mvppca", "latent": 2}, 2000, func(r *rand.Rand, x []float64) string {
+	{"factors", factors.Method{}, 2000, func(r *rand.Rand, x []float64) string {
 		f, g := r.NormFloat64(), r.NormFloat64()
 		for j := range x {
 			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
 		}
 		return "no"
-	}},
-	{"regression", regression.Method{}, deal.Keys{"name": "pvi",
-		"outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}, 4000, func(r *rand.Rand, x []float64) string {
+	}, deal.Keys{"name": "mvppca", "latent": 2}},
+	{"regression", regression.Method{}, 4000, func(r *rand.Rand, x []float64) string {
 		a := -0.5
 		f := r.NormFloat64()
 		for j := range x {
@@ -58,8 +57,8 @@ var kinds = []kind{
 			return "yes"
 		}
 		return "no"
-	}},
-	{"mixture", mixture.Method{}, deal.Keys{"name": "graffl", "components": 2, "draws": 128}, 4000, func(r *rand.Rand, x []float64) string {
+	}, deal.Keys{"name": "pvi", "outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}},
+	{"mixture", mixture.Method{}, 4000, func(r *rand.Rand, x []float64) string {
 		at := 2.0
 		if r.Float64() < 0.4 {
 			at = -2
@@ -68,7 +67,7 @@ var kinds = []kind{
 			x[j] = at + 0.7*r.NormFloat64()
 		}
 		return "no"
-	}},
+	}, deal.Keys{"name": "graffl", "components": 2, "draws": 128}},
 }
 
 var (
@@ -104,7 +103,8 @@ func totals() experiment.Experiment {
 							if quick && (i+draw > 0 || sites > 3 || epsilon != 3) {
 								continue
 							}
-							cells.Add(id(k, sites, epsilon, draw), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+							cells.Add(id(k, sites, epsilon, draw), func(ctx context.Context,
+								_ experiment.Data) (experiment.Values, error) {
 								return k.measure(ctx, sites, epsilon, uint64(draw))
 							})
 						}
@@ -114,8 +114,11 @@ func totals() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "excess", Title: "What noise costs", Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
-				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws. The variance is that of the secure sum, in units of one noise; at each site it is that of as many as there are sites.", draws)}
+			t := figure.Table{ID: "excess", Title: "What noise costs",
+				Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
+				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws. The variance is that of "+
+					"the secure sum, in units of one noise; at each site it is that of as many as there are sites.",
+					draws)}
 			for _, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
@@ -130,7 +133,8 @@ func totals() experiment.Experiment {
 						if err != nil {
 							continue // it was run
 						}
-						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon), fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
+						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon),
+							fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
 						for _, way := range ways {
 							row = append(row, fmt.Sprintf("%.2f", median(o.Gather(way, ids...))))
 						}
