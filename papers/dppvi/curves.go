@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -147,7 +148,8 @@ func risen(o experiment.Outcomes, rivals []rival) figure.Table {
 func chart(of, value, by string, lines []figure.Line) figure.Figure {
 	word := map[string]string{"updates": "updates", "ε": "epsilon"}[by]
 	title := fmt.Sprintf("Distribution %s: %s by %s", of, value, by)
-	return figure.Figure{ID: experiment.Slug(of) + "-" + value + "-by-" + word, Title: title,
+	id := strings.ReplaceAll(experiment.Slug(of), ".", "-") // which names of pictures have none of
+	return figure.Figure{ID: id + "-" + value + "-by-" + word, Title: title,
 		Caption: title + ". Mean over five seeds, and one standard deviation to both sides.",
 		Alt:     value + " of test rows by " + by + ", distribution " + of + ".",
 		Chart:   figure.Lines{X: figure.Axis{Label: by, Log: true}, Y: figure.Axis{Label: value}, Series: lines}}
