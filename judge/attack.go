@@ -127,11 +127,7 @@ func (r *AttackReport) Print(w io.Writer) error {
 	fmt.Fprintf(w, "\nWhat the attacker needs\n")
 	said := map[string]bool{}
 	for _, o := range r.Attacks {
-		manner := "passive"
-		if o.Active {
-			manner = "active"
-		}
-		line := fmt.Sprintf("  %s (%s): %s", o.Name, manner, o.Needs)
+		line := fmt.Sprintf("  %s: %s", o.Name, o.Needs)
 		if !said[line] {
 			said[line] = true
 			fmt.Fprintln(w, line)

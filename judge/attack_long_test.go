@@ -20,7 +20,7 @@ func TestAttacksOnGraffl(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, o := range r.Attacks {
-		seen[o.Variant+" "+o.Name[:1]] = true
+		seen[o.Variant+" "+o.Name] = true
 		if o.Needs == "" || o.Of == "" || o.Answers < 1 {
 			t.Errorf("%s does not say what it takes: %+v", o.Name, o)
 		}
@@ -28,7 +28,7 @@ func TestAttacksOnGraffl(t *testing.T) {
 			t.Errorf("%s, %s: %+v", o.Variant, o.Name, x)
 		}
 	}
-	if !seen["rows A"] || !seen["sets B"] {
+	if !seen["rows trilateration"] {
 		t.Errorf("of the attacks only %v", seen)
 	}
 
@@ -39,7 +39,7 @@ func TestAttacksOnGraffl(t *testing.T) {
 		strings.Contains(text.String(), "NOT AS DOCUMENTED") {
 		t.Errorf("the table:\n%s", text.String())
 	}
-	for _, key := range []string{`"ok":true`, `"attack":"A: trilateration"`} {
+	for _, key := range []string{`"ok":true`, `"attack":"trilateration"`} {
 		if !strings.Contains(data.String(), key) {
 			t.Errorf("no %s in %s", key, data.String())
 		}

@@ -23,9 +23,6 @@ type Attackable interface {
 type Laboratory interface {
 	// Study runs a whole study, and returns what passed, in the order of folding.
 	Study(ctx context.Context, p *study.Plan, data map[string]dataset.Source) ([]Exchange, error)
-	// Ask asks a site of a study for the answers to tasks of the attacker's making,
-	// one after the other.
-	Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...Task) ([]Contribution, error)
 }
 
 // Exchange is a task and the answer to it.
@@ -46,8 +43,7 @@ type Target struct {
 type Attack struct {
 	Variant string `json:"variant"` // of the method, and its protection
 	Name    string `json:"attack"`
-	Needs   string `json:"needs"`  // what the attacker must know and do
-	Active  bool   `json:"active"` // more than reading what passes in one honest study
+	Needs   string `json:"needs"` // what the attacker must know and do
 	// Answers are how many it takes, Of says of what.
 	Answers   int        `json:"answers"`
 	Of        string     `json:"of"`

@@ -36,8 +36,9 @@ import (
 
 // experiments are all of them, and papers what they repeat.
 var (
-	experiments = withMethods(slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments(), quoted.Experiments()))
-	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper, graffl.Paper, quoted.Paper}
+	experiments = withMethods(slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments(),
+		quoted.Experiments()))
+	papers = []experiment.Paper{fedmvppca.Paper, dppvi.Paper, graffl.Paper, quoted.Paper}
 )
 
 func main() {
@@ -94,7 +95,8 @@ func listCommand() *cobra.Command {
 				}
 				cells := len(x.Cells(false))
 				t.Add(x.Name, x.Item, fmt.Sprint(cells), x.About)
-				list = append(list, map[string]any{"name": x.Name, "paper": x.Paper, "item": x.Item, "computations": cells, "about": x.About})
+				list = append(list, map[string]any{"name": x.Name, "paper": x.Paper, "item": x.Item,
+					"computations": cells, "about": x.About})
 			}
 			w := cmd.OutOrStdout()
 			if asJSON {
@@ -136,7 +138,8 @@ func runCommand() *cobra.Command {
 					c.Dir += "-quick"
 				}
 			} else if info, err := os.Stat(c.Dir); err == nil && !info.IsDir() {
-				return problem.Problem{File: c.Dir, What: "this is a file, and what is written is a folder", Hint: "choose another with --out"}
+				return problem.Problem{File: c.Dir, What: "this is a file, and what is written is a folder",
+					Hint: "choose another with --out"}
 			}
 			if !quiet {
 				c.Progress = progress(cmd.ErrOrStderr())
@@ -216,10 +219,12 @@ func reportCommand() *cobra.Command {
 			for _, run := range runs {
 				r, err := experiment.ReadRecord(run)
 				if err != nil {
-					return problem.Problem{Where: run, What: err.Error(), Hint: "name the directory of a run that has finished"}
+					return problem.Problem{Where: run, What: err.Error(),
+						Hint: "name the directory of a run that has finished"}
 				}
 				if r.Quick {
-					return problem.Problem{Where: run, What: "this was a quick run, whose numbers say nothing", Hint: "run it without --quick"}
+					return problem.Problem{Where: run, What: "this was a quick run, whose numbers say nothing",
+						Hint: "run it without --quick"}
 				}
 				if err := experiment.Keep(dir, r); err != nil {
 					return err

@@ -41,7 +41,8 @@ No 7.5 of ours.
 
 func TestBlocksShowWhatRecordsHold(t *testing.T) {
 	p := testkit.Get(parseMarks(page))(t)
-	if len(p.Blocks) != 2 || len(p.Again) != 1 || p.Again[0] != command || p.Blocks[1].Command != command || p.Blocks[0].Text != "old\n" {
+	if len(p.Blocks) != 2 || len(p.Again) != 1 || p.Again[0] != command || p.Blocks[1].Command != command ||
+		p.Blocks[0].Text != "old\n" {
 		t.Fatalf("%+v", p)
 	}
 	filled := testkit.Get(p.Fill(map[string]string{command: output}))(t)
@@ -57,7 +58,8 @@ func TestBlocksShowWhatRecordsHold(t *testing.T) {
 
 func TestQuotedNumbersAreLookedFor(t *testing.T) {
 	for text, missing := range map[string]string{
-		"1.3 and .50, 1.2 or 3 s": "", "1.25 and 0.5": "", "1.24 and 0.5": "1.24", "1.250 1.251": "1.251", "0.6": "0.6", "3.0": "", "12 345 and 12 346 at 2022 012.": "12346",
+		"1.3 and .50, 1.2 or 3 s": "", "1.25 and 0.5": "", "1.24 and 0.5": "1.24", "1.250 1.251": "1.251", "0.6": "0.6",
+		"3.0": "", "12 345 and 12 346 at 2022 012.": "12346",
 	} {
 		p := testkit.Get(parseMarks("<!-- quoted: " + command + " -->\n" + text))(t)
 		found, got := p.Quotes[0].Numbers(output)

@@ -113,7 +113,8 @@ func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 			}
 			found, missing := q.Numbers(all...)
 			if len(missing) > 0 {
-				t.Errorf("%s:%d: %s is not among the numbers of %s", name, q.Line, strings.Join(missing, ", "), strings.Join(q.Commands, "; "))
+				t.Errorf("%s:%d: %s is not among the numbers of %s", name, q.Line, strings.Join(missing, ", "),
+					strings.Join(q.Commands, "; "))
 			}
 			numbers += found
 		}
@@ -141,7 +142,8 @@ func TestRecordsKeepTheirPromises(t *testing.T) {
 // set, what the paper says elsewhere, and what was worked out on paper.
 func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 	given := map[string][]string{
-		"dppvi.md":     {"0.0001", "0.25", "0.29", "10000", "1000", "0.00", "0.1", "0.3", "0.75", "0.6", "1.5", "0.9", "0.95"},
+		"dppvi.md": {"0.0001", "0.25", "0.29", "10000", "1000", "0.00", "0.1", "0.3", "0.75", "0.6", "1.5",
+			"0.9", "0.95"},
 		"fedmvppca.md": {"4.1", "4.3", "0.01", "0.001", "0.0001", "0.00001", ".8289"},
 		"graffl.md":    {"0.9524", "0.9762", "11.5", "10000", "200000"},
 	}
@@ -189,7 +191,8 @@ func TestRepeatedMeasurementsRepeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Data: experiment.Data{Clone: ".."}})
+		got, err := experiment.Run(t.Context(),
+			experiment.Config{Experiment: x, Dir: t.TempDir(), Data: experiment.Data{Clone: ".."}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

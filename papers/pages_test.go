@@ -24,7 +24,8 @@ const experimentPages = manual + "/experiments"
 // experiment that is gone.
 func TestExperimentPagesAreUpToDate(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "records"), os.DirFS(filepath.Join(experimentPages, "records"))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "records"),
+		os.DirFS(filepath.Join(experimentPages, "records"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := writePages(dir); err != nil {
@@ -37,10 +38,12 @@ func TestExperimentPagesAreUpToDate(t *testing.T) {
 			want, _ := os.ReadFile(file)
 			got, err := os.ReadFile(filepath.Join(experimentPages, name))
 			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("docs/experiments/%s is not what its records say (%v): run go run -C papers . report", name, err)
+				t.Errorf("docs/experiments/%s is not what its records say (%v): run go run -C papers . report", name,
+					err)
 			}
 		}
-		if stands, _ := filepath.Glob(filepath.Join(experimentPages, pattern)); pattern != "*.md" && len(stands) != len(made) {
+		if stands, _ := filepath.Glob(filepath.Join(experimentPages, pattern)); pattern != "*.md" &&
+			len(stands) != len(made) {
 			t.Errorf("%d files %s, want %d: some belong to nothing", len(stands), pattern, len(made))
 		}
 	}
@@ -73,7 +76,8 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 			t.Errorf("%s repeats nothing that the status names", x.Name)
 		}
 	}
-	for _, s := range []experiment.Status{{Mark: "?", Why: "x"}, {Mark: experiment.Whole}, {Mark: experiment.Missing, Why: "x", By: []string{"dppvi-table-1"}}, {Mark: experiment.Whole, Why: "x", By: []string{"none"}}} {
+	for _, s := range []experiment.Status{{Mark: "?", Why: "x"}, {Mark: experiment.Whole}, {Mark: experiment.Missing,
+		Why: "x", By: []string{"dppvi-table-1"}}, {Mark: experiment.Whole, Why: "x", By: []string{"none"}}} {
 		if _, err := experiment.StatusTables([]experiment.Status{s}, nil, experiments); err == nil {
 			t.Errorf("%+v is taken", s)
 		}
@@ -112,7 +116,8 @@ func TestRecordsAreOfTheirMethodsRevisions(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		published := !strings.HasPrefix(x.Name, "parley-") && slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ours, name) })
+		published := !strings.HasPrefix(x.Name, "parley-") &&
+			slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(ours, name) })
 		switch {
 		case published || len(names) > 0 && !slices.Contains(older, x.Name):
 			t.Errorf("%s: %s changed since its record was made: make it again", x.Name, strings.Join(names, " and "))
@@ -149,9 +154,12 @@ func TestCommands(t *testing.T) {
 		words []string
 		want  []string // in what is printed
 	}{
-		{[]string{"list"}, []string{"fedmvppca-table-6", "dppvi-table-5", "graffl-table-2", "What the documentation quotes"}},
+		{[]string{"list"},
+			[]string{"fedmvppca-table-6", "dppvi-table-5", "graffl-table-2", "What the documentation quotes"}},
 		{[]string{"list", "--json"}, []string{`"name":"fedmvppca-table-6"`}},
-		{quick, []string{"running 8 computations, ", "8 of 8 computations", "default, all rows in one place", "0.0567 ± 0.0108", "below (docs/experiments/fedmvppca.md#tables-2-and-6-with-every-round-protected)", "Open " + dir}},
+		{quick, []string{"running 8 computations, ", "8 of 8 computations", "default, all rows in one place",
+			"0.0567 ± 0.0108", "below (docs/experiments/fedmvppca.md#tables-2-and-6-with-every-round-protected)",
+			"Open " + dir}},
 		{append(quick, "--json"), []string{"8 of 8 computations are stored already", `"experiment":`}},
 	} {
 		printed, err := run(c.words...)

@@ -35,7 +35,8 @@ func TestPlansHaveThePublishedSettings(t *testing.T) {
 		{experiment.Setting{Says: "rate", Published: 1, Why: "tests say it"}, true},
 		{experiment.Setting{Says: "rounds", Key: "rounds"}, false},
 	} {
-		if err := (experiment.Settings{Item: "Table 1", Plan: plan, Lines: []experiment.Setting{c.Setting}}).Check(); (err == nil) != c.right {
+		if err := (experiment.Settings{Item: "Table 1", Plan: plan,
+			Lines: []experiment.Setting{c.Setting}}).Check(); (err == nil) != c.right {
 			t.Errorf("%+v: %v", c.Setting, err)
 		}
 	}

@@ -13,26 +13,28 @@ import (
 	"parley/internal/testkit"
 )
 
-// The budget of the program's module, without papers. Whoever takes something away lowers
+// The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource   = 119_300
-	maxTests    = 71_500
-	maxPackages = 75
-	maxWide     = 0
-	columns     = 120 // of a line, a tab being four; what stands in raw strings is not counted
+	maxSource    = 118_700
+	maxTests     = 71_500
+	maxPackages  = 75
+	papersSource = 15_900
+	papersTests  = 3_932
+	maxWide      = 0
+	columns      = 120 // of a line, a tab being four; what stands in raw strings is not counted
 )
 
 // slack is how many lines may be spared before the budget has to say so.
 const slack = 500
 
 func TestTheHouseKeepsToItsBudget(t *testing.T) {
-	source, tests, wide, tokens, packages := 0, 0, 0, map[bool]int{}, map[string]bool{}
-	for _, f := range sourceOfProgram(t) {
-		if packages[f.pkg] = true; f.test {
-			tests += f.lines
-		} else {
-			source += f.lines
+	type kind struct{ papers, test bool }
+	lines, tokens, wide, packages := map[kind]int{}, map[kind]int{}, 0, map[string]bool{}
+	for _, f := range source(t) {
+		k := kind{inPapers(f.pkg), f.test}
+		if lines[k] += f.lines; !k.papers {
+			packages[f.pkg] = true
 		}
 		text := testkit.Get(os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(f.path))))(t)
 		var s scanner.Scanner
@@ -40,7 +42,7 @@ func TestTheHouseKeepsToItsBudget(t *testing.T) {
 		s.Init(at, text, nil, 0)
 		raw := map[int]bool{} // lines that a raw string has, which is what it is
 		for pos, kind, lit := s.Scan(); kind != token.EOF; pos, kind, lit = s.Scan() {
-			tokens[f.test]++
+			tokens[k]++
 			for n := range strings.Count(lit, "\n") + 1 {
 				raw[at.Line(pos)+n] = raw[at.Line(pos)+n] || strings.HasPrefix(lit, "`")
 			}
@@ -55,14 +57,17 @@ func TestTheHouseKeepsToItsBudget(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d lines of source (%d tokens), %d of tests (%d), %d packages", source, tokens[false], tests, tokens[true],
-		len(packages))
+	for k, n := range lines {
+		t.Logf("%+v: %d lines, %d tokens", k, n, tokens[k])
+	}
 	for _, of := range []struct {
 		what, name    string
 		is, most, low int // what there is, may be, and must be for the budget to stay as it is
 	}{
-		{"lines of source", "maxSource", source, maxSource, maxSource - slack},
-		{"lines of tests", "maxTests", tests, maxTests, maxTests - slack},
+		{"lines of source", "maxSource", lines[kind{}], maxSource, maxSource - slack},
+		{"lines of tests", "maxTests", lines[kind{test: true}], maxTests, maxTests - slack},
+		{"lines of papers", "papersSource", lines[kind{papers: true}], papersSource, papersSource - slack},
+		{"lines of papers' tests", "papersTests", lines[kind{true, true}], papersTests, papersTests - slack},
 		{"packages", "maxPackages", len(packages), maxPackages, maxPackages},
 		{"lines of more than 120 columns", "maxWide", wide, maxWide, maxWide - slack},
 	} {

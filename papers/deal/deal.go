@@ -1,6 +1,5 @@
 // Package deal gives rows to sites for experiments: [Open] reads them, [Spread] spreads them
-// as a scenario says, and [BySite] names
-// them. [Plan] is a study of them, and [Design] what a regression makes of them.
+// as a scenario says, and [BySite] names them. [Plan] is a study of them, and [Design] what a regression makes of them.
 package deal
 
 import (
@@ -20,16 +19,22 @@ func Open(ctx context.Context, path string) (*dataset.Table, error) {
 	return dataset.Collect(ctx, dir)
 }
 
+// Subjects are those of rows, grouped by a column of theirs; "" for no groups.
+func Subjects(ctx context.Context, rows dataset.Source, by string) (all []evaluate.Subject, err error) {
+	ids, groups, err := dataset.Labels(ctx, rows, by)
+	for i, id := range ids {
+		all = append(all, evaluate.Subject{ID: id, Group: groups[i]})
+	}
+	return all, err
+}
+
 // Spread spreads rows over so many sites as a scenario does, by a column of the subjects;
 // "" if the scenario needs none.
-func Spread(ctx context.Context, rows dataset.Source, by string, sc evaluate.Scenario, sites int, seed uint64) ([]dataset.Source, error) {
-	ids, groups, err := dataset.Labels(ctx, rows, by)
+func Spread(ctx context.Context, rows dataset.Source, by string, sc evaluate.Scenario, sites int,
+	seed uint64) ([]dataset.Source, error) {
+	subjects, err := Subjects(ctx, rows, by)
 	if err != nil {
 		return nil, err
-	}
-	subjects := make([]evaluate.Subject, len(ids))
-	for i, id := range ids {
-		subjects[i] = evaluate.Subject{ID: id, Group: groups[i]}
 	}
 	placed, err := evaluate.Assign(subjects, evaluate.SiteNames(sites), sc, seed)
 	if err != nil {

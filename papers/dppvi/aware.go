@@ -53,12 +53,13 @@ type aware struct {
 type coordinate struct{ n, x, xx, g, gg, xg float64 }
 
 func newAware(d *glm.Design, total account.Budget, seed uint64) (*aware, error) {
-	noise, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: awareRate, Diameter: 2, Count: awareSteps}}, account.AddRemove, total)
+	noise, err := deal.Noise(awareRate, 2, awareSteps, total)
 	if err != nil {
 		return nil, err
 	}
 	p := d.Columns()
-	a := &aware{d: d, noise: noise, r: rand.New(rand.NewPCG(seed, 2410_19371)), at: make([]float64, 2*p), trace: make([]coordinate, 2*p)}
+	a := &aware{d: d, noise: noise, r: rand.New(rand.NewPCG(seed, 2410_19371)), at: make([]float64, 2*p),
+		trace: make([]coordinate, 2*p)}
 	for j := range p {
 		a.at[p+j] = awareStart
 	}
@@ -220,7 +221,8 @@ func compare(v experiment.Values, name string, q, without glm.Normal, test *glm.
 		sum += glm.LogExpectSigmoid(y*f, c)
 	}
 	n := float64(test.Rows())
-	for value, x := range map[string]float64{covered: 100 * held / float64(len(without.Mean)), wide: ratio, accuracy: 100 * right / n, logLik: sum / n} {
+	for value, x := range map[string]float64{covered: 100 * held / float64(len(without.Mean)), wide: ratio,
+		accuracy: 100 * right / n, logLik: sum / n} {
 		v[name+" "+value] = append(v[name+" "+value], x)
 	}
 }
@@ -245,35 +247,36 @@ func noiseAware() experiment.Experiment {
 	epsilons := []float64{0.5, 1}
 	arms := []string{"noise-aware VI", "its DP-SGD alone", "default", "DP-PVI"}
 	at := func(e float64) string { return fmt.Sprintf("epsilon-%v", e) }
-	return experiment.Experiment{Name: "dppvi-noise-aware", Paper: Paper.Name, Data: data, Item: "A rival of today: noise-aware variational inference",
-		About: fmt.Sprintf("All training rows at one site, δ %v: [Alrawajfeh, Jälkö and Honkela](https://arxiv.org/abs/2410.19371) infer the optimum from the whole trace of perturbed gradients, so that intervals allow for the noise. It is not in the paper.", delta),
-		Notes: []string{"It is written here anew, by the model and the settings of its authors' code for these data: 10 000 steps over Poisson samples of a tenth of the rows. Its noise comes from a seed, as nobody's data leave anything. Its posterior of the optimum is summed over a grid, where the authors take a Laplace approximation or Markov chains; the model, with a diagonal matrix of curvatures, is theirs. The paper drops three columns and rows with missing cells, and prints no number that could stand beside these.",
-			"Estimates without privacy are means of the same model by exact inference; for the default, of its own plan without privacy, whose prior is wider."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-noise-aware", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, e := range epsilons {
 				if quick {
 					continue // a run takes half a minute
 				}
-				cells = append(cells, experiment.Cell{ID: at(e), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+				cells.Add(at(e), func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
 					c, err := open(ctx, from)
 					if err != nil {
 						return nil, err
 					}
 					return c.noiseAware(ctx, account.Budget{Epsilon: e, Delta: delta}, arms, 3)
-				}})
+				})
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "noise-aware", Title: "Predictions and intervals", Caption: "Mean ± standard deviation over three runs. Intervals of 90 % should hold nine of ten estimates without privacy, if not more; their width is in those without privacy.",
-				Columns: figure.TextColumns("ε", "method", "accuracy, %", "log-likelihood", "estimates held, %", "width")}
+			t := figure.Table{ID: "noise-aware", Title: "Predictions and intervals",
+				Caption: "Mean ± standard deviation over three runs. Intervals of 90 % should hold nine of ten " +
+					"estimates without privacy, if not more; their width is in those without privacy.",
+				Columns: figure.TextColumns("ε", "method", "accuracy, %", "log-likelihood",
+					"estimates held, %", "width")}
 			for _, e := range epsilons {
 				for _, arm := range arms {
 					if v := o[at(e)]; len(v[arm+" "+accuracy]) > 0 {
 						of := func(value string, digits int) string {
-							return minus(experiment.SpreadOf(v[arm+" "+value]).Text(digits))
+							return experiment.Minus(experiment.SpreadOf(v[arm+" "+value]).Text(digits))
 						}
-						t.Add(fmt.Sprint(e), arm, of(accuracy, 2), of(logLik, 4), of(covered, 1), fmt.Sprintf("%.1f", stat.Mean(v[arm+" "+wide], nil)))
+						t.Add(fmt.Sprint(e), arm, of(accuracy, 2), of(logLik, 4), of(covered, 1),
+							fmt.Sprintf("%.1f", stat.Mean(v[arm+" "+wide], nil)))
 					}
 				}
 			}
@@ -282,7 +285,8 @@ func noiseAware() experiment.Experiment {
 	}
 }
 
-func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []string, runs int) (experiment.Values, error) {
+func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []string,
+	runs int) (experiment.Values, error) {
 	train := c.where("split")["train"]
 	m, err := c.model(ctx, exact.with("rounds", 1), 1, train)
 	if err != nil {
@@ -309,14 +313,14 @@ func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []st
 		compare(v, arms[0], q, without, test)
 		compare(v, arms[1], last, without, test)
 		for i, r := range []rival{today(1), dpPVI(1)} {
-			r.total = &total
+			r.total = total
 			ours, err := c.model(ctx, r, run+1, train)
 			if err != nil {
 				return nil, err
 			}
 			estimates, rows := without, test
 			if i == 0 { // of other columns, with references and an intercept
-				r.total = nil
+				r.total = account.Budget{}
 				plain, err := c.model(ctx, r, 1, train)
 				if err != nil {
 					return nil, err
@@ -327,7 +331,8 @@ func (c *census) noiseAware(ctx context.Context, total account.Budget, arms []st
 				}
 			}
 			if len(estimates.Mean) != len(ours.Weights().Mean) {
-				return nil, fmt.Errorf("%s: %d weights, and %d without privacy", arms[2+i], len(ours.Weights().Mean), len(estimates.Mean))
+				return nil, fmt.Errorf("%s: %d weights, and %d without privacy", arms[2+i], len(ours.Weights().Mean),
+					len(estimates.Mean))
 			}
 			compare(v, arms[2+i], ours.Weights(), estimates, rows)
 		}

@@ -56,7 +56,8 @@ func TestNoiseAwareInferenceFindsTheOptimum(t *testing.T) {
 	}
 	for j, m := range want.Mean {
 		sd := math.Sqrt(want.Variance[j])
-		t.Logf("%v ± %v: %v ± %v, %v ± %v", m, sd, q.Mean[j], math.Sqrt(q.Variance[j]), last.Mean[j], math.Sqrt(last.Variance[j]))
+		t.Logf("%v ± %v: %v ± %v, %v ± %v", m, sd, q.Mean[j], math.Sqrt(q.Variance[j]), last.Mean[j],
+			math.Sqrt(last.Variance[j]))
 		if math.Abs(q.Mean[j]-m) > 3*math.Sqrt(q.Variance[j]) || q.Variance[j] < 0.5*want.Variance[j] {
 			t.Errorf("weight %d", j+1)
 		}

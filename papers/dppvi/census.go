@@ -145,7 +145,8 @@ func (c *census) divide(s evaluate.Scheme, names []string) (map[string]*dataset.
 }
 
 // scores runs a rival's study with each seed, and judges it by the test rows.
-func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.Table, seeds int) (experiment.Values, error) {
+func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.Table,
+	seeds int) (experiment.Values, error) {
 	v := experiment.Values{}
 	for seed := range seeds {
 		p, err := c.study(r, sites, uint64(seed)+1)
@@ -161,7 +162,8 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 			seen[updates], err = c.judge(ctx, p, found)
 			return err
 		}}
-		out, err := local.Run(ctx, local.Config{Plan: p, Methods: method.Registry{regression.Method{}, with}, Data: data})
+		out, err := local.Run(ctx,
+			local.Config{Plan: p, Methods: method.Registry{regression.Method{}, with}, Data: data})
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +187,7 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 			}
 		}
 		v[updates], v[traffic] = append(v[updates], out.Result.Metrics["updates"]), append(v[traffic], float64(bytes))
-		if r.total != nil && seed == 0 {
+		if r.total.Epsilon > 0 && seed == 0 {
 			e, err := trueEpsilon(p, r.total.Delta)
 			if err != nil {
 				return nil, err
@@ -212,8 +214,10 @@ func (c *census) judge(ctx context.Context, p *study.Plan, found *method.Result)
 
 // study is the plan of one run.
 func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*study.Plan, error) {
-	with := keys{"name": "regression", "outcome": c.says.Outcome, "intercept": false, "constants": c.constant}
-	maps.Copy(with, r.options)
+	with := keys{"name": regression.Method{}.Name(), "outcome": c.says.Outcome, "constants": c.constant}
+	if maps.Copy(with, r.options); with["name"] == published.Name {
+		with["intercept"] = false
+	}
 	names := slices.Sorted(maps.Keys(sites))
 	if r.rows {
 		var rows []published.SiteRows
@@ -222,11 +226,8 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 		}
 		with["rows"] = rows
 	}
-	says := keys{"name": "income", "seed": seed, "sites": names, "views": c.views, "subjects": c.plan.Subjects, "method": with}
-	if r.total != nil {
-		says["privacy"] = deal.Protected(*r.total)
-	}
-	return deal.Plan(methods, says)
+	return deal.Plan(methods, keys{"name": "income", "seed": seed, "sites": names, "views": c.views,
+		"subjects": c.plan.Subjects, "method": with, "privacy": deal.Protected(r.total.Epsilon, r.total.Delta)})
 }
 
 // trueEpsilon is what the dearest site releases over the whole plan.

@@ -33,12 +33,13 @@ func curves(scheme string, o experiment.Outcomes) (all []figure.Figure) {
 		for _, make := range []func(float64) rival{dpPVI, today} {
 			l := figure.Line{Name: make(1).name}
 			for _, e := range epsilons {
-				add(&l, e, o[id(scheme, make(e))][value])
+				experiment.SpreadOf(o[id(scheme, make(e))][value]).Point(&l, e)
 			}
 			lines = append(lines, l)
 		}
 		if x := experiment.SpreadOf(o[id(scheme, pvi)][value]); x != nil {
-			lines = append(lines, figure.Line{Name: "PVI without privacy", X: figure.Numbers{epsilons[0], epsilons[len(epsilons)-1]}, Y: figure.Numbers{x.Mean, x.Mean}, Reference: true})
+			lines = append(lines, figure.Line{Name: "PVI without privacy", X: figure.Numbers{epsilons[0],
+				epsilons[len(epsilons)-1]}, Y: figure.Numbers{x.Mean, x.Mean}, Reference: true})
 		}
 		all = append(all, chart(scheme, value, "ε", lines))
 	}
@@ -49,11 +50,11 @@ func curves(scheme string, o experiment.Outcomes) (all []figure.Figure) {
 func path(name string, v experiment.Values, value string) figure.Line {
 	l := figure.Line{Name: name}
 	for _, n := range taken(v) {
-		add(&l, float64(n), v[after(value, n)])
+		experiment.SpreadOf(v[after(value, n)]).Point(&l, float64(n))
 	}
 	if len(v[updates]) > 0 {
 		if last := slices.Max(v[updates]); len(l.X) == 0 || l.X[len(l.X)-1] < last {
-			add(&l, last, v[value])
+			experiment.SpreadOf(v[value]).Point(&l, last)
 		}
 	}
 	return l
@@ -76,8 +77,11 @@ const near = 0.5
 // communication, a task to one site and its answer.
 func communications(o experiment.Outcomes, rivals []rival) figure.Table {
 	t := figure.Table{ID: "communications", Title: "Communications and bytes",
-		Caption: fmt.Sprintf("Mean over runs. A method is near its end from the first update looked at (every 10 up to 100, every 50 up to 1000, every 500 beyond) on which its mean accuracy stays within %v points of where it ends. Bytes are those of tasks and answers, in both directions.", near),
-		Columns: figure.TextColumns("distribution", "method", "updates in all", "megabytes in all", "kilobytes an update", "updates until near its end", "megabytes until then", "accuracy at its end, %")}
+		Caption: fmt.Sprintf("Mean over runs. A method is near its end from the first update looked at (every 10 up "+
+			"to 100, every 50 up to 1000, every 500 beyond) on which its mean accuracy stays within %v points of "+
+			"where it ends. Bytes are those of tasks and answers, in both directions.", near),
+		Columns: figure.TextColumns("distribution", "method", "updates in all", "megabytes in all",
+			"kilobytes an update", "updates until near its end", "megabytes until then", "accuracy at its end, %")}
 	for _, scheme := range schemes {
 		for _, r := range rivals {
 			v := o[id(scheme, r)]
@@ -90,7 +94,9 @@ func communications(o experiment.Outcomes, rivals []rival) figure.Table {
 					}
 					until = min(until, float64(m))
 				}
-				t.Add(scheme, r.label(), fmt.Sprintf("%.0f", n), fmt.Sprintf("%.1f", bytes/1e6), fmt.Sprintf("%.1f", bytes/n/1e3), fmt.Sprintf("%.0f", until), fmt.Sprintf("%.2f", bytes/n*until/1e6), experiment.SpreadOf(v[accuracy]).Text(2))
+				t.Add(scheme, r.label(), fmt.Sprintf("%.0f", n), fmt.Sprintf("%.1f", bytes/1e6),
+					fmt.Sprintf("%.1f", bytes/n/1e3), fmt.Sprintf("%.0f", until),
+					fmt.Sprintf("%.2f", bytes/n*until/1e6), experiment.SpreadOf(v[accuracy]).Text(2))
 			}
 		}
 	}
@@ -100,13 +106,15 @@ func communications(o experiment.Outcomes, rivals []rival) figure.Table {
 // risen holds the paper's claim against the record: private curves rise, and fall near their ends.
 func risen(o experiment.Outcomes, rivals []rival) figure.Table {
 	t := figure.Table{ID: "risen", Title: "Rises, then falls",
-		Caption: "The paper sees private curves fall near their ends. The best update is that of the mean curve of five runs, which favours it a little; in brackets a 95 % interval of the difference within runs.",
-		Columns: figure.TextColumns("distribution", "method", "measure", "best after", "best", "at the end", "end less best", "verdict")}
+		Caption: "The paper sees private curves fall near their ends. The best update is that of the mean curve of " +
+			"five runs, which favours it a little; in brackets a 95 % interval of the difference within runs.",
+		Columns: figure.TextColumns("distribution", "method", "measure", "best after", "best", "at the end",
+			"end less best", "verdict")}
 	for _, scheme := range schemes {
 		for _, r := range rivals {
 			v := o[id(scheme, r)]
 			on := taken(v)
-			if r.total == nil || len(on) == 0 || len(v[after(accuracy, on[0])]) < 2 {
+			if r.total.Epsilon == 0 || len(on) == 0 || len(v[after(accuracy, on[0])]) < 2 {
 				continue
 			}
 			for _, value := range []string{accuracy, logLik} {
@@ -126,28 +134,25 @@ func risen(o experiment.Outcomes, rivals []rival) figure.Table {
 				if mean+half < 0 {
 					says = "falls"
 				}
-				t.Add(scheme, r.label(), value, fmt.Sprint(best), minus(experiment.SpreadOf(at).Text(digits)), minus(experiment.SpreadOf(v[value]).Text(digits)), experiment.Interval(mean, mean-half, mean+half), says)
+				t.Add(scheme, r.label(), value, fmt.Sprint(best),
+					experiment.Minus(experiment.SpreadOf(at).Text(digits)),
+					experiment.Minus(experiment.SpreadOf(v[value]).Text(digits)),
+					experiment.Interval(mean, mean-half, mean+half), says)
 			}
 		}
 	}
 	return t
 }
 
-func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
-
-// add adds a point with its deviation, if there is one.
-func add(l *figure.Line, x float64, y []float64) {
-	if s := experiment.SpreadOf(y); s != nil {
-		l.X, l.Y, l.Low, l.High = append(l.X, x), append(l.Y, s.Mean), append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
-	}
-}
-
 // chart is of a distribution, or of what else of names.
 func chart(of, value, by string, lines []figure.Line) figure.Figure {
 	word := map[string]string{"updates": "updates", "ε": "epsilon"}[by]
 	title := fmt.Sprintf("Distribution %s: %s by %s", of, value, by)
-	return figure.Figure{ID: experiment.Slug(of) + "-" + value + "-by-" + word, Title: title, Caption: title + ". Mean over five seeds, and one standard deviation to both sides.", Alt: value + " of test rows by " + by + ", distribution " + of + ".",
-		Chart: figure.Lines{X: figure.Axis{Label: by, Log: true}, Y: figure.Axis{Label: value}, Series: lines}}
+	id := strings.ReplaceAll(experiment.Slug(of), ".", "-") // which names of pictures have none of
+	return figure.Figure{ID: id + "-" + value + "-by-" + word, Title: title,
+		Caption: title + ". Mean over five seeds, and one standard deviation to both sides.",
+		Alt:     value + " of test rows by " + by + ", distribution " + of + ".",
+		Chart:   figure.Lines{X: figure.Axis{Label: by, Log: true}, Y: figure.Axis{Label: value}, Series: lines}}
 }
 
 // The map of Figure 3, and the places whose curves are shown.
@@ -174,10 +179,8 @@ func differences() experiment.Experiment {
 		}
 		return experiment.SpreadOf(runs)
 	}
-	return experiment.Experiment{Name: "dppvi-figure-3", Paper: Paper.Name, Data: data, Item: "Figure 3",
-		About: "By how much PVI predicts better than Global VI, by how unequal sites are in size (ρ) and in classes (κ): means of five runs over their last ten updates. Empty: the data have too few rows of a class. Below it training curves at four of these places.",
-		Notes: []string{"The paper shows colours without numbers, and does not say which places its curves are of. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-figure-3", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, rho := range rhos {
 				for _, kappa := range kappas {
 					if quick && (rho != 0.9 || kappa != 0) {
@@ -191,7 +194,8 @@ func differences() experiment.Experiment {
 						if quick {
 							seen = seen.with("rounds", 10)
 						}
-						cells = append(cells, experiment.Cell{ID: id(at(rho, kappa), r), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+						cells.Add(id(at(rho, kappa), r), func(ctx context.Context,
+							from experiment.Data) (experiment.Values, error) {
 							c, err := open(ctx, from)
 							if err != nil {
 								return nil, err
@@ -201,7 +205,7 @@ func differences() experiment.Experiment {
 								return experiment.Values{}, err
 							}
 							return c.scores(ctx, seen, sites, seeds(r, quick))
-						}})
+						})
 					}
 				}
 			}
@@ -210,7 +214,8 @@ func differences() experiment.Experiment {
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			out := experiment.Conclusion{}
 			for _, value := range []string{accuracy, logLik} {
-				h := figure.Heatmap{Legend: "PVI less Global VI", Diverging: true, Facets: []figure.Facet{{Title: value}}}
+				h := figure.Heatmap{Legend: "PVI less Global VI", Diverging: true,
+					Facets: []figure.Facet{{Title: value}}}
 				for _, kappa := range kappas {
 					h.Columns = append(h.Columns, fmt.Sprintf("κ %v", kappa))
 				}
@@ -218,7 +223,8 @@ func differences() experiment.Experiment {
 					h.Rows = append(h.Rows, fmt.Sprintf("ρ %v", rho))
 					var row figure.Numbers
 					for _, kappa := range kappas {
-						a, b := last(pvi, o[id(at(rho, kappa), pvi)], value), last(globalVI, o[id(at(rho, kappa), globalVI)], value)
+						a, b := last(pvi, o[id(at(rho, kappa), pvi)], value),
+							last(globalVI, o[id(at(rho, kappa), globalVI)], value)
 						if a == nil || b == nil {
 							row = append(row, math.NaN())
 						} else {
@@ -227,7 +233,8 @@ func differences() experiment.Experiment {
 					}
 					h.Facets[0].Values = append(h.Facets[0].Values, row)
 				}
-				out.Figures = append(out.Figures, figure.Figure{ID: value, Title: "PVI less Global VI: " + value, Caption: "Rows: ρ. Columns: κ.", Alt: "Differences by ρ and κ.", Chart: h})
+				out.Figures = append(out.Figures, figure.Figure{ID: value, Title: "PVI less Global VI: " + value,
+					Caption: "Rows: ρ. Columns: κ.", Alt: "Differences by ρ and κ.", Chart: h})
 				for _, c := range chosen {
 					var lines []figure.Line
 					for _, r := range rivals {

@@ -7,7 +7,8 @@ import (
 	"parley/papers/experiment"
 )
 
-// On distribution C a run that is judged on its way is the run itself, PVI rises, and Global VI fails by its published settings.
+// On distribution C a run that is judged on its way is the run itself, PVI rises, and Global VI fails
+// by its published settings.
 func TestRunsAreJudgedOnTheirWay(t *testing.T) {
 	c, err := open(t.Context(), experiment.Data{Clone: "../.."})
 	if err != nil {
@@ -20,10 +21,16 @@ func TestRunsAreJudgedOnTheirWay(t *testing.T) {
 		}
 		return v
 	}
+	for _, r := range []rival{exact, dpPVI(1), today(1)} {
+		if _, err := c.study(r, c.spread("C"), 1); err != nil {
+			t.Errorf("%s has no plan: %v", r.name, err)
+		}
+	}
 	short := pvi.with("rounds", 10)
 	plain, seen := scores(short), scores(short.watch())
 	if n := seen[updates]; len(n) != 1 || n[0] != 100 || !slices.Equal(plain[accuracy], seen[accuracy]) ||
-		!slices.Equal(seen[after(accuracy, 100)], seen[accuracy]) || !slices.Equal(seen[after(logLik, 5000)], seen[logLik]) {
+		!slices.Equal(seen[after(accuracy, 100)], seen[accuracy]) ||
+		!slices.Equal(seen[after(logLik, 5000)], seen[logLik]) {
 		t.Errorf("a run is not its own: %v, %v", plain, seen)
 	}
 	if first, end := seen[after(accuracy, 10)][0], seen[accuracy][0]; end < 70 || first > end {
@@ -40,7 +47,8 @@ func TestRunsAreJudgedOnTheirWay(t *testing.T) {
 // Claims are read off curves: one that falls by more than its runs differ falls, and nearness begins
 // with the last stretch that is near.
 func TestClaimsAreReadOffCurves(t *testing.T) {
-	v := experiment.Values{updates: {30, 30, 30}, traffic: {9e6, 9e6, 9e6}, accuracy: {80, 80.1, 80.2}, logLik: {-1, -1.1, -1.2}}
+	v := experiment.Values{updates: {30, 30, 30}, traffic: {9e6, 9e6, 9e6}, accuracy: {80, 80.1, 80.2},
+		logLik: {-1, -1.1, -1.2}}
 	for n, x := range map[int][]float64{10: {84, 84.2, 84.1}, 20: {80.3, 80.2, 80.4}, 30: v[accuracy]} {
 		v[after(accuracy, n)], v[after(logLik, n)] = x, v[logLik]
 	}

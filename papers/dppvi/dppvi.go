@@ -5,6 +5,7 @@ package dppvi
 
 import (
 	"context"
+	_ "embed" // for the page
 	"fmt"
 	"math"
 	"slices"
@@ -15,15 +16,16 @@ import (
 	"parley/privacy/account"
 )
 
+//go:embed page.md
+var page string
+
 // Paper is its page.
-var Paper = experiment.Paper{Name: "dppvi", Title: "DP-PVI: its tables and figures",
-	Lead: "Every table and figure with numbers of Sharma, Hutchinson, Swaroop, Honkela and Turner, “Differentially Private Federated Variational Inference” (arXiv:1911.10563). " +
-		"The rows for training and testing are those that the paper's code draws; numbers are standardised over all rows, as there. " +
-		"Noise comes from the operating system, so that private numbers repeat within their deviation only."}
+var Paper = experiment.ReadPaper("dppvi", page)
 
 // Experiments are those of the paper.
 func Experiments() experiment.List {
-	return experiment.List{distributions(), hyperparameters(), table5(), differences(), successor(), noiseAware()}
+	return Paper.Tell(experiment.List{distributions(), hyperparameters(), table5(), differences(), successor(),
+		noiseAware()})
 }
 
 // data are those of all experiments.
@@ -39,7 +41,7 @@ type rival struct {
 	options keys
 	rows    bool // the sites' numbers of rows are declared
 	draws   bool // repeats differ
-	total   *account.Budget
+	total   account.Budget
 	marks   []int // numbers of updates after which the model is judged, too
 }
 
@@ -52,21 +54,23 @@ const delta = 1e-4
 var (
 	pvi      = rival{name: "PVI", options: keys{"name": published.Name}, rows: true, draws: true}
 	exact    = rival{name: "exact PVI", options: keys{"name": published.Name, "algorithm": "exact"}}
-	globalVI = rival{name: "Global VI", options: keys{"name": published.Name, "algorithm": "global"}, rows: true, draws: true}
+	globalVI = rival{name: "Global VI", options: keys{"name": published.Name, "algorithm": "global"},
+		rows: true, draws: true}
 )
 
 func dpPVI(epsilon float64) rival {
-	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "DP-PVI", options: keys{"name": published.Name}, rows: true, draws: true,
+		total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
-// today is what a plan has that says nothing but its total: with the intercept that private fits have.
+// today is what a plan has that says nothing but its total.
 func today(epsilon float64) rival {
-	return rival{name: "default", options: keys{"intercept": true}, draws: true, total: &account.Budget{Epsilon: epsilon, Delta: delta}}
+	return rival{name: "default", draws: true, total: account.Budget{Epsilon: epsilon, Delta: delta}}
 }
 
 // label names a rival with its total.
 func (r rival) label() string {
-	if r.total == nil {
+	if r.total.Epsilon == 0 {
 		return r.name
 	}
 	return fmt.Sprintf("%s, ε %v", r.name, r.total.Epsilon)
@@ -127,9 +131,15 @@ func cell(id, scheme string, r rival, quick bool) experiment.Cell {
 // published5 is Table 5: mean and standard deviation of accuracy in per cent and of the
 // average log-likelihood.
 var published5 = map[string]map[string][4]float64{
-	"A": {"PVI": {85.23, 0.05, -0.3181, 0.0003}, "Global VI": {85.21, 0.08, -0.3184, 0.0002}, "DP-PVI, ε 0.5": {84.57, 0, -0.3439, 0}, "DP-PVI, ε 0.75": {84.78, 0, -0.3372, 0}, "DP-PVI, ε 1": {85.02, 0.15, -0.3332, 0.0018}},
-	"B": {"PVI": {85.15, 0.15, -0.3216, 0.0030}, "Global VI": {78.76, 0.13, -0.7006, 0.0105}, "DP-PVI, ε 0.5": {84.43, 0, -0.3379, 0}, "DP-PVI, ε 0.75": {84.87, 0, -0.3332, 0}, "DP-PVI, ε 1": {84.94, 0.14, -0.3323, 0.0017}},
-	"C": {"PVI": {85.13, 0.05, -0.3193, 0.0007}, "Global VI": {53.96, 0.78, -1.1997, 0.0438}, "DP-PVI, ε 0.5": {81.83, 0, -0.4218, 0}, "DP-PVI, ε 0.75": {82.38, 0, -0.4130, 0}, "DP-PVI, ε 1": {82.46, 0, -0.4070, 0}},
+	"A": {"PVI": {85.23, 0.05, -0.3181, 0.0003}, "Global VI": {85.21, 0.08, -0.3184, 0.0002},
+		"DP-PVI, ε 0.5": {84.57, 0, -0.3439, 0}, "DP-PVI, ε 0.75": {84.78, 0, -0.3372, 0},
+		"DP-PVI, ε 1": {85.02, 0.15, -0.3332, 0.0018}},
+	"B": {"PVI": {85.15, 0.15, -0.3216, 0.0030}, "Global VI": {78.76, 0.13, -0.7006, 0.0105},
+		"DP-PVI, ε 0.5": {84.43, 0, -0.3379, 0}, "DP-PVI, ε 0.75": {84.87, 0, -0.3332, 0},
+		"DP-PVI, ε 1": {84.94, 0.14, -0.3323, 0.0017}},
+	"C": {"PVI": {85.13, 0.05, -0.3193, 0.0007}, "Global VI": {53.96, 0.78, -1.1997, 0.0438},
+		"DP-PVI, ε 0.5": {81.83, 0, -0.4218, 0}, "DP-PVI, ε 0.75": {82.38, 0, -0.4130, 0},
+		"DP-PVI, ε 1": {82.46, 0, -0.4070, 0}},
 }
 
 // table5 is Table 5 with the curves of Figures 1, 4 and 5, and the default beside it at the same totals.
@@ -142,20 +152,11 @@ func table5() experiment.Experiment {
 		rivals = append(rivals, today(e))
 	}
 	all := append(slices.Clone(rivals), today(0.25))
-	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Data: data, Item: "Table 5, Figures 1, 4 and 5",
-		About: "Accuracy and log-likelihood of test rows by distribution and method, by the number of updates and by ε. Figure 1 is of distribution C, Figure 4 of A and Figure 5 of B. The default stands beside the published method at the same total ε; it is not in the paper, and neither are results on distribution D.",
-		Notes: []string{
-			"PVI, Global VI and DP-PVI have the settings of [Tables 2 to 4](#tables-2-3-and-4): 1000 updates of PVI, 10 000 of Global VI, and DP-PVI until every site has stopped. " +
-				"Exact PVI is not in the paper: each site finds its local optimum, one site after the other, in 20 rounds.",
-			"DP-PVI has the published accountant, asked before each update, where the paper's code asks after it. It counts too much, with a floor near ε 0.29, so that it stops short of the total: at the true ε of what was released.",
-			"A curve is the mean of five runs, each judged on its way. A run whose budget ends earlier than others' counts as it ended.",
-			"The paper prints ± 0.00 for seven of nine private accuracies, though every run draws noise: ours vary by 0.1 to 0.3 points. Its runs end at different lengths, and the code that draws the curves averages those that are left, so that the last point is probably one run of five. " +
-				"A published number without a deviation is one draw then, and a difference in deviations of ours alone (C at ε 0.75, for one) is overstated by about √2.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-table-5", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range schemes {
 				for _, r := range all {
-					if !quick || s == "C" && r.total != nil && r.total.Epsilon == 1 {
+					if !quick || s == "C" && r.total.Epsilon > 0 && r.total.Epsilon == 1 {
 						cells = append(cells, cell(id(s, r), s, r, quick))
 					}
 				}
@@ -170,14 +171,15 @@ func table5() experiment.Experiment {
 					if v == nil {
 						continue
 					}
-					a := experiment.Row{Of: []string{s, r.label()}, Measure: "accuracy, %", Ours: experiment.SpreadOf(v[accuracy]), Digits: 2}
-					l := experiment.Row{Of: a.Of, Measure: "log-likelihood", Ours: experiment.SpreadOf(v[logLik]), Digits: 4}
+					var a, l *experiment.Spread
 					if p, ok := published5[s][r.label()]; ok {
-						a.Published, l.Published = &experiment.Spread{Mean: p[0], SD: p[1]}, &experiment.Spread{Mean: p[2], SD: p[3]}
+						a, l = &experiment.Spread{Mean: p[0], SD: p[1]}, &experiment.Spread{Mean: p[2], SD: p[3]}
 					}
-					out.Rows = append(out.Rows, a, l)
-					if r.total != nil {
-						out.Rows = append(out.Rows, experiment.Row{Of: a.Of, Measure: "true ε", Ours: experiment.SpreadOf(v[spent]), Digits: 3})
+					of := []string{s, r.label()}
+					out.Add(of, "accuracy, %", 2, a, v[accuracy])
+					out.Add(of, "log-likelihood", 4, l, v[logLik])
+					if r.total.Epsilon > 0 {
+						out.Add(of, "true ε", 3, nil, v[spent])
 					}
 				}
 			}
@@ -200,10 +202,9 @@ func distributions() experiment.Experiment {
 		"A": {3907, 24, 1e-4, 3907, 24, 1e-4}, "B": {390, 1.3, 1e-3, 7424, 25, 1e-4},
 		"C": {1172, 96, 1e-4, 6642, 11, 1e-4}, "D": {1562, 60, 1e-4, 6251, 15, 1e-4},
 	}
-	return experiment.Experiment{Name: "dppvi-table-1", Paper: Paper.Name, Data: data, Item: "Table 1",
-		About: "How the four distributions divide the training rows among ten sites, and the δ that each site would take: the power of ten below one over its rows, as the paper's code has it.",
-		Cells: func(bool) []experiment.Cell {
-			return []experiment.Cell{{ID: "sites", Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+	return experiment.Experiment{Name: "dppvi-table-1", Data: data,
+		Cells: func(bool) (cells experiment.Cells) {
+			cells.Add("sites", func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 				c, err := open(ctx, at)
 				if err != nil {
 					return nil, err
@@ -222,15 +223,16 @@ func distributions() experiment.Experiment {
 					}
 				}
 				return v, nil
-			}}}
+			})
+			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			out := experiment.Conclusion{Headings: []string{"distribution", "sites"}}
 			for _, s := range schemes {
 				for i, x := range o["sites"][s] {
 					of := []string{s, []string{"small", "large"}[i/3]}
-					out.Rows = append(out.Rows, experiment.Row{Of: of, Measure: []string{"rows", "positive, %", "δ"}[i%3], Digits: []int{0, 1, 4}[i%3],
-						Published: &experiment.Spread{Mean: said[s][i]}, Ours: &experiment.Spread{Mean: x}})
+					out.Add(of, []string{"rows", "positive, %", "δ"}[i%3], []int{0, 1, 4}[i%3],
+						&experiment.Spread{Mean: said[s][i]}, []float64{x})
 				}
 			}
 			return out

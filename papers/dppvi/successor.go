@@ -17,7 +17,8 @@ var (
 	splits = []struct {
 		name string
 		evaluate.Scheme
-	}{{"balanced", evaluate.Scheme{}}, {"unbalanced 1", evaluate.Scheme{Rho: 0.75, Kappa: 0.95}}, {"unbalanced 2", evaluate.Scheme{Rho: 0.7, Kappa: -3}}}
+	}{{"balanced", evaluate.Scheme{}}, {"unbalanced 1", evaluate.Scheme{Rho: 0.75, Kappa: 0.95}},
+		{"unbalanced 2", evaluate.Scheme{Rho: 0.7, Kappa: -3}}}
 	clients = []struct {
 		n       int
 		epsilon float64
@@ -45,7 +46,7 @@ var successorSays = map[int][]struct {
 // successor sets our methods beside the published points of DP-PVI's successor.
 func successor() experiment.Experiment {
 	ours := func(epsilon float64) []rival {
-		total := &account.Budget{Epsilon: epsilon, Delta: 1e-5}
+		total := account.Budget{Epsilon: epsilon, Delta: 1e-5}
 		mine := today(1)
 		mine.total = total
 		return []rival{mine, {name: "DP-PVI", options: dpPVI(1).options, rows: true, draws: true, total: total}}
@@ -53,19 +54,16 @@ func successor() experiment.Experiment {
 	at := func(n int, split string, r rival) string {
 		return experiment.Slug(fmt.Sprintf("%d %s %s", n, split, r.name))
 	}
-	return experiment.Experiment{Name: "dppvi-successor", Paper: Paper.Name, Data: data, Item: "Adult as DP-PVI's successor divides it",
-		About: "Heikkilä, Ashman, Swaroop, Turner and Honkela, “Differentially private partitioned variational inference” (TMLR 2023), divide Adult among 10 and 200 clients, with δ 10⁻⁵. Their final points stand beside ours at the same totals.",
-		Notes: []string{"Their points were read by eye from figures of the authors' notebook, to some 0.2 points and 0.004; those of log-likelihood for 200 clients were not. Their test rows are others, so that differences below 0.3 points say nothing.",
-			"Their algorithms themselves are left out. *DP optimisation* is DP-PVI one site after the other or all at once, with Adam. *Local averaging* and *virtual clients* take noise levels that were computed outside their repository, so that no faithful plan of them can be written; with a trusted sum, clients share one noise, and `dp-pvi` has no [secure sum](../explanation/trusted-sum.md). For the same reason our numbers compare with those without a trusted sum.",
-			"Where DP-PVI has no number, its accountant allows some site not a single update."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "dppvi-successor", Data: data,
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, m := range clients {
 				for _, s := range splits {
 					for _, r := range ours(m.epsilon) {
 						if quick && (m.n > 10 || s.name != "balanced" || r.name != "default") {
 							continue
 						}
-						cells = append(cells, experiment.Cell{ID: at(m.n, s.name, r), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+						cells.Add(at(m.n, s.name, r), func(ctx context.Context,
+							from experiment.Data) (experiment.Values, error) {
 							c, err := open(ctx, from)
 							if err != nil {
 								return nil, err
@@ -83,28 +81,31 @@ func successor() experiment.Experiment {
 								return experiment.Values{}, nil
 							}
 							return v, err
-						}})
+						})
 					}
 				}
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "successor", Title: "Published points and ours", Caption: "Mean ± standard deviation over five runs of ours.",
-				Columns: figure.TextColumns("clients", "ε", "split", "method", "published by", "accuracy, %", "log-likelihood")}
+			t := figure.Table{ID: "successor", Title: "Published points and ours",
+				Caption: "Mean ± standard deviation over five runs of ours.",
+				Columns: figure.TextColumns("clients", "ε", "split", "method", "published by", "accuracy, %",
+					"log-likelihood")}
 			for _, m := range clients {
 				for i, s := range splits {
 					of := []any{fmt.Sprint(m.n), fmt.Sprint(m.epsilon), s.name}
 					for _, p := range successorSays[m.n] {
 						l := ""
 						if p.at[i][1] != 0 {
-							l = minus(fmt.Sprintf("%.3f", p.at[i][1]))
+							l = experiment.Minus(fmt.Sprintf("%.3f", p.at[i][1]))
 						}
 						t.Add(append(of[:3:3], p.name, "the successor", fmt.Sprintf("%.1f", p.at[i][0]), l)...)
 					}
 					for _, r := range ours(m.epsilon) {
 						v := o[at(m.n, s.name, r)]
-						t.Add(append(of[:3:3], r.name, "ours", experiment.SpreadOf(v[accuracy]).Text(2), minus(experiment.SpreadOf(v[logLik]).Text(4)))...)
+						t.Add(append(of[:3:3], r.name, "ours", experiment.SpreadOf(v[accuracy]).Text(2),
+							experiment.Minus(experiment.SpreadOf(v[logLik]).Text(4)))...)
 					}
 				}
 			}

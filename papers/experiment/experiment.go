@@ -30,11 +30,7 @@ import (
 type Experiment struct {
 	Name  string // of paper and item: fedmvppca-table-6
 	Paper string // whose page it is on: fedmvppca
-	Item  string // as the paper counts: Table 6
-	About string // what is measured, and on which data, in a sentence or two
-	// Notes say where ours differ from what was published, and why: Markdown, whose links
-	// lead from the page of the paper.
-	Notes []string
+	Text
 	// Data names the data sets that the cells open.
 	Data []string
 	// Methods are those whose numbers it shows, at their revision of today; empty of none.
@@ -42,7 +38,7 @@ type Experiment struct {
 
 	// Cells are the computations; the quick ones are few and small enough for a test, and
 	// show that the experiment runs, not what it finds.
-	Cells func(quick bool) []Cell
+	Cells func(quick bool) Cells
 	// Conclude makes what is shown of what came of all cells.
 	Conclude func(Outcomes) Conclusion
 }
@@ -52,6 +48,14 @@ type Experiment struct {
 type Cell struct {
 	ID  string // names its file: letters, digits, dots and hyphens
 	Run func(context.Context, Data) (Values, error)
+}
+
+// Cells are several computations.
+type Cells []Cell
+
+// Add adds a computation.
+func (c *Cells) Add(id string, run func(context.Context, Data) (Values, error)) {
+	*c = append(*c, Cell{id, run})
 }
 
 // Key and String implement [judge.Trial].
@@ -109,6 +113,14 @@ func SpreadOf(x []float64) *Spread {
 	return &Spread{mean, sd, len(x)}
 }
 
+// Point adds the mean to a line, with one standard deviation to both sides; nothing if there is none.
+func (s *Spread) Point(l *figure.Line, x float64) {
+	if s != nil {
+		l.X, l.Y = append(l.X, x), append(l.Y, s.Mean)
+		l.Low, l.High = append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
+	}
+}
+
 // Median is the middle of some numbers, or the mean of both in the middle.
 func Median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
@@ -133,6 +145,11 @@ type Conclusion struct {
 	// Broken are promises of the product that these numbers break, each a sentence without its
 	// full stop. A run whose promises are broken has failed; a quick run promises nothing.
 	Broken []string `json:"broken,omitempty"`
+}
+
+// Add adds repeats of a measure beside what was published of it.
+func (c *Conclusion) Add(of []string, measure string, digits int, published *Spread, ours []float64) {
+	c.Rows = append(c.Rows, Row{of, measure, published, SpreadOf(ours), digits})
 }
 
 // Difference says by how much ours differs from the published number, in words for a
@@ -168,8 +185,11 @@ func Interval(mean, low, high float64) string {
 		digits = min(max(1-int(math.Floor(math.Log10(half))), 2), 9)
 	}
 	text := fmt.Sprintf("%+.*f (%+.*f to %+.*f)", digits, mean, digits, low, digits, high)
-	return strings.ReplaceAll(text, "-", "−")
+	return Minus(text)
 }
+
+// Minus gives numbers the sign that people read.
+func Minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
 
 // Verdict says which side an interval of differences favours.
 func Verdict(low, high float64, largerIsBetter bool) string {
@@ -201,7 +221,8 @@ type Data struct {
 }
 
 // shipped are the data sets of the repository.
-var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data", "heart": "examples/heart/data", "physionet2012": "examples/icu/data", "pseudo-adni": "dataset/testdata/pseudo-adni",
+var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data",
+	"heart": "examples/heart/data", "physionet2012": "examples/icu/data", "pseudo-adni": "dataset/testdata/pseudo-adni",
 	"regressions": "papers/quoted/regression/testdata"}
 
 // excerpts are a few rows of data sets that are not shipped as a whole.
@@ -210,7 +231,8 @@ var excerpts = map[string]string{"mfeat": "papers/fedmvppca/testdata/mfeat"}
 // Folder returns where a data set lies: in a quick run without [Data.More], an excerpt.
 func (d Data) Folder(name string) (string, error) {
 	const clone = "run this in a clone of the repository, or name one with --clone"
-	dir, hint := filepath.Join(d.More, name), "fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
+	dir, hint := filepath.Join(d.More, name),
+		"fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
 	if folder, ok := shipped[name]; ok {
 		dir, hint = filepath.Join(d.Clone, filepath.FromSlash(folder)), clone
 	} else if excerpt, ok := excerpts[name]; ok && d.Quick && d.More == "" {
@@ -219,7 +241,8 @@ func (d Data) Folder(name string) (string, error) {
 		dir = name
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return "", problem.Problem{Where: "data set " + name, What: fmt.Sprintf("there is no folder %s", dir), Hint: hint}
+		return "", problem.Problem{Where: "data set " + name,
+			What: fmt.Sprintf("there is no folder %s", dir), Hint: hint}
 	}
 	return dir, nil
 }
@@ -237,5 +260,6 @@ func (l List) Find(name string) (Experiment, error) {
 	if i := slices.IndexFunc(l, func(x Experiment) bool { return x.Name == name }); i >= 0 {
 		return l[i], nil
 	}
-	return Experiment{}, problem.Problem{Where: name, What: "no experiment has this name", Hint: "go run -C papers . list shows those that there are"}
+	return Experiment{}, problem.Problem{Where: name, What: "no experiment has this name",
+		Hint: "go run -C papers . list shows those that there are"}
 }

@@ -18,26 +18,29 @@ import (
 
 // twice is an experiment of three cells, which counts what is computed.
 func twice(computed *[]string, fails map[string]bool) experiment.Experiment {
-	return experiment.Experiment{Name: "paper-table-1", Paper: "paper", Item: "Table 1", About: "Nothing.", Notes: []string{"One differs."},
-		Cells: func(bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "paper-table-1",
+		Cells: func(bool) (cells experiment.Cells) {
 			for i, id := range []string{"a", "b", "c"} {
-				cells = append(cells, experiment.Cell{ID: id, Run: func(context.Context, experiment.Data) (experiment.Values, error) {
+				cells.Add(id, func(context.Context, experiment.Data) (experiment.Values, error) {
 					if fails[id] {
 						return nil, errors.New("no light")
 					}
 					*computed = append(*computed, id)
 					return experiment.Values{"x": {float64(i), float64(i) + 1}}, nil
-				}})
+				})
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			return experiment.Conclusion{Headings: []string{"of"},
 				Rows: []experiment.Row{
-					{Of: []string{"all"}, Measure: "x", Published: &experiment.Spread{Mean: 1, SD: 0.3}, Ours: experiment.SpreadOf(o.Gather("x", "a", "b", "c")), Digits: 1},
+					{Of: []string{"all"}, Measure: "x", Published: &experiment.Spread{Mean: 1, SD: 0.3},
+						Ours: experiment.SpreadOf(o.Gather("x", "a", "b", "c")), Digits: 1},
 					{Of: []string{"none"}, Measure: "x", Published: &experiment.Spread{Mean: 1}, Digits: 1},
 				},
-				Figures: []figure.Figure{{ID: "x", Title: "x", Alt: "A line.", Caption: "Rising.", Chart: figure.Lines{Series: []figure.Line{{Name: "x", X: figure.Numbers{1, 2}, Y: o.Gather("x", "a")}}}}}}
+				Figures: []figure.Figure{{ID: "x", Title: "x", Alt: "A line.", Caption: "Rising.",
+					Chart: figure.Lines{Series: []figure.Line{{Name: "x", X: figure.Numbers{1, 2},
+						Y: o.Gather("x", "a")}}}}}}
 		},
 	}
 }
@@ -95,10 +98,30 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	r := testkit.Get(experiment.ReadRecord(run))(t)
 	testkit.Do(t, experiment.Keep(docs, r))
 	other := x
-	other.Name, other.Item = "paper-table-2", "Table 2"
-	testkit.Do(t, experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}))
+	other.Name = "paper-table-2"
+	paper := experiment.ReadPaper("paper", `# A paper
+
+Its tables.
+
+[light]: There is no light.
+
+## paper-table-1: Table 1
+
+Nothing. [light]
+
+Found: One is 1.5.
+
+One differs.
+
+## paper-table-2: Table 2
+
+[light]
+`)
+	testkit.Do(t, experiment.WritePages(docs, []experiment.Paper{paper}, paper.Tell(experiment.List{x, other})))
 	page := testkit.Get(os.ReadFile(filepath.Join(docs, "paper.md")))(t)
-	for _, want := range []string{"# A paper\n\nIts tables.\n", "| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
+	for _, want := range []string{"# A paper\n\nIts tables.\n", "- [Table 1](#table-1): One is 1.5.\n",
+		"## Table 1\n\nNothing. There is no light.\n", "## Table 2\n\nThere is no light.\n",
+		"| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
 		"![A line.](images/paper-table-1-x.svg)", "Not run yet: `go run -C papers . run paper-table-2`"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -174,7 +197,8 @@ func TestMissingDataAreSaidBeforeAnythingIsWritten(t *testing.T) {
 	x := twice(&computed, nil)
 	x.Data = []string{"mfeat"}
 	dir := filepath.Join(t.TempDir(), "run")
-	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: dir, Workers: 1}); err == nil || !strings.Contains(err.Error(), "data set mfeat: there is no folder") {
+	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: dir, Workers: 1}); err == nil ||
+		!strings.Contains(err.Error(), "data set mfeat: there is no folder") {
 		t.Errorf("%v, want what is missing", err)
 	}
 	if _, err := os.Stat(dir); !os.IsNotExist(err) || len(computed) > 0 {
@@ -185,12 +209,13 @@ func TestMissingDataAreSaidBeforeAnythingIsWritten(t *testing.T) {
 // Processors work for a cell, and the record tells for how long; older ones tell the clock.
 func TestRecordsTellProcessorTime(t *testing.T) {
 	x := experiment.Experiment{Name: "busy", Conclude: func(experiment.Outcomes) (c experiment.Conclusion) { return c },
-		Cells: func(bool) []experiment.Cell {
-			return []experiment.Cell{{ID: "a", Run: func(context.Context, experiment.Data) (experiment.Values, error) {
+		Cells: func(bool) (cells experiment.Cells) {
+			cells.Add("a", func(context.Context, experiment.Data) (experiment.Values, error) {
 				for before := cputime.Used(); cputime.Used() < before+20*time.Millisecond; {
 				}
 				return experiment.Values{}, nil
-			}}}
+			})
+			return cells
 		}}
 	r := testkit.Get(experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}))(t)
 	if r.CPUSeconds < 0.02 {
@@ -208,8 +233,10 @@ func TestRecordsTellProcessorTime(t *testing.T) {
 }
 
 func TestNotesHaveNoMarksOnATerminal(t *testing.T) {
-	got := experiment.Plain("**It is not.** See [*the* method's page](../explanation/vae.md), [the table](fedmvppca.md#table-2) and [Zenodo](https://zenodo.org): 2 * 3 * 4.")
-	if want := "It is not. See the method's page (docs/explanation/vae.md), the table (docs/experiments/fedmvppca.md#table-2) and Zenodo (https://zenodo.org): 2 * 3 * 4."; got != want {
+	got := experiment.Plain("**It is not.** See [*the* method's page](../explanation/vae.md), " +
+		"[the table](fedmvppca.md#table-2) and [Zenodo](https://zenodo.org): 2 * 3 * 4.")
+	if want := "It is not. See the method's page (docs/explanation/vae.md), " +
+		"the table (docs/experiments/fedmvppca.md#table-2) and Zenodo (https://zenodo.org): 2 * 3 * 4."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -229,7 +256,8 @@ func TestDifferencesHaveTheDigitsOfTheirIntervals(t *testing.T) {
 		low, high float64
 		larger    bool
 		want      string
-	}{{-2, -1, false, experiment.Wins}, {-2, -1, true, experiment.Loses}, {1, 2, true, experiment.Wins}, {1, 2, false, experiment.Loses}, {-1, 2, true, experiment.Even}} {
+	}{{-2, -1, false, experiment.Wins}, {-2, -1, true, experiment.Loses}, {1, 2, true, experiment.Wins},
+		{1, 2, false, experiment.Loses}, {-1, 2, true, experiment.Even}} {
 		if got := experiment.Verdict(d.low, d.high, d.larger); got != d.want {
 			t.Errorf("%+v: %s", d, got)
 		}

@@ -19,8 +19,55 @@ type Paper struct {
 	Name  string // of its page and its experiments: fedmvppca
 	Title string // of the page
 	Lead  string // what is repeated, on which data, and what is not
-	// Findings are what came out, a line for each experiment by name, or nil.
-	Findings map[string]string
+	texts map[string]*Text
+}
+
+// Text is what a page says of an experiment: Markdown, whose links lead from there.
+type Text struct {
+	Item    string   // as the paper counts: Table 6
+	About   string   // what is measured, and on which data, in a sentence or two
+	Finding string   // what came out, in a line; or empty
+	Notes   []string // where ours differ from what was published, and why
+}
+
+// ReadPaper reads what is written by hand of a page, a paragraph a line: title and lead; words in brackets
+// with what stands for each; and after a heading of name and item the [Text] of every experiment, its
+// finding after "Found: ".
+func ReadPaper(name, page string) Paper {
+	p := Paper{Name: name, texts: map[string]*Text{}}
+	var of *Text
+	var words []string
+	for line := range strings.SplitSeq(strings.TrimSpace(page), "\n\n") {
+		kind, rest, _ := strings.Cut(line, " ")
+		line = strings.NewReplacer(words...).Replace(line)
+		switch {
+		case kind == "#":
+			p.Title = rest
+		case strings.HasPrefix(kind, "[") && strings.HasSuffix(kind, "]:"):
+			words = append(words, strings.TrimSuffix(kind, ":"), rest)
+		case kind == "##":
+			name, item, _ := strings.Cut(rest, ": ")
+			of = &Text{Item: item}
+			p.texts[name] = of
+		case of == nil:
+			p.Lead = line
+		case of.About == "":
+			of.About = line
+		case kind == "Found:":
+			of.Finding = rest
+		default:
+			of.Notes = append(of.Notes, line)
+		}
+	}
+	return p
+}
+
+// Tell gives experiments the texts of the page, which has one of each.
+func (p Paper) Tell(all List) List {
+	for i, x := range all {
+		all[i].Paper, all[i].Text = p.Name, *p.texts[x.Name]
+	}
+	return all
 }
 
 // WritePages writes the documentation of papers into a folder: for each a page NAME.md,
@@ -72,8 +119,9 @@ func (r *Record) Markdown() string {
 // contents writes what is found where. Marks hold the numbers to the record.
 func contents(w *bytes.Buffer, p Paper, all List) {
 	for _, x := range all {
-		if finding := p.Findings[x.Name]; x.Paper == p.Name && finding != "" {
-			fmt.Fprintf(w, "\n<!-- quoted: go run -C papers . run %s -->\n- [%s](#%s): %s\n", x.Name, x.Item, anchor(x.Item), finding)
+		if x.Paper == p.Name && x.Finding != "" {
+			fmt.Fprintf(w, "\n<!-- quoted: go run -C papers . run %s -->\n- [%s](#%s): %s\n", x.Name, x.Item,
+				anchor(x.Item), x.Finding)
 		}
 	}
 }
@@ -104,9 +152,11 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 	}
 	since := ""
 	if len(older) > 0 {
-		since = fmt.Sprintf(" Since then %s changed, and a new run may have other numbers.", strings.Join(older, " and "))
+		since = fmt.Sprintf(" Since then %s changed, and a new run may have other numbers.",
+			strings.Join(older, " and "))
 	}
-	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.%s\n", x.Name, figure.Plural(r.Cells, "computation"), r.Took(), r.Version, since)
+	fmt.Fprintf(w, "`go run -C papers . run %s`: %s, %s, version %s.%s\n", x.Name,
+		figure.Plural(r.Cells, "computation"), r.Took(), r.Version, since)
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}
@@ -159,7 +209,7 @@ func markdown(w *bytes.Buffer, t figure.Table) {
 			case i < len(c.Text):
 				text = c.Text[i]
 			case i < len(c.Numbers):
-				text = strings.ReplaceAll(fmt.Sprintf("%.4g", c.Numbers[i]), "-", "−")
+				text = Minus(fmt.Sprintf("%.4g", c.Numbers[i]))
 			}
 			fmt.Fprintf(w, " %s |", text)
 		}

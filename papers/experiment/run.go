@@ -104,7 +104,8 @@ func (r *Record) Older(x Experiment) (names []string, err error) {
 	today := revisions(x)
 	for _, name := range slices.Sorted(maps.Keys(today)) {
 		if at, ok := r.Methods[name]; !ok || at > today[name] {
-			return nil, fmt.Errorf("%s: its record is of revision %d of %s, which is at %d", x.Name, at, name, today[name])
+			return nil, fmt.Errorf("%s: its record is of revision %d of %s, which is at %d", x.Name, at,
+				name, today[name])
 		} else if at < today[name] {
 			names = append(names, name)
 		}
@@ -183,7 +184,8 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 	if len(r.Broken) == 0 {
 		return r, nil
 	}
-	return r, problem.Problem{Where: x.Name, What: "a promise is broken: " + strings.Join(r.Broken, "; "), Hint: "the report is in " + c.Dir}
+	return r, problem.Problem{Where: x.Name, What: "a promise is broken: " + strings.Join(r.Broken, "; "),
+		Hint: "the report is in " + c.Dir}
 }
 
 // ReadRecord reads the record of a run from its folder.
@@ -205,28 +207,29 @@ func readJSON(path string) (*Record, error) {
 // comparable was published.
 func (c *Conclusion) Comparison() figure.Table {
 	t := figure.Table{ID: "comparison", Title: "Published and ours",
-		Caption: "Mean ± standard deviation over repeats. The difference is ours less the published number, and in brackets the same in standard deviations of both together."}
+		Caption: "Mean ± standard deviation over repeats. The difference is ours less the published number, " +
+			"and in brackets the same in standard deviations of both together."}
 	names := []string{"measure", "published", "ours", "difference"}
 	alone := !slices.ContainsFunc(c.Rows, func(r Row) bool { return r.Published != nil })
 	if alone {
-		t.Title, t.Caption = "As published", "Mean ± standard deviation over repeats. No published number is of these data."
+		t.Title, t.Caption = "As published",
+			"Mean ± standard deviation over repeats. No published number is of these data."
 		names = []string{"measure", "ours"}
 	}
 	for _, h := range append(slices.Clone(c.Headings), names...) {
 		t.Columns = append(t.Columns, figure.Column{Name: h})
 	}
-	minus := strings.NewReplacer("-", "−").Replace
 	for _, r := range c.Rows {
 		var cells []any
 		for i := range c.Headings {
 			cells = append(cells, r.Of[i])
 		}
 		cells = append(cells, r.Measure)
-		ours := minus(r.Ours.Text(r.Digits))
+		ours := Minus(r.Ours.Text(r.Digits))
 		if alone {
 			cells = append(cells, ours)
 		} else {
-			cells = append(cells, minus(r.Published.Text(r.Digits)), ours, minus(r.Difference()))
+			cells = append(cells, Minus(r.Published.Text(r.Digits)), ours, Minus(r.Difference()))
 		}
 		t.Add(cells...)
 	}
@@ -257,9 +260,11 @@ func (r *Record) report(x Experiment) *report.Report {
 		s.Items = append(s.Items, figure.Item{Figure: &f})
 	}
 	out := &report.Report{Title: x.Name, Subtitle: x.Item, Sections: []figure.Section{s},
-		Meta: []figure.Fact{{Name: "version", Value: r.Version}, {Name: "cells", Value: fmt.Sprint(r.Cells)}, {Name: "computing", Value: r.Took()}}}
+		Meta: []figure.Fact{{Name: "version", Value: r.Version}, {Name: "cells", Value: fmt.Sprint(r.Cells)},
+			{Name: "computing", Value: r.Took()}}}
 	if r.Quick {
-		out.Headline = []figure.Fact{{Name: "A quick run", Value: "it shows that the experiment runs, not what it finds"}}
+		out.Headline = []figure.Fact{{Name: "A quick run",
+			Value: "it shows that the experiment runs, not what it finds"}}
 	}
 	return out
 }

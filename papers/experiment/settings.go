@@ -32,7 +32,8 @@ type Setting struct {
 
 // Table shows published settings beside the plan's.
 func (s Settings) Table() figure.Table {
-	t := figure.Table{ID: Slug(s.Item), Title: s.Item, Caption: s.Of + ": published settings, and the defaults of plans.",
+	t := figure.Table{ID: Slug(s.Item), Title: s.Item,
+		Caption: s.Of + ": published settings, and the defaults of plans.",
 		Columns: figure.TextColumns("setting", "published", "key", "default")}
 	for _, l := range s.Lines {
 		ours := l.Ours

@@ -26,6 +26,21 @@ type Status struct {
 	Why         string   // a sentence
 }
 
+// ReadStatus reads a table below the name of each paper: items, marks, reasons, and experiments.
+func ReadStatus(page string) (all []Status) {
+	paper := ""
+	for line := range strings.Lines(page) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		switch name, heading := strings.CutPrefix(line, "## "); {
+		case heading:
+			paper = strings.TrimSpace(name)
+		case len(cells) > 2 && cells[0] != "item":
+			all = append(all, Status{paper, cells[0], cells[1], strings.Fields(strings.Join(cells[3:], "")), cells[2]})
+		}
+	}
+	return all
+}
+
 // StatusPage is the name of the page with a line for each table and figure of the papers.
 const StatusPage = "status.md"
 
@@ -34,11 +49,15 @@ const StatusPage = "status.md"
 func StatusTables(all []Status, settings []Settings, experiments List) (tables []figure.Table, err error) {
 	var marks []figure.Table
 	for _, s := range all {
-		if !slices.Contains([]string{Whole, Partly, Missing}, s.Mark) || s.Why == "" || s.Mark == Missing && len(s.By) > 0 {
-			return nil, problem.Problem{Where: s.Paper + ", " + s.Item, What: fmt.Sprintf("the mark %q with %d experiments and reason %q", s.Mark, len(s.By), s.Why), Hint: "●, ◐ or ○ with a reason; ○ has no experiment"}
+		if !slices.Contains([]string{Whole, Partly, Missing}, s.Mark) || s.Why == "" ||
+			s.Mark == Missing && len(s.By) > 0 {
+			return nil, problem.Problem{Where: s.Paper + ", " + s.Item,
+				Hint: "●, ◐ or ○ with a reason; ○ has no experiment",
+				What: fmt.Sprintf("the mark %q with %d experiments and reason %q", s.Mark, len(s.By), s.Why)}
 		}
 		if n := len(marks); n == 0 || marks[n-1].Title != s.Paper {
-			marks = append(marks, figure.Table{ID: Slug(s.Paper), Title: s.Paper, Columns: figure.TextColumns("item", "", "reason", "section")})
+			marks = append(marks, figure.Table{ID: Slug(s.Paper), Title: s.Paper,
+				Columns: figure.TextColumns("item", "", "reason", "section")})
 		}
 		var links []string
 		for _, name := range s.By {
@@ -64,7 +83,9 @@ func WriteStatus(dir string, all []Status, settings []Settings, experiments List
 	}
 	r := &Record{Conclusion: Conclusion{Tables: tables}}
 	page := "# Every table and figure of the papers\n\n" +
-		Whole + " repeated as published, or as closely as open data allow, and checked; " + Partly + " in part, or with other data; " + Missing + " not, because its data cannot be had. " +
-		"Below are the settings that the papers give, beside the defaults of plans, which a test holds to them.\n" + r.Markdown()
+		Whole + " repeated as published, or as closely as open data allow, and checked; " + Partly +
+		" in part, or with other data; " + Missing + " not, because its data cannot be had. " +
+		"Below are the settings that the papers give, beside the defaults of plans, " +
+		"which a test holds to them.\n" + r.Markdown()
 	return files.Write(filepath.Join(dir, StatusPage), []byte(page))
 }

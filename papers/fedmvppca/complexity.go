@@ -51,14 +51,9 @@ var work = []struct {
 // complexity measures what section 3.3 says. All is timed in one cell, one after the other, since
 // cells that run beside each other share the processors.
 func complexity() experiment.Experiment {
-	return experiment.Experiment{Name: "fedmvppca-complexity", Paper: Paper.Name, Item: "Complexity of an iteration",
-		About: fmt.Sprintf("How the time of a local iteration grows with rows N, features d and factors q: slopes of log time, one number varied eightfold about N %d, d %d, q %d, synthetic data.", usual.rows, usual.d(), usual.factors),
-		Notes: []string{
-			"An iteration of the published formulas costs O(N d q), and that is about what is measured. The paper concludes “O(N ∏ d_k)”: the product is a slip for the sum. Doubling the features of all three views doubles the time, where a product would have it eightfold.",
-			"Here a site reads its rows once, for sums whose cost is that of d² numbers a row, and an iteration then no longer depends on N. With many rows and 1500 iterations that is far less; with many more features than rows it would be more. At these sizes reading the rows takes longer than their products, which are quick, so that both grow with d by less than its square. The pass is timed with one iteration and with what the sites say of the final model.",
-		},
-		Cells: func(quick bool) []experiment.Cell {
-			return series("times", 1, func(ctx context.Context, _ experiment.Data, _ int) (experiment.Values, error) {
+	return experiment.Experiment{Name: "fedmvppca-complexity",
+		Cells: func(quick bool) (cells experiment.Cells) {
+			cells.Add(nth("times", 0), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 				v := experiment.Values{}
 				for _, w := range work {
 					for what, sizes := range vary() {
@@ -81,10 +76,13 @@ func complexity() experiment.Experiment {
 				}
 				return v, nil
 			})
+			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "slopes", Title: "Slopes", Caption: "By what power of each number the time grows, and what it is for the usual size; of doubling all features by how much it grows.",
-				Columns: figure.TextColumns("work", "as counted", "power of N", "of d", "of q", "time", "twice the features")}
+			t := figure.Table{ID: "slopes", Title: "Slopes", Caption: "By what power of each number the time grows, " +
+				"and what it is for the usual size; of doubling all features by how much it grows.",
+				Columns: figure.TextColumns("work", "as counted", "power of N", "of d", "of q", "time",
+					"twice the features")}
 			sizes := vary()
 			for _, w := range work {
 				cells := []any{w.name, w.claim}
@@ -95,11 +93,11 @@ func complexity() experiment.Experiment {
 					}
 					var x, logs []float64
 					for i, s := range sizes[what] {
-						x = append(x, math.Log(map[string]float64{"N": float64(s.rows), "d": float64(s.d()), "q": float64(s.factors)}[what]))
-						logs = append(logs, math.Log(max(y[i], 1e-9)))
+						number := map[string]int{"N": s.rows, "d": s.d(), "q": s.factors}[what]
+						x, logs = append(x, math.Log(float64(number))), append(logs, math.Log(max(y[i], 1e-9)))
 					}
 					_, slope := stat.LinearRegression(x, logs, nil, false)
-					cells = append(cells, minus(fmt.Sprintf("%.2f", slope)))
+					cells = append(cells, experiment.Minus(fmt.Sprintf("%.2f", slope)))
 				}
 				d := of(o, "times", w.name+" d")
 				at := slices.Index(sizes["d"], usual)

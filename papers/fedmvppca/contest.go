@@ -18,12 +18,13 @@ func compared(o experiment.Outcomes, conditions []condition, rivals []rival) []f
 // ours shows every method on one common scale.
 func ours(o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
 	return scores(figure.Table{ID: "common-scale", Title: "On one common scale",
-		Caption: "All rows by the minimum and maximum of all training rows together. Mean ± standard deviation over folds."}, o, conditions, rivals)
+		Caption: "All rows by the minimum and maximum of all training rows together. " +
+			"Mean ± standard deviation over folds."}, o, conditions, rivals)
 }
 
 // scores fills a table with what methods are worth.
 func scores(t figure.Table, o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
-	t.Columns = []figure.Column{{Name: "scenario"}, {Name: "sites"}, {Name: "method"}}
+	t.Columns = figure.TextColumns("scenario", "sites", "method")
 	for _, m := range measures {
 		t.Columns = append(t.Columns, figure.Column{Name: m.title})
 	}
@@ -63,8 +64,10 @@ var judgedBy = []struct {
 // tables are the count of verdicts by rival, and the differences behind them.
 func (x contest) tables(o experiment.Outcomes, conditions []condition) []figure.Table {
 	t := figure.Table{ID: x.id, Title: x.title,
-		Caption: x.caption + " In brackets a 95 % interval for cross-validation (Nadeau and Bengio); then the verdict, and on how many folds the method won and lost. Below zero the error is smaller, above zero the accuracy is larger.",
-		Columns: []figure.Column{{Name: "scenario"}, {Name: "sites"}, {Name: "rival"}, {Name: "test error"}, {Name: "verdict"}, {Name: "accuracy"}, {Name: "verdict"}}}
+		Caption: x.caption +
+			" In brackets a 95 % interval for cross-validation (Nadeau and Bengio); then the verdict, and on how " +
+			"many folds the method won and lost. Below zero the error is smaller, above zero the accuracy is larger.",
+		Columns: figure.TextColumns("scenario", "sites", "rival", "test error", "verdict", "accuracy", "verdict")}
 	count := map[string]int{}
 	for _, c := range conditions {
 		for _, r := range x.rivals {
@@ -77,7 +80,8 @@ func (x contest) tables(o experiment.Outcomes, conditions []condition) []figure.
 					}
 					verdict := experiment.Verdict(d.Low, d.High, m.larger)
 					count[r.name+m.name+verdict]++
-					cells = append(cells, experiment.Interval(d.Mean, d.Low, d.High), fmt.Sprintf("%s, %d : %d", verdict, won, lost))
+					cells = append(cells, experiment.Interval(d.Mean, d.Low, d.High),
+						fmt.Sprintf("%s, %d : %d", verdict, won, lost))
 				}
 			}
 			if len(cells) == len(t.Columns) {
@@ -87,7 +91,7 @@ func (x contest) tables(o experiment.Outcomes, conditions []condition) []figure.
 	}
 	short := figure.Table{ID: x.id + "-count", Title: x.title + ", in short",
 		Caption: "In how many scenarios " + x.champion.name + " wins against the rival, loses, or neither can be told.",
-		Columns: []figure.Column{{Name: "rival"}, {Name: "error: wins"}, {Name: "loses"}, {Name: "even"}, {Name: "accuracy: wins"}, {Name: "loses"}, {Name: "even"}}}
+		Columns: figure.TextColumns("rival", "error: wins", "loses", "even", "accuracy: wins", "loses", "even")}
 	for _, r := range x.rivals {
 		cells, n := []any{r.name}, 0
 		for _, m := range judgedBy {

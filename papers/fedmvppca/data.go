@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/papers/melba"
 )
@@ -38,8 +40,9 @@ var synthetic = source{"sd", 5, func(_ context.Context, _ experiment.Data, repea
 	var rows []dataset.Row
 	for i := range subjects {
 		moved := melba.Moved(i, subjects)
-		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%03d", i), Subject: []string{map[bool]string{true: "shifted", false: "base"}[moved]},
-			Views: melba.Views(melba.Dims, features.Subject(rng, moves[moved]))})
+		rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%03d", i),
+			Subject: []string{map[bool]string{true: "shifted", false: "base"}[moved]},
+			Views:   melba.Views(melba.Dims, features.Subject(rng, moves[moved]))})
 	}
 	return dataset.NewTable(s, rows)
 }}
@@ -57,11 +60,7 @@ func stored(name string, factors int) source {
 		if err != nil {
 			return nil, err
 		}
-		dir, err := dataset.Open(ctx, path, dataset.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return dataset.Collect(ctx, dir)
+		return deal.Open(ctx, path)
 	}}
 }
 
@@ -72,13 +71,13 @@ type division struct {
 	full    []dataset.Source // sites before the scenario took views away
 	whole   dataset.Source   // and train
 	held    dataset.Source   // complete
-	tests   []dataset.Source // held, as the paper tests: at sites like those of the training rows where these lack views
+	tests   []dataset.Source // held, as the paper tests: at sites that lack views as those of the training rows do
 	lacking [][]int          // views, of each site
 }
 
 // divide makes the fold of a repeat that a condition asks for.
 func (c condition) divide(ctx context.Context, rows *dataset.Table, repeat, fold int) (*division, error) {
-	subjects, err := subjectsOf(ctx, rows)
+	subjects, err := deal.Subjects(ctx, rows, "group")
 	if err != nil {
 		return nil, err
 	}
@@ -91,18 +90,7 @@ func (c condition) divide(ctx context.Context, rows *dataset.Table, repeat, fold
 	if s.Lacking, err = evaluate.Lacking(c.scenario, c.sites, len(rows.Schema().Views)); err != nil {
 		return nil, err
 	}
-	held := map[string]bool{}
-	for _, id := range s.Test {
-		held[id] = true
-	}
-	var train, test []evaluate.Subject
-	for _, x := range subjects {
-		if held[x.ID] {
-			test = append(test, x)
-		} else {
-			train = append(train, x)
-		}
-	}
+	train := slices.DeleteFunc(subjects, func(x evaluate.Subject) bool { return slices.Contains(s.Test, x.ID) })
 	if s.Train, err = evaluate.Assign(train, evaluate.SiteNames(c.sites), c.scenario, seed+uint64(repeat)); err != nil {
 		return nil, err
 	}
@@ -113,17 +101,9 @@ func (c condition) divide(ctx context.Context, rows *dataset.Table, repeat, fold
 	d.full, d.whole, _ = whole.Sources(rows)
 	d.tests = []dataset.Source{d.held}
 	if c.scenario == evaluate.K || c.scenario == evaluate.GK {
-		const parts = 3
-		t := evaluate.Split{Sites: parts}
-		if t.Lacking, err = evaluate.Lacking(c.scenario, parts, len(rows.Schema().Views)); err != nil {
-			return nil, err
-		}
-		if t.Train, err = evaluate.Assign(test, evaluate.SiteNames(parts), c.scenario, seed+uint64(repeat)); err != nil {
-			return nil, err
-		}
-		d.tests, _, _ = t.Sources(rows)
+		d.tests, err = deal.Spread(ctx, d.held, "group", c.scenario, 3, seed+uint64(repeat))
 	}
-	return d, nil
+	return d, err
 }
 
 // first is the first fold of a repeat, scaled.
@@ -137,18 +117,6 @@ func (c condition) first(ctx context.Context, at experiment.Data, repeat int) (*
 		return nil, err
 	}
 	return d, c.scale(ctx, d)
-}
-
-func subjectsOf(ctx context.Context, rows dataset.Source) ([]evaluate.Subject, error) {
-	ids, groups, err := dataset.Labels(ctx, rows, "group")
-	if err != nil {
-		return nil, err
-	}
-	var all []evaluate.Subject
-	for i, id := range ids {
-		all = append(all, evaluate.Subject{ID: id, Group: groups[i]})
-	}
-	return all, nil
 }
 
 // scaled brings every source to [0, 1] by its own minimum and maximum, as the paper's

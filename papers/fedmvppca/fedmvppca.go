@@ -11,29 +11,15 @@ import (
 	"slices"
 	"strconv"
 
-	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/papers/experiment"
 )
 
+//go:embed page.md
+var page string
+
 // Paper is its page.
-var Paper = experiment.Paper{Name: "fedmvppca", Title: "Fed-mv-PPCA: its tables and figures",
-	Lead: "Every table and figure of Balelli, Silva and Lorenzi, “A Differentially Private Probabilistic Framework for Modeling the Variability Across Federated Datasets of Heterogeneous Multi-View Observations” (MELBA 2022:012), that open data can repeat, with Table 2 of its first version (IPMI 2021) beside them. [How far each is repeated](status.md). The sections, and what each found:",
-	Findings: map[string]string{
-		"fedmvppca-table-2":           "The default is level with a fit of all rows in one place, and behind no rival.",
-		"fedmvppca-table-2-mfeat":     "The default's error is a little above that of a fit of all rows in one place, and its accuracy below that of principal components.",
-		"fedmvppca-table-2-mfeat-vae": "The default's error is below that of both autoencoders, and nothing tells accuracies apart.",
-		"fedmvppca-table-5":           "WAIC finds the dimension of synthetic data if each feature has a noise variance of its own. With adcsf it has no clear minimum.",
-		"fedmvppca-table-6":           "The default is level with a fit of all rows in one place, and behind no rival.",
-		"fedmvppca-table-7":           "The published rows without FedProx are those of another scenario, and show no effect of it.",
-		"fedmvppca-figure-5":          "Pictures, of which only shapes can be compared.",
-		"fedmvppca-private":           "The error of the private default is below that of DP-Fed-mv-PPCA in 14 of 16 scenarios, and in all if every round is protected.",
-		"fedmvppca-figure-6":          "Whether a private fit diverges depends on the noise beside the clip, whatever the data.",
-		"fedmvppca-figure-7":          "All spreads between sites fall to zero with noise, which is no convergence.",
-		"fedmvppca-figure-10":         "With privacy the noise variance is greater for the clinical view alone, because its own clip holds it back; the paper has it greater for all.",
-		"fedmvppca-complexity":        "An iteration row by row costs about N d q, as published; the paper's product over views is a slip for the sum.",
-		"fedmvppca-subspace":          "Principal components by subspace iteration are the pooled ones, and behind the default where views are missing.",
-	}}
+var Paper = experiment.ReadPaper("fedmvppca", page)
 
 //go:embed published
 var files embed.FS
@@ -53,7 +39,8 @@ func tableOf(name string) (all []line) {
 		if err != nil {
 			panic(err)
 		}
-		l := line{scenario: sc, sites: int(number(c["centres"])), method: c["method"], values: map[string]*experiment.Spread{}}
+		l := line{scenario: sc, sites: int(number(c["centres"])), method: c["method"],
+			values: map[string]*experiment.Spread{}}
 		for _, m := range []string{trainError, testError, accuracy} {
 			l.values[m] = &experiment.Spread{Mean: number(c[m]), SD: number(c[m+"_sd"])}
 		}
@@ -92,14 +79,14 @@ func number(text string) float64 {
 
 // Experiments are those of the paper.
 func Experiments() experiment.List {
-	return experiment.List{
-		heterogeneity("fedmvppca-table-2", "Table 2", "table-2", adcsf, everyone),
-		heterogeneity("fedmvppca-table-2-mfeat", "Table 2, with mfeat", "table-2", mfeat, everyone.autoencoders(false)),
-		heterogeneity("fedmvppca-table-2-mfeat-vae", "Table 2, autoencoders with mfeat", "table-2", mfeat, everyone.autoencoders(true)),
+	return Paper.Tell(experiment.List{
+		heterogeneity("fedmvppca-table-2", "table-2", adcsf, everyone),
+		heterogeneity("fedmvppca-table-2-mfeat", "table-2", mfeat, everyone.autoencoders(false)),
+		heterogeneity("fedmvppca-table-2-mfeat-vae", "table-2", mfeat, everyone.autoencoders(true)),
 		latentDimension(),
-		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic, everyone),
+		heterogeneity("fedmvppca-table-6", "table-6", synthetic, everyone),
 		proximal(), latentSpace(), guardedRounds(), privacyFigure(), spreads(), noises(), complexity(), besidePCA(),
-	}
+	})
 }
 
 // id names a cell.
@@ -108,8 +95,14 @@ func (c condition) id(rival string, repeat int) string {
 	if c.own {
 		scale = "own"
 	}
-	return fmt.Sprintf("%s-%02d", experiment.Slug(fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival)), repeat+1)
+	return nth(fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival), repeat)
 }
+
+// nth names the cell of a repeat.
+func nth(of string, repeat int) string { return fmt.Sprintf("%s-%02d", experiment.Slug(of), repeat+1) }
+
+// of are the scenario and the number of sites, for tables.
+func (c condition) of() []string { return []string{c.scenario.String(), fmt.Sprint(c.sites)} }
 
 // repeats is how often there is a cross-validation.
 func repeats(quick bool) int {
@@ -160,26 +153,12 @@ func (f field) autoencoders(only bool) field {
 	return f
 }
 
-// notes say what to know of those who take part.
-func (f field) notes(data source) []string {
-	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. These scales differ, and that is part of the error, most of it with the synthetic data: on one common scale, in the second table, the same method hardly depends on the number of sites in IID."}
-	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
-		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have, so that nothing is promised to anybody. What a first round that is protected costs stands [below](fedmvppca.md#tables-2-and-6-with-every-round-protected).")
-	}
-	if slices.ContainsFunc(f.own, func(r rival) bool { return r.whole }) {
-		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of "+figure.Plural(multiChannel.repeats(data, false), "repeat")+".")
-	}
-	if data.name == adcsf.name {
-		all = append(all, "**The two versions of the paper contradict each other.** Of the same people IPMI 2021 has Fed-mv-PPCA ahead in everything and says that it outperforms “competitive methods in all scenarios”; in MELBA 2022 mc-VAE is ahead of it in accuracy for IID, with one site, three and six. MELBA runs 30 iterations in its first round, where IPMI has 15 in every round, which cannot change autoencoders: their accuracies moved nevertheless, and the standard deviations of their test errors fell to a tenth or a twentieth, without a word. Both stand side by side below.")
-	}
-	return all
-}
-
 // conditionsOf are the scenarios and numbers of sites of a published table.
 func conditionsOf(published []line, data source) (conditions []condition) {
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites}
-		if !slices.ContainsFunc(conditions, func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
+		if !slices.ContainsFunc(conditions,
+			func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
 			conditions = append(conditions, c)
 		}
 	}
@@ -188,7 +167,7 @@ func conditionsOf(published []line, data source) (conditions []condition) {
 
 // heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
 // the default and what anybody could have, on one common scale.
-func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
+func heterogeneity(name, table string, data source, who field) experiment.Experiment {
 	published := tableOf(table)
 	conditions := conditionsOf(published, data)
 	each := func(quick bool, do func(c condition, r rival, ids []string)) {
@@ -199,7 +178,8 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 			for i, rivals := range [][]rival{who.own, who.common} {
 				c.own = i == 0
 				for _, r := range rivals {
-					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) || r.name == paperDP.name && c.sites == 1 {
+					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) ||
+						r.name == paperDP.name && c.sites == 1 {
 						continue
 					}
 					var ids []string
@@ -211,13 +191,11 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 			}
 		}
 	}
-	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item, Data: data.needs(),
-		About: "Errors of reconstruction and accuracy in latent space, by how sites differ: IID, groups apart (G), views missing (K), both (G/K). " + about[data.name],
-		Notes: who.notes(data),
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: name, Data: data.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			each(quick, func(c condition, r rival, ids []string) {
 				for i := range ids {
-					cells = append(cells, c.cell(r, i, quick))
+					c.add(&cells, r, i, quick)
 				}
 			})
 			return cells
@@ -226,12 +204,6 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 			return conclude(o, data, published, conditions, who)
 		},
 	}
-}
-
-var about = map[string]string{
-	"sd":    "Each repeat draws new data as section 4.1 describes them, where the paper has one draw.",
-	"mfeat": "Handwritten digits in six views, whose two groups are the digits 0 to 4 and 5 to 9: nothing that was published is comparable. The data are not shipped: --data names the folder that holds mfeat, and without it --quick reads an excerpt of sixty rows.",
-	"adcsf": "ADNI may not be shipped: the data are the open table adcsf, of the same shape, so that the published numbers are of other people.",
 }
 
 // measures of a fit, as people read them.
@@ -251,7 +223,8 @@ func (c condition) ids(o experiment.Outcomes, rival string) (ids []string) {
 }
 
 // conclude sets what was published beside ours, and ours beside each other.
-func conclude(o experiment.Outcomes, data source, published []line, conditions []condition, who field) experiment.Conclusion {
+func conclude(o experiment.Outcomes, data source, published []line, conditions []condition,
+	who field) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"scenario", "sites", "method"}}
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites, own: true}
@@ -263,8 +236,7 @@ func conclude(o experiment.Outcomes, data source, published []line, conditions [
 			continue
 		}
 		for _, m := range measures {
-			out.Rows = append(out.Rows, experiment.Row{Of: []string{l.scenario.String(), fmt.Sprint(l.sites), l.method}, Measure: m.title,
-				Published: l.values[m.name], Ours: experiment.SpreadOf(o.Gather(m.name, ids...)), Digits: m.digits})
+			out.Add(append(c.of(), l.method), m.title, m.digits, l.values[m.name], o.Gather(m.name, ids...))
 		}
 	}
 	if len(conditions) > 0 {

@@ -15,10 +15,7 @@ var clone = experiment.Data{Clone: "../.."}
 // fold is the first fold of the first repeat.
 func fold(t *testing.T, c condition) *division {
 	t.Helper()
-	rows := testkit.Get(c.data.open(t.Context(), clone, 0))(t)
-	d := testkit.Get(c.divide(t.Context(), rows, 0, 0))(t)
-	testkit.Do(t, c.scale(t.Context(), d))
-	return d
+	return testkit.Get(c.first(t.Context(), clone, 0))(t)
 }
 
 // What the notes of Figure 6 say: noise alone makes the spread grow or fall, by a factor
@@ -26,7 +23,7 @@ func fold(t *testing.T, c condition) *division {
 func TestSpreadGrowsAsNoiseAloneWouldHaveIt(t *testing.T) {
 	c := condition{data: adcsf, scenario: evaluate.IID, sites: 3, own: true}
 	for _, s := range []setting{{10, 1}, {1, 1}, {1, 0.2}} {
-		v := testkit.Get(c.growth(t.Context(), clone, 0, s))(t)
+		v := testkit.Get(c.growth(t.Context(), fold(t, c), 0, s))(t)
 		want := s.relative() * math.Sqrt(2.0/3)
 		for _, name := range largest {
 			if got := v[name][0]; math.Abs(got/want-1) > 0.25 {
@@ -39,9 +36,9 @@ func TestSpreadGrowsAsNoiseAloneWouldHaveIt(t *testing.T) {
 // What the notes of Table 5 say: WAIC finds the five dimensions of the synthetic data with a
 // noise variance for each feature, and more with one for each view.
 func TestDimensionIsFoundWithNoiseByFeature(t *testing.T) {
-	o := experiment.Outcomes{}
+	c, o := condition{data: synthetic, scenario: evaluate.IID, sites: 3}, experiment.Outcomes{}
 	for _, noise := range noiseOf {
-		v := testkit.Get(waicOf(t.Context(), synthetic, clone, 0, latentSources[0].largest, noise.key))(t)
+		v := testkit.Get(waicOf(t.Context(), c, fold(t, c), 0, latentSources[0].largest, noise.key))(t)
 		o[noise.prefix+"sd-01"] = v
 	}
 	if got := latentSources[0].smallest(o, "waic-"); got != "7" {
@@ -103,7 +100,7 @@ func TestTheClipHoldsTheNoiseVarianceBack(t *testing.T) {
 		if !ok {
 			continue
 		}
-		v := testkit.Get(x.compare(t.Context(), clone, 0, false))(t)
+		v := testkit.Get(x.compare(t.Context(), fold(t, x.condition()), 0, false))(t)
 		for k, view := range shownViews[1:] {
 			key := fmt.Sprintf(" last %d", k+1)
 			if with, without := v[paperDP.name+key][0], v[paperFit.name+key][0]; (with > 1.02*without) != want {
@@ -153,7 +150,8 @@ func TestBothVersionsOfTable2StandBesideEachOther(t *testing.T) {
 	if got := tables[0].Len(); got != 19*3 {
 		t.Errorf("%d lines, want 19 × 3", got)
 	}
-	if got := fmt.Sprint(tables[1].Columns[0].Text, tables[1].Columns[1].Text, tables[1].Columns[4].Text); got != "[IID IID IID] [1 3 6] [mc-VAE mc-VAE mc-VAE]" {
+	if got := fmt.Sprint(tables[1].Columns[0].Text, tables[1].Columns[1].Text,
+		tables[1].Columns[4].Text); got != "[IID IID IID] [1 3 6] [mc-VAE mc-VAE mc-VAE]" {
 		t.Errorf("they differ over %s", got)
 	}
 }

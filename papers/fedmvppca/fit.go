@@ -14,7 +14,6 @@ import (
 	"parley/methods/published/vae"
 	"parley/papers/deal"
 	"parley/papers/experiment"
-	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -33,10 +32,13 @@ type condition struct {
 	own bool
 }
 
+// fits fits a model to the sites of a division.
+type fits = func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error)
+
 // rival is what is fitted.
 type rival struct {
 	name string
-	fit  func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error)
+	fit  fits
 	// whole says that it needs every view at every site.
 	whole bool
 	// fails says that a fit may come to nothing, as the published noise can grow without end.
@@ -46,12 +48,16 @@ type rival struct {
 // keys are what a plan says under a key.
 type keys = deal.Keys
 
+// says is what a plan says of its method and of privacy; nil is no privacy.
+type says = func(c condition, d *division) (method, privacy keys)
+
 // federated fits a method by a study over the sites, of rows that are scaled already.
-func federated(name string, whole bool, say func(c condition, d *division) (method, privacy keys)) rival {
-	return rival{name: name, whole: whole, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+func federated(name string, whole bool, say says) rival {
+	fit := func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, _, err := run(ctx, c, d, seed, say)
 		return m, err
-	}}
+	}
+	return rival{name: name, whole: whole, fit: fit}
 }
 
 func (r rival) failing() rival {
@@ -60,19 +66,20 @@ func (r rival) failing() rival {
 }
 
 // centrally fits a plan's model to the rows of all sites together.
-func centrally(name string, say func(c condition, d *division) (method, privacy keys)) rival {
-	return rival{name: name, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+func centrally(name string, say says) rival {
+	fit := func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, privacy := say(c, d)
 		p, err := plan(d.sites, m, privacy, seed)
 		if err != nil {
 			return nil, err
 		}
 		return factors.Method{}.Central(ctx, p, dataset.Pooled(d.sites))
-	}}
+	}
+	return rival{name: name, fit: fit}
 }
 
 // run runs a study and opens its model.
-func run(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (evaluate.Model, *local.Outcome, error) {
+func run(ctx context.Context, c condition, d *division, seed uint64, say says) (evaluate.Model, *local.Outcome, error) {
 	m, privacy := say(c, d)
 	p, err := plan(d.sites, m, privacy, seed)
 	if err != nil {
@@ -109,14 +116,14 @@ func published(c condition, _ *division) (keys, keys) {
 
 // noised is the paper's Algorithm 2, its first round in clear: ε and δ are of each release,
 // and the clip is so many standard deviations of the prior.
-func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
+func noised(epsilon, clip float64) says {
 	return func(c condition, d *division) (keys, keys) {
 		m, _ := published(c, d)
 		part := keys{"constant": clip}
 		m["clipping"] = keys{"first_round": "clear", "mean": part, "loadings": part, "noise_variance": part}
 		m["patterns"] = d.patterns()
-		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "replace-one",
-			"per_release": keys{"epsilon": epsilon, "delta": 0.01}}
+		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject,
+			"adjacency": "replace-one", "per_release": keys{"epsilon": epsilon, "delta": 0.01}}
 	}
 }
 
@@ -125,13 +132,14 @@ func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
 func guarded(c condition, d *division) (keys, keys) {
 	m, privacy := noised(10, 1)(c, d)
 	m["clipping"].(keys)["first_round"] = "prior"
-	m["initial"], m["prior"] = "prior", keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}
+	m["initial"], m["prior"] = "prior",
+		keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}
 	return m, privacy
 }
 
 // byPrivateDefault is the private method of today, with what all its releases promise together.
 func byPrivateDefault(c condition, d *division) (keys, keys) {
-	return keys{"name": "factors", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(account.Budget{Epsilon: 10, Delta: 1e-5})
+	return keys{"name": "factors", "latent": c.data.factors, "patterns": d.patterns()}, deal.Protected(10, 1e-5)
 }
 
 // patterns are the views that each site has, which are public.
@@ -152,7 +160,7 @@ func noiseByFeature(c condition, d *division) (keys, keys) {
 
 // autoencoder is a baseline of the paper: rounds and steps are its, weights are averaged
 // by numbers of rows, and λ is FedProx's.
-func autoencoder(model string, lambda float64) func(condition, *division) (keys, keys) {
+func autoencoder(model string, lambda float64) says {
 	return func(c condition, _ *division) (keys, keys) {
 		return keys{"name": "vae", "model": model, "latent": c.data.factors, "proximal": lambda}, nil
 	}
@@ -173,13 +181,17 @@ var (
 	central        = centrally("default, all rows in one place", byDefault)
 	factorAnalysis = centrally("factor analysis, all rows in one place", noiseByFeature)
 
-	components = rival{name: "principal components, means in gaps", fit: func(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
-		return evaluate.FitPCA(ctx, c.data.factors, d.sites...)
-	}}
-	mean = rival{name: "the mean", fit: func(ctx context.Context, _ condition, d *division, _ uint64) (evaluate.Model, error) {
-		return evaluate.FitMean(ctx, d.sites...)
-	}}
+	components = rival{name: "principal components, means in gaps", fit: fitPCA}
+	mean       = rival{name: "the mean", fit: fitMean}
 )
+
+func fitPCA(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
+	return evaluate.FitPCA(ctx, c.data.factors, d.sites...)
+}
+
+func fitMean(ctx context.Context, _ condition, d *division, _ uint64) (evaluate.Model, error) {
+	return evaluate.FitMean(ctx, d.sites...)
+}
 
 // The names of a fit's values, each with one number for a fold.
 const (
@@ -189,9 +201,9 @@ const (
 	failed     = "failed"   // 1 for every fit that came to nothing, in place of the others
 )
 
-// cell makes the fits of one repeat.
-func (c condition) cell(r rival, repeat int, quick bool) experiment.Cell {
-	return experiment.Cell{ID: c.id(r.name, repeat), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+// add adds the fits of one repeat.
+func (c condition) add(cells *experiment.Cells, r rival, repeat int, quick bool) {
+	cells.Add(c.id(r.name, repeat), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 		rows, err := c.data.open(ctx, at, repeat)
 		if err != nil {
 			return nil, err
@@ -222,7 +234,7 @@ func (c condition) cell(r rival, repeat int, quick bool) experiment.Cell {
 			}
 		}
 		return v, nil
-	}}
+	})
 }
 
 // scale brings the rows of a division to [0, 1].

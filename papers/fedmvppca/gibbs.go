@@ -60,7 +60,8 @@ func newGibbs(l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Par
 		mu: make([]float64, d), psi: make([]float64, d), group: l.GroupOf(), groups: l.Groups(), rng: rng,
 		b: make([]float64, d*(q+1)), square: make([]float64, d), count: make([]float64, d)}
 	if len(rows)-g.d < q {
-		return nil, fmt.Errorf("%d subjects for %d features and %d factors: under flat priors the posterior exists only from %d subjects on",
+		return nil, fmt.Errorf("%d subjects for %d features and %d factors: "+
+			"under flat priors the posterior exists only from %d subjects on",
 			len(rows), g.d, q, g.d+q)
 	}
 	mean := make([]float64, d)
@@ -390,7 +391,8 @@ const (
 // drawn computes the criterion from draws of the posterior given subjects, begun at a fit:
 // rows[i] holds the values of subject i's features. It is an error where that posterior does
 // not exist, as with hardly more subjects than features.
-func drawn(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (criterion, error) {
+func drawn(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params,
+	rng *rand.Rand) (criterion, error) {
 	g, err := newGibbs(l, features, rows, start, rng)
 	if err != nil {
 		return criterion{}, err

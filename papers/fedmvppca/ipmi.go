@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/papers/experiment"
@@ -14,7 +13,8 @@ import (
 // line by line, and where the two differ over which method is best.
 func before(o experiment.Outcomes) []figure.Table {
 	t := figure.Table{ID: "ipmi", Title: "IPMI 2021 beside MELBA 2022",
-		Caption: "Table 2 of both versions, of the same 311 people of ADNI, and ours as above. The difference is MELBA less IPMI, in brackets in standard deviations of both.",
+		Caption: "Table 2 of both versions, of the same 311 people of ADNI, and ours as above. " +
+			"The difference is MELBA less IPMI, in brackets in standard deviations of both.",
 		Columns: figure.TextColumns("scenario", "sites", "method", "measure", "IPMI", "MELBA", "difference", "ours")}
 	apart := figure.Table{ID: "ipmi-apart", Title: "Where the two versions name different best methods",
 		Caption: "The best method of a scenario by the published means, and by ours.",
@@ -24,7 +24,10 @@ func before(o experiment.Outcomes) []figure.Table {
 		at := slices.IndexFunc(second, l.same)
 		for _, m := range measures {
 			r := experiment.Row{Published: l.values[m.name], Ours: second[at].values[m.name], Digits: m.digits}
-			t.Add(l.scenario.String(), fmt.Sprint(l.sites), l.method, m.title, minus(r.Published.Text(m.digits)), minus(r.Ours.Text(m.digits)), minus(r.Difference()), minus(l.ours(o, m.name).Text(m.digits)))
+			t.Add(l.scenario.String(), fmt.Sprint(l.sites), l.method, m.title,
+				experiment.Minus(r.Published.Text(m.digits)),
+				experiment.Minus(r.Ours.Text(m.digits)), experiment.Minus(r.Difference()),
+				experiment.Minus(l.ours(o, m.name).Text(m.digits)))
 		}
 		if i > 0 && first[i-1].scenario == l.scenario && first[i-1].sites == l.sites {
 			continue
@@ -46,16 +49,17 @@ func before(o experiment.Outcomes) []figure.Table {
 				return name
 			}
 			says := []string{best(func(x line) *experiment.Spread { return x.values[m.name] }),
-				best(func(x line) *experiment.Spread { return second[slices.IndexFunc(second, x.same)].values[m.name] })}
+				best(func(x line) *experiment.Spread {
+					return second[slices.IndexFunc(second, x.same)].values[m.name]
+				})}
 			if says[0] != says[1] {
-				apart.Add(l.scenario.String(), fmt.Sprint(l.sites), m.title, says[0], says[1], best(func(x line) *experiment.Spread { return x.ours(o, m.name) }))
+				apart.Add(l.scenario.String(), fmt.Sprint(l.sites), m.title, says[0], says[1],
+					best(func(x line) *experiment.Spread { return x.ours(o, m.name) }))
 			}
 		}
 	}
 	return []figure.Table{t, apart}
 }
-
-func minus(text string) string { return strings.ReplaceAll(text, "-", "−") }
 
 // same says whether another line is of the same method under the same circumstances.
 func (l line) same(x line) bool {

@@ -13,21 +13,25 @@ import (
 	"parley/papers/experiment"
 )
 
-// series makes a cell of every repeat, with the identifiers that ids gives.
-func series(prefix string, repeats int, run func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error)) (cells []experiment.Cell) {
+// repeated adds a cell for every repeat, which has its first fold and a seed.
+func (c condition) repeated(cells *experiment.Cells, prefix string, repeats int,
+	run func(ctx context.Context, d *division, seed uint64) (experiment.Values, error)) {
 	for i := range repeats {
-		cells = append(cells, experiment.Cell{ID: fmt.Sprintf("%s-%02d", experiment.Slug(prefix), i+1), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
-			return run(ctx, at, i)
-		}})
+		cells.Add(nth(prefix, i), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+			d, err := c.first(ctx, at, i)
+			if err != nil {
+				return nil, err
+			}
+			return run(ctx, d, uint64(i))
+		})
 	}
-	return cells
 }
 
 // of gathers the values of such cells.
 func of(o experiment.Outcomes, prefix, name string) []float64 {
 	var ids []string
 	for i := range repeats(false) {
-		ids = append(ids, fmt.Sprintf("%s-%02d", experiment.Slug(prefix), i+1))
+		ids = append(ids, nth(prefix, i))
 	}
 	return o.Gather(name, ids...)
 }
@@ -44,21 +48,15 @@ var latentSources = []latentSource{{synthetic, "sd", 7}, {adcsf, "adni", 15}}
 
 // noiseOf are the models of which WAIC is: with a noise variance for each view, as the paper
 // has, or for each feature.
-var noiseOf = []struct{ key, prefix, measure string }{{"view", "waic-", "WAIC"}, {"feature", "waic-by-feature-", "WAIC, noise by feature"}}
+var noiseOf = []struct{ key, prefix, measure string }{{"view", "waic-", "WAIC"},
+	{"feature", "waic-by-feature-", "WAIC, noise by feature"}}
 
 const waicRepeats = 3 // draws of the posterior take their time
 
 // latentDimension is Table 5 with Figures 3, 4 and 9.
 func latentDimension() experiment.Experiment {
-	return experiment.Experiment{Name: "fedmvppca-table-5", Paper: Paper.Name, Item: "Table 5, Figures 3, 4 and 9", Data: adcsf.needs(),
-		About: "Which latent dimension is chosen: errors of reconstruction and WAIC by dimension, IID, three sites. " + about["sd"] + " " + about["adcsf"],
-		Notes: []string{
-			"The paper does not say of which posterior WAIC is, over which rows, and from how many draws; its values are on the scale of its own min-max units at every site. Ours draws the posterior by Gibbs sampling under flat priors, given the training rows on one common scale, so that only the shape by dimension can be compared: where the smallest value is.",
-			"With one noise variance for each view, as the paper has, WAIC of the synthetic data falls beyond the five dimensions that they have. Scaling is the reason: one noise is drawn for all features of a view, and min-max then divides each feature by its own range. Further dimensions fit what one variance for the view cannot. With a variance for each feature the smallest value is at five, as the last table shows.",
-			"With adcsf the smallest value is near the end of what was tried, with either noise, and the error of rows held out falls with every dimension. The published values fall up to 6; Figure 9 shows that they improve a little after that, too. We do not know why adcsf has no clear minimum.",
-			"The formula under Figure 4 subtracts the variance of the smaller model under the root, which can be negative; ours adds it, as the standard error of a difference has it.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-table-5", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, d := range latentSources {
 				largest, n := d.largest, min(repeats(quick), 3)
 				if quick {
@@ -66,16 +64,18 @@ func latentDimension() experiment.Experiment {
 				}
 				for q := 2; q <= largest; q++ {
 					for i := range n {
-						cells = append(cells, d.condition(q).cell(paperFit.named(q), i, quick))
+						d.condition(q).add(&cells, paperFit.named(q), i, quick)
 					}
 				}
 				if !quick {
 					n = waicRepeats
 				}
 				for _, noise := range noiseOf {
-					cells = append(cells, series(noise.prefix+d.name, n, func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-						return waicOf(ctx, d.source, at, repeat, largest, noise.key)
-					})...)
+					c := condition{data: d.source, scenario: evaluate.IID, sites: 3}
+					c.repeated(&cells, noise.prefix+d.name, n, func(ctx context.Context, x *division,
+						seed uint64) (experiment.Values, error) {
+						return waicOf(ctx, c, x, seed, largest, noise.key)
+					})
 				}
 			}
 			return cells
@@ -99,8 +99,10 @@ func (r rival) named(q int) rival {
 
 func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"data", "dimension"}}
-	smallest := figure.Table{ID: "smallest", Title: "Where WAIC is smallest", Caption: "The dimension with the smallest value, in each repeat.",
-		Columns: []figure.Column{{Name: "data"}, {Name: "largest tried"}, {Name: "one noise variance for each view"}, {Name: "one for each feature"}}}
+	smallest := figure.Table{ID: "smallest", Title: "Where WAIC is smallest",
+		Caption: "The dimension with the smallest value, in each repeat.",
+		Columns: figure.TextColumns("data", "largest tried", "one noise variance for each view",
+			"one for each feature")}
 	for _, d := range latentSources {
 		said := map[string]map[string]string{}
 		for _, l := range read("table-5") {
@@ -118,34 +120,40 @@ func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 			if len(ids) == 0 {
 				continue
 			}
-			rows := []experiment.Row{
-				{Of: at, Measure: noiseOf[0].measure, Ours: experiment.SpreadOf(w)},
-				{Of: at, Measure: noiseOf[1].measure, Ours: experiment.SpreadOf(of(o, noiseOf[1].prefix+d.name, fmt.Sprintf("q%d", k)))},
-				{Of: at, Measure: "training error", Ours: experiment.SpreadOf(o.Gather(trainError, ids...)), Digits: 4},
-				{Of: at, Measure: "test error", Ours: experiment.SpreadOf(o.Gather(testError, ids...)), Digits: 4},
-			}
+			var waic, fit, held *experiment.Spread // as published
 			if l := said[at[1]]; l != nil {
-				rows[0].Published = &experiment.Spread{Mean: number(l["waic"])}
-				rows[2].Published = &experiment.Spread{Mean: number(l["train"]), SD: number(l["train_sd"])}
-				rows[3].Published = &experiment.Spread{Mean: number(l["test"]), SD: number(l["test_sd"])}
+				waic = &experiment.Spread{Mean: number(l["waic"])}
+				fit = &experiment.Spread{Mean: number(l["train"]), SD: number(l["train_sd"])}
+				held = &experiment.Spread{Mean: number(l["test"]), SD: number(l["test_sd"])}
 			}
-			out.Rows = append(out.Rows, rows...)
+			trained, tested := o.Gather(trainError, ids...), o.Gather(testError, ids...)
+			out.Add(at, noiseOf[0].measure, 0, waic, w)
+			out.Add(at, noiseOf[1].measure, 0, nil, of(o, noiseOf[1].prefix+d.name, fmt.Sprintf("q%d", k)))
+			out.Add(at, "training error", 4, fit, trained)
+			out.Add(at, "test error", 4, held, tested)
 			q = append(q, float64(k))
-			train, test = append(train, rows[2].Ours.Mean), append(test, rows[3].Ours.Mean)
-			low, middle, high = append(low, extreme(w, math.Min)), append(middle, mid(w)), append(high, extreme(w, math.Max))
+			train, test = append(train, mid(trained)), append(test, mid(tested))
+			low, middle = append(low, extreme(w, math.Min)), append(middle, mid(w))
+			high = append(high, extreme(w, math.Max))
 			steps = append(steps, standardized(w, before))
 			before = w
 		}
 		smallest.Add(d.name, fmt.Sprint(d.largest), d.smallest(o, noiseOf[0].prefix), d.smallest(o, noiseOf[1].prefix))
 		dimension := figure.Axis{Label: "latent dimension", Count: true}
 		out.Figures = append(out.Figures,
-			figure.Figure{ID: "error-" + d.name, Title: "Error by latent dimension, " + d.name, Caption: "Figure 3: mean absolute error of the published method, each site scaled by itself.",
-				Alt: "Training and test error by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "mean absolute error"},
+			figure.Figure{ID: "error-" + d.name, Title: "Error by latent dimension, " + d.name,
+				Caption: "Figure 3: mean absolute error of the published method, each site scaled by itself.",
+				Alt:     "Training and test error by latent dimension.", Chart: figure.Lines{X: dimension,
+					Y:      figure.Axis{Label: "mean absolute error"},
 					Series: []figure.Line{{Name: "training", X: q, Y: train}, {Name: "test", X: q, Y: test}}}},
-			figure.Figure{ID: "waic-" + d.name, Title: "WAIC by latent dimension, " + d.name, Caption: "Figures 3 and 9: mean over repeats, and the range.",
-				Alt: "WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "WAIC"}, Series: []figure.Line{{Name: "WAIC", X: q, Y: middle, Low: low, High: high}}}},
-			figure.Figure{ID: "waic-steps-" + d.name, Title: "Standardised steps of WAIC, " + d.name, Caption: "Figure 4: what one more dimension changes, in standard errors.",
-				Alt: "Standardised mean differences of WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "standard errors"}, Series: []figure.Line{{Name: "step", X: q, Y: steps}}}},
+			figure.Figure{ID: "waic-" + d.name, Title: "WAIC by latent dimension, " + d.name,
+				Caption: "Figures 3 and 9: mean over repeats, and the range.",
+				Alt:     "WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "WAIC"},
+					Series: []figure.Line{{Name: "WAIC", X: q, Y: middle, Low: low, High: high}}}},
+			figure.Figure{ID: "waic-steps-" + d.name, Title: "Standardised steps of WAIC, " + d.name,
+				Caption: "Figure 4: what one more dimension changes, in standard errors.",
+				Alt:     "Standardised mean differences of WAIC by latent dimension.", Chart: figure.Lines{X: dimension,
+					Y: figure.Axis{Label: "standard errors"}, Series: []figure.Line{{Name: "step", X: q, Y: steps}}}},
 		)
 	}
 	out.Tables = append(out.Tables, smallest)
@@ -156,7 +164,7 @@ func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 func (d latentSource) smallest(o experiment.Outcomes, prefix string) string {
 	var best []string
 	for i := range repeats(false) {
-		v := o[fmt.Sprintf("%s-%02d", experiment.Slug(prefix+d.name), i+1)]
+		v := o[nth(prefix+d.name, i)]
 		at, least := 0, math.Inf(1)
 		for k := 2; k <= d.largest; k++ {
 			if w := v[fmt.Sprintf("q%d", k)]; len(w) > 0 && w[0] < least {

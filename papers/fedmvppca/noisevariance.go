@@ -31,7 +31,8 @@ func explanations() []explanation {
 	as := keys{"constant": far, "epsilon": exact}
 	gaussian := keys{"constant": far, "epsilon": exact, "delta": 0.01}
 	start := func(sd, mean, a, b float64) keys {
-		return keys{"initial": "prior", "prior": keys{"loading_sd": sd, "mean": 0.5, "mean_sd": mean, "noise_alpha": a, "noise_beta": b}}
+		return keys{"initial": "prior",
+			"prior": keys{"loading_sd": sd, "mean": 0.5, "mean_sd": mean, "noise_alpha": a, "noise_beta": b}}
 	}
 	return []explanation{
 		{name: "as published", data: adcsf},
@@ -39,18 +40,23 @@ func explanations() []explanation {
 		{name: "views in reverse order", data: adcsf, reverse: true},
 		{name: "2 factors", data: adcsf.of(2)},
 		{name: "synthetic data, 5 factors", data: synthetic},
-		{name: "mean of the inverse-gamma law is drawn", data: adcsf, drawn: func(a, b float64) float64 { return b / (a - 1) }},
+		{name: "mean of the inverse-gamma law is drawn", data: adcsf,
+			drawn: func(a, b float64) float64 { return b / (a - 1) }},
 		{name: "its mode is drawn", data: adcsf, drawn: func(a, b float64) float64 { return b / (a + 1) }},
 		{name: "rounds begin at the global parameters", data: adcsf, plan: keys{"restart": "mean"}},
 		{name: "first round of 1 iteration", data: adcsf, plan: keys{"first_iterations": 1}},
 		{name: "first round of 15 iterations", data: adcsf, plan: keys{"first_iterations": 15}},
 		{name: "first round of 300 iterations", data: adcsf, plan: keys{"first_iterations": 300}},
 		{name: "first round MAP, σ² about 0.5", data: adcsf, plan: start(1, 1, 2.25, 0.625)},
-		{name: "first round protected", data: adcsf, plan: start(0.1, 0.25, 3, 0.08), clipping: keys{"first_round": "prior"}},
-		{name: "noise on the noise variance alone", data: adcsf, clipping: keys{"loadings": gaussian, "mean": gaussian}},
+		{name: "first round protected", data: adcsf, plan: start(0.1, 0.25, 3, 0.08),
+			clipping: keys{"first_round": "prior"}},
+		{name: "noise on the noise variance alone", data: adcsf,
+			clipping: keys{"loadings": gaussian, "mean": gaussian}},
 		{name: "noise variance as sites have it", data: adcsf, clipping: keys{"noise_variance": as}},
-		{name: "noise variance clipped, without noise", data: adcsf, clipping: keys{"noise_variance": keys{"constant": 1, "epsilon": far}}},
-		{name: "noise variance noised as before, clip of ten sd", data: adcsf, clipping: keys{"noise_variance": keys{"constant": 10, "epsilon": 100}}},
+		{name: "noise variance clipped, without noise", data: adcsf,
+			clipping: keys{"noise_variance": keys{"constant": 1, "epsilon": far}}},
+		{name: "noise variance noised as before, clip of ten sd", data: adcsf,
+			clipping: keys{"noise_variance": keys{"constant": 10, "epsilon": 100}}},
 	}
 }
 
@@ -60,14 +66,15 @@ func (s source) of(factors int) source {
 	return s
 }
 
+// condition is that of Figure 10, with other data or scales.
+func (x explanation) condition() condition {
+	return condition{data: x.data, scenario: evaluate.IID, sites: 3, own: !x.common}
+}
+
 // compare runs the study without privacy and with it, and keeps the noise variance of every view
 // after the first round and after the last.
-func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int, quick bool) (experiment.Values, error) {
-	c := condition{data: x.data, scenario: evaluate.IID, sites: 3, own: !x.common}
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
+func (x explanation) compare(ctx context.Context, d *division, seed uint64,
+	quick bool) (_ experiment.Values, err error) {
 	views := d.sites[0].Schema().Views
 	if x.reverse {
 		for i := range d.sites {
@@ -78,7 +85,7 @@ func (x explanation) compare(ctx context.Context, at experiment.Data, repeat int
 	}
 	v := experiment.Values{}
 	for _, f := range followed {
-		all, err := globals(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {
+		all, err := globals(ctx, x.condition(), d, seed, func(c condition, d *division) (keys, keys) {
 			m, privacy := f.say(c, d)
 			if quick {
 				m["rounds"] = 2
@@ -137,12 +144,16 @@ func (x explanation) id() string { return "noise " + x.name }
 // explained shows what privacy makes of the noise variance under every explanation.
 func explained(o experiment.Outcomes) []figure.Table {
 	t := figure.Table{ID: "explanations", Title: "What makes the noise variance greater",
-		Caption: "Noise variance after the last round with privacy, divided by that without, geometric mean over repeats with its range; in brackets by that which both have after the first round. In the paper all are above one. Of the synthetic data the columns are its three views.",
-		Columns: figure.TextColumns("setting", shownViews[0], shownViews[1], shownViews[2], shownViews[3], "views above one")}
+		Caption: "Noise variance after the last round with privacy, divided by that without, " +
+			"geometric mean over repeats with its range; in brackets by that which both have after the first round. " +
+			"In the paper all are above one. Of the synthetic data the columns are its three views.",
+		Columns: figure.TextColumns("setting", shownViews[0], shownViews[1], shownViews[2], shownViews[3],
+			"views above one")}
 	for _, x := range explanations() {
 		cells, above, views := []any{x.name}, 0, 0
 		for k := range shownViews {
-			with, without, first := of(o, x.id(), fmt.Sprintf("%s last %d", paperDP.name, k)), of(o, x.id(), fmt.Sprintf("%s last %d", paperFit.name, k)), of(o, x.id(), fmt.Sprintf("%s first %d", paperDP.name, k))
+			at := func(study, when string) []float64 { return of(o, x.id(), fmt.Sprintf("%s %s %d", study, when, k)) }
+			with, without, first := at(paperDP.name, "last"), at(paperFit.name, "last"), at(paperDP.name, "first")
 			text := ""
 			if n := len(with); n > 0 && n == len(without) && n == len(first) {
 				ratio, low, high := ratios(with, without)

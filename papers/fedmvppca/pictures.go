@@ -28,29 +28,18 @@ var lackedBy = map[int]string{2: "immune", 3: "metabolic"}
 // latentSpace is Figures 5 and 8: the fit of one fold in scenario G/K.
 func latentSpace() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.GK, sites: 3}
-	return experiment.Experiment{Name: "fedmvppca-figure-5", Paper: Paper.Name, Item: "Figures 5 and 8", Data: adcsf.needs(),
-		About: "Where the subjects of each site lie in latent space, and how well the distribution of every feature of a missing view is predicted, G/K, three sites. " + about["adcsf"],
-		Notes: []string{
-			"The paper draws the posterior of the latent variables as points. Ellipses hold half and nine tenths of each site's subjects, and show no one.",
-			"In (b) each site's prediction is the model's distribution of its subjects, given the views that they have. Where the site lacks the view, real data are those that were hidden from the study. The paper shows the first two features of a view; so does this page.",
-			"A distribution that is predicted well says little of single values: parley evaluate measures the errors of imputation.",
+	return experiment.Experiment{Name: "fedmvppca-figure-5", Data: adcsf.needs(),
+		Cells: func(bool) (cells experiment.Cells) {
+			c.repeated(&cells, "fit", 1, c.picture)
+			return cells
 		},
-		Cells: func(bool) []experiment.Cell {
-			return series("fit", 1, func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-				return c.picture(ctx, at, repeat)
-			})
-		},
-		Conclude: func(o experiment.Outcomes) experiment.Conclusion { return conclude5(o["fit-01"]) },
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion { return conclude5(o[nth("fit", 0)]) },
 	}
 }
 
 // picture fits the default, and measures what is to be drawn.
-func (c condition) picture(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
-	m, out, err := run(ctx, c, d, uint64(repeat), byDefault)
+func (c condition) picture(ctx context.Context, d *division, seed uint64) (experiment.Values, error) {
+	m, out, err := run(ctx, c, d, seed, byDefault)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +129,10 @@ func conclude5(v experiment.Values) experiment.Conclusion {
 			scatter.Groups = append(scatter.Groups, figure.Group{Name: name, Mean: x[:2], Cov: x[2:]})
 		}
 	}
-	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space", Caption: "Figure 5 (a): the first two factors. Site 1 has both groups and all views, sites 2 and 3 have one group each and lack a view.", Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
+	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space",
+		Caption: "Figure 5 (a): the first two factors. Site 1 has both groups and all views, " +
+			"sites 2 and 3 have one group each and lack a view.",
+		Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
 	for _, view := range shownViews {
 		for site := 1; site <= 3; site++ {
 			out.Figures = append(out.Figures, againstReal(v, view, site))
@@ -165,13 +157,17 @@ func missing(v experiment.Values, view string, site int, edges figure.Numbers) f
 			names = append(names, name)
 		}
 	}
-	chart := figure.Histograms{X: figure.Axis{Label: "scaled value"}, Edges: edges, Columns: make([]string, columns), Filled: "observed", Outline: "expected"}
+	chart := figure.Histograms{X: figure.Axis{Label: "scaled value"}, Edges: edges, Columns: make([]string, columns),
+		Filled: "observed", Outline: "expected"}
 	for i, name := range names {
 		if i%columns == 0 {
 			chart.Rows = append(chart.Rows, "")
 		}
-		chart.Cells = append(chart.Cells, figure.Histogram{Filled: v["observed "+view+" "+name], Outline: v["expected "+view+" "+name], Note: strings.ReplaceAll(name, "_", " ")})
+		chart.Cells = append(chart.Cells, figure.Histogram{Filled: v["observed "+view+" "+name],
+			Outline: v["expected "+view+" "+name], Note: strings.ReplaceAll(name, "_", " ")})
 	}
-	return figure.Figure{ID: "missing-" + view, Title: "Features of view " + view, Caption: fmt.Sprintf("Figures 5 (c) and 8: every feature of the view that site %d lacks, of subjects held out from whom it was hidden: filled as observed, outlined as expected.", site),
+	return figure.Figure{ID: "missing-" + view, Title: "Features of view " + view,
+		Caption: fmt.Sprintf("Figures 5 (c) and 8: every feature of the view that site %d lacks, "+
+			"of subjects held out from whom it was hidden: filled as observed, outlined as expected.", site),
 		Alt: "Histograms of observed values with the expected distribution over them.", Chart: chart}
 }

@@ -45,7 +45,8 @@ func predicted(ctx context.Context, m evaluate.Model, out *local.Outcome, d *div
 		if err != nil {
 			return err
 		}
-		real, err := firstTwo(ctx, unit.Apply(d.full[i]), func(row *dataset.Row) ([][]float64, error) { return row.Views, nil })
+		real, err := firstTwo(ctx, unit.Apply(d.full[i]),
+			func(row *dataset.Row) ([][]float64, error) { return row.Views, nil })
 		if err != nil {
 			return err
 		}
@@ -71,7 +72,8 @@ func modelOf(out *local.Outcome) (*fitted.Model, error) {
 
 // firstTwo returns for each view the means of its first two features, the variance of the
 // first, their covariance, and the variance of the second.
-func firstTwo(ctx context.Context, rows dataset.Source, of func(*dataset.Row) ([][]float64, error)) (all [][]float64, err error) {
+func firstTwo(ctx context.Context, rows dataset.Source,
+	of func(*dataset.Row) ([][]float64, error)) (all [][]float64, err error) {
 	views := len(rows.Schema().Views)
 	x, y := make([][]float64, views), make([][]float64, views)
 	for row, err := range rows.Rows(ctx) {
@@ -122,10 +124,12 @@ func uncertain(m *fitted.Model, lacking []int) (all [][]float64, err error) {
 	for _, view := range m.Views {
 		f, g := view.Features[0], view.Features[1]
 		between := func(a, b fitted.ModelFeature) float64 {
-			return mat.Inner(mat.NewVecDense(q, a.Loadings), &cov, mat.NewVecDense(q, b.Loadings)) / (a.Factor * b.Factor)
+			return mat.Inner(mat.NewVecDense(q, a.Loadings), &cov,
+				mat.NewVecDense(q, b.Loadings)) / (a.Factor * b.Factor)
 		}
 		times := max(1, view.SamplingTimes)
-		all = append(all, []float64{times * (between(f, f) + f.Noise/(f.Factor*f.Factor)), times * between(f, g), times * (between(g, g) + g.Noise/(g.Factor*g.Factor))})
+		all = append(all, []float64{times * (between(f, f) + f.Noise/(f.Factor*f.Factor)), times * between(f, g),
+			times * (between(g, g) + g.Noise/(g.Factor*g.Factor))})
 	}
 	return all, nil
 }
@@ -143,7 +147,8 @@ func againstReal(v experiment.Values, view string, site int) figure.Figure {
 	if view == lackedBy[site] {
 		lacks = ", which the site lacks"
 	}
-	return figure.Figure{ID: fmt.Sprintf("predicted-%s-%d", view, site), Title: fmt.Sprintf("Predicted and real: %s, site %d", view, site),
+	return figure.Figure{ID: fmt.Sprintf("predicted-%s-%d", view, site),
+		Title:   fmt.Sprintf("Predicted and real: %s, site %d", view, site),
 		Caption: fmt.Sprintf("Figure 5 (b): the first two features of view %s at site %d%s.", view, site, lacks),
 		Alt:     fmt.Sprintf("Ellipses of real and predicted values of view %s at site %d.", view, site), Chart: chart}
 }

@@ -25,38 +25,29 @@ var (
 const figure6Epsilon = 1 // at which the clip is varied, as the text has it
 
 func (r rival) with(epsilon, clip float64) rival {
-	return federated(fmt.Sprintf("%s-epsilon-%v-clip-%v", r.name, epsilon, clip), false, noised(epsilon, clip)).failing()
+	return federated(fmt.Sprintf("%s-epsilon-%v-clip-%v", r.name, epsilon, clip), false,
+		noised(epsilon, clip)).failing()
 }
 
 // privacyFigure is Figure 6.
 func privacyFigure() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.IID, sites: 3, own: true}
 	rivals := []rival{paperFit}
-	for _, e := range figure6Epsilons {
-		rivals = append(rivals, paperDP.with(e, 1))
+	for _, s := range figure6Settings() {
+		rivals = append(rivals, paperDP.with(s.epsilon, s.clip))
 	}
-	for _, k := range figure6Clips {
-		if k != 1 {
-			rivals = append(rivals, paperDP.with(figure6Epsilon, k))
-		}
-	}
-	return experiment.Experiment{Name: "fedmvppca-figure-6", Paper: Paper.Name, Item: "Figure 6", Data: adcsf.needs(),
-		About: "Accuracy in latent space by ε of each release and by the constant of the clipping, IID, three sites. " + about["adcsf"],
-		Notes: []string{
-			"The paper shows boxes without numbers. ε and δ = 0.01 are of each release; the first round is in clear, as the published errors need it to be. Nothing is promised in total: [the page on privacy](../privacy.md) says what 100 rounds of such releases come to.",
-			"The paper marks differences with two stars for p ≤ 0.01, three for 0.001 and four for 0.0001, and names neither the test nor what is compared. Folds of repeated cross-validation share most of their rows, so that a test which takes them as independent finds too much; the corrected one is honest. As if folds were independent nearly every setting has stars; corrected, none can be told from chance.",
-			"The paper sees the same limit and gives no reason: at ε 1 “the clipping constant should be at most 0.2 to preserve a reasonable utility” (section 4.3.3). The last table has the reason. The clip is a multiple of the prior's standard deviation, and the prior is estimated from what the last round released, which is mostly noise. So noise of r prior standard deviations makes the spread between C sites r √(1 − 1/C) times as large, round after round, whatever the data. Above one it grows without end, and below one it goes to zero. Only that noise counts, however ε and the constant make it. Near one and just below it, fits come to an end and are of little use.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-figure-6", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, r := range rivals {
 				for i := range repeats(quick) {
-					cells = append(cells, c.cell(r, i, quick))
+					c.add(&cells, r, i, quick)
 				}
 			}
 			for _, s := range figure6Settings() {
-				cells = append(cells, series(s.id(), min(repeats(quick), growthRepeats), func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-					return c.growth(ctx, at, repeat, s)
-				})...)
+				c.repeated(&cells, s.id(), min(repeats(quick), growthRepeats), func(ctx context.Context, d *division,
+					seed uint64) (experiment.Values, error) {
+					return c.growth(ctx, d, seed, s)
+				})
 			}
 			return cells
 		},
@@ -64,35 +55,42 @@ func privacyFigure() experiment.Experiment {
 			out := experiment.Conclusion{}
 			clear := experiment.SpreadOf(o.Gather(accuracy, c.ids(o, paperFit.name)...))
 			show := func(id, title, label string, values []float64, setting func(float64) rival) {
-				var x, y, low, high figure.Numbers
+				private := figure.Line{Name: paperDP.name}
 				var spread, came, boxes, tests []string
 				without := o.Gather(accuracy, c.ids(o, paperFit.name)...)
 				for _, v := range values {
 					ids := c.ids(o, setting(v).name)
 					s, n := experiment.SpreadOf(o.Gather(accuracy, ids...)), len(o.Gather(failed, ids...))
-					x = append(x, v)
 					spread = append(spread, s.Text(3))
 					with := o.Gather(accuracy, ids...)
 					boxes, tests = append(boxes, box(with)), append(tests, against(with, without))
 					if s == nil { // nothing came of any fit
 						s = &experiment.Spread{Mean: math.NaN()}
 					}
-					y, low, high = append(y, s.Mean), append(low, s.Mean-s.SD), append(high, s.Mean+s.SD)
+					s.Point(&private, v)
 					came = append(came, fmt.Sprintf("%d of %d", n, n+s.N))
 				}
 				if clear == nil {
 					return
 				}
-				out.Figures = append(out.Figures, figure.Figure{ID: id, Title: title, Caption: "Mean over folds, and one standard deviation to both sides; dashed: without privacy.",
-					Alt: "Accuracy by " + label + ".", Chart: figure.Lines{X: figure.Axis{Label: label, Log: true}, Y: figure.Axis{Label: "accuracy"}, Series: []figure.Line{
-						{Name: "DP-Fed-mv-PPCA", X: x, Y: y, Low: low, High: high},
-						{Name: "Fed-mv-PPCA", X: figure.Numbers{x[0], x[len(x)-1]}, Y: figure.Numbers{clear.Mean, clear.Mean}, Reference: true}}}})
-				t := figure.Table{ID: id + "-numbers", Title: title, Caption: "Mean ± standard deviation over folds, the box (median, quartiles), and against no privacy two-sided p of a paired t test: as if folds were independent, and corrected for what they share (Nadeau and Bengio).",
-					Columns: []figure.Column{{Name: label, Numbers: x}, {Name: "accuracy", Text: spread}, {Name: "box", Text: boxes}, {Name: "p, independent; corrected", Text: tests}, {Name: "fits that diverged", Text: came}}}
+				plain := figure.Line{Name: paperFit.name, X: figure.Numbers{values[0], values[len(values)-1]},
+					Y: figure.Numbers{clear.Mean, clear.Mean}, Reference: true}
+				out.Figures = append(out.Figures, figure.Figure{ID: id, Title: title, Alt: "Accuracy by " + label + ".",
+					Caption: "Mean over folds, and one standard deviation to both sides; dashed: without privacy.",
+					Chart: figure.Lines{X: figure.Axis{Label: label, Log: true}, Y: figure.Axis{Label: "accuracy"},
+						Series: []figure.Line{private, plain}}})
+				t := figure.Table{ID: id + "-numbers", Title: title, Caption: "Mean ± standard deviation over folds, " +
+					"the box (median, quartiles), and against no privacy two-sided p of a paired t test: " +
+					"as if folds were independent, and corrected for what they share (Nadeau and Bengio).",
+					Columns: []figure.Column{{Name: label, Numbers: private.X}, {Name: "accuracy", Text: spread},
+						{Name: "box", Text: boxes}, {Name: "p, independent; corrected", Text: tests},
+						{Name: "fits that diverged", Text: came}}}
 				out.Tables = append(out.Tables, t)
 			}
-			show("epsilon", "Accuracy by ε", "ε of each release", figure6Epsilons, func(e float64) rival { return paperDP.with(e, 1) })
-			show("clip", fmt.Sprintf("Accuracy by clipping constant, ε %d", figure6Epsilon), "clipping constant", figure6Clips, func(k float64) rival { return paperDP.with(figure6Epsilon, k) })
+			show("epsilon", "Accuracy by ε", "ε of each release", figure6Epsilons,
+				func(e float64) rival { return paperDP.with(e, 1) })
+			show("clip", fmt.Sprintf("Accuracy by clipping constant, ε %d", figure6Epsilon), "clipping constant",
+				figure6Clips, func(k float64) rival { return paperDP.with(figure6Epsilon, k) })
 			if t := growthTable(o, c); t.Len() > 0 {
 				out.Tables = append(out.Tables, t)
 			}
@@ -149,18 +147,13 @@ func guardedRounds() experiment.Experiment {
 			}
 		}
 	}
-	return experiment.Experiment{Name: "fedmvppca-private", Paper: Paper.Name, Item: "Tables 2 and 6, with every round protected", Data: adcsf.needs(),
-		About: "What DP-Fed-mv-PPCA loses if its first round is protected too, and the private default beside it, each site on its own scale. " + about["adcsf"] + " It is not in the paper.",
-		Notes: []string{
-			"DP-Fed-mv-PPCA spends ε 10 and δ 0.01 on each release. With its first round in clear, as published, it promises nothing to anybody. With that round protected it begins at a public prior for values from 0 to 1.",
-			"The private default promises ε 10 and δ 0.00001 for everything that a site releases, for one subject more or less. All three take each site's scale as public, which a plan for real data must not: it gives ranges.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-private", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, c := range conditions {
 				for _, r := range rivals {
 					for i := range min(repeats(quick), times) {
 						if !quick || c.sites == 3 && c.scenario == evaluate.GK && c.data.name == synthetic.name {
-							cells = append(cells, c.cell(r, i, quick))
+							c.add(&cells, r, i, quick)
 						}
 					}
 				}
@@ -169,9 +162,12 @@ func guardedRounds() experiment.Experiment {
 		},
 		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
 			for _, data := range []source{adcsf, synthetic} {
-				at := slices.DeleteFunc(slices.Clone(conditions), func(c condition) bool { return c.data.name != data.name })
-				t := scores(figure.Table{ID: "scores-" + data.name, Title: "With every round protected, " + data.name, Caption: "Mean ± standard deviation over folds."}, o, at, rivals)
-				won := contest{"who-wins-" + data.name, "Who wins where, " + data.name, "The private default less a rival on the same folds.", private, rivals}
+				at := slices.DeleteFunc(slices.Clone(conditions),
+					func(c condition) bool { return c.data.name != data.name })
+				t := scores(figure.Table{ID: "scores-" + data.name, Title: "With every round protected, " + data.name,
+					Caption: "Mean ± standard deviation over folds."}, o, at, rivals)
+				won := contest{"who-wins-" + data.name, "Who wins where, " + data.name,
+					"The private default less a rival on the same folds.", private, rivals}
 				out.Tables = append(append(out.Tables, t), won.tables(o, at)...)
 			}
 			return out
@@ -216,12 +212,8 @@ const (
 
 // growth is by what factor a private round changes the spread between sites, on the first
 // fold of a repeat: the geometric mean over a few rounds, of loadings and of means.
-func (c condition) growth(ctx context.Context, at experiment.Data, repeat int, s setting) (experiment.Values, error) {
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
-	_, out, err := run(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {
+func (c condition) growth(ctx context.Context, d *division, seed uint64, s setting) (experiment.Values, error) {
+	_, out, err := run(ctx, c, d, seed, func(c condition, d *division) (keys, keys) {
 		m, privacy := noised(s.epsilon, s.clip)(c, d)
 		m["rounds"] = growthTo
 		return m, privacy
@@ -239,8 +231,11 @@ func (c condition) growth(ctx context.Context, at experiment.Data, repeat int, s
 
 // growthTable sets what noise alone would do to the spread beside what it does.
 func growthTable(o experiment.Outcomes, c condition) figure.Table {
-	t := figure.Table{ID: "growth", Title: "Why fits diverge", Caption: fmt.Sprintf("By what factor a private round changes the largest spread between sites: as noise alone would have it, and as measured over rounds %d to %d, mean ± standard deviation of %s.", growthFrom, growthTo, figure.Plural(growthRepeats, "repeat")),
-		Columns: []figure.Column{{Name: "ε"}, {Name: "constant"}, {Name: "noise, prior sd"}, {Name: "expected"}, {Name: "of loadings"}, {Name: "of means"}, {Name: "diverged"}}}
+	t := figure.Table{ID: "growth", Title: "Why fits diverge", Caption: fmt.Sprintf("By what factor a private round "+
+		"changes the largest spread between sites: as noise alone would have it, and as measured over rounds %d "+
+		"to %d, mean ± standard deviation of %s.", growthFrom, growthTo, figure.Plural(growthRepeats, "repeat")),
+		Columns: figure.TextColumns("ε", "constant", "noise, prior sd", "expected", "of loadings",
+			"of means", "diverged")}
 	for _, s := range figure6Settings() {
 		w, mu := of(o, s.id(), largest[0]), of(o, s.id(), largest[1])
 		if len(w) == 0 {
@@ -249,7 +244,8 @@ func growthTable(o experiment.Outcomes, c condition) figure.Table {
 		ids := c.ids(o, paperDP.with(s.epsilon, s.clip).name)
 		n, bad := len(o.Gather(accuracy, ids...)), len(o.Gather(failed, ids...))
 		expected := s.relative() * math.Sqrt(1-1/float64(c.sites))
-		t.Add(fmt.Sprint(s.epsilon), fmt.Sprint(s.clip), fmt.Sprintf("%.2f", s.relative()), fmt.Sprintf("%.2f", expected),
+		t.Add(fmt.Sprint(s.epsilon), fmt.Sprint(s.clip), fmt.Sprintf("%.2f", s.relative()),
+			fmt.Sprintf("%.2f", expected),
 			experiment.SpreadOf(w).Text(2), experiment.SpreadOf(mu).Text(2), fmt.Sprintf("%d of %d", bad, n+bad))
 	}
 	return t

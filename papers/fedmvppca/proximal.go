@@ -64,16 +64,11 @@ func proximal() experiment.Experiment {
 			do(figure11, r)
 		}
 	}
-	return experiment.Experiment{Name: "fedmvppca-table-7", Paper: Paper.Name, Item: "Table 7, Figure 11", Data: adcsf.needs(),
-		About: "Whether FedProx helps autoencoders where sites hold other groups (G), by its λ; and whether a second layer does. " + about["adcsf"],
-		Notes: []string{
-			"The rows λ = 0 (FedAvg) of the published table are those of scenario IID in Table 2 to the last digit, not of G: VAE with three sites has .1172, .1192 and .8289 in both. The step from them to λ = 0.01 is therefore one of scenarios, and no effect of FedProx.",
-			"Figure 11 has two layers without numbers, and the paper does not give their width. Ours have one hidden layer with tanh in every map. All the rest is as with one layer.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-table-7", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			each(quick, func(c condition, r rival) {
 				for i := range r.repeats(adcsf, quick) {
-					cells = append(cells, c.cell(r, i, quick))
+					c.add(&cells, r, i, quick)
 				}
 			})
 			return cells
@@ -93,8 +88,7 @@ func concludeProximal(o experiment.Outcomes, published []line) experiment.Conclu
 	for _, r := range beside() {
 		if ids := figure11.ids(o, r.name); len(ids) > 0 {
 			for _, m := range measures {
-				out.Rows = append(out.Rows, experiment.Row{Of: []string{figure11.scenario.String(), fmt.Sprint(figure11.sites), r.name}, Measure: m.title,
-					Ours: experiment.SpreadOf(o.Gather(m.name, ids...)), Digits: m.digits})
+				out.Add(append(figure11.of(), r.name), m.title, m.digits, nil, o.Gather(m.name, ids...))
 			}
 		}
 	}
@@ -111,11 +105,14 @@ func figures11(rows []experiment.Row) (all []figure.Figure) {
 			continue
 		}
 		id := experiment.Slug(a.name)
-		const caption = "Figure 11: scenario G, three sites, mean over folds and one standard deviation to both sides. Dashed, without λ: Fed-mv-PPCA, and two layers by FedAvg."
+		const caption = "Figure 11: scenario G, three sites, mean over folds and one standard deviation to both " +
+			"sides. Dashed, without λ: Fed-mv-PPCA, and two layers by FedAvg."
 		errors.Y.Label, hits.Y.Label = "mean absolute error", "accuracy"
 		all = append(all,
-			figure.Figure{ID: "error-" + id, Title: a.name + ": error by λ", Caption: caption, Alt: "Training and test error of " + a.name + " by λ.", Chart: errors},
-			figure.Figure{ID: "accuracy-" + id, Title: a.name + ": accuracy by λ", Caption: caption, Alt: "Accuracy of " + a.name + " by λ.", Chart: hits})
+			figure.Figure{ID: "error-" + id, Title: a.name + ": error by λ", Caption: caption,
+				Alt: "Training and test error of " + a.name + " by λ.", Chart: errors},
+			figure.Figure{ID: "accuracy-" + id, Title: a.name + ": accuracy by λ", Caption: caption,
+				Alt: "Accuracy of " + a.name + " by λ.", Chart: hits})
 	}
 	return all
 }
@@ -130,13 +127,13 @@ func byLambda(rows []experiment.Row, name, layers string, measures ...string) fi
 			if r.Of[1] != fmt.Sprint(figure11.sites) || r.Measure != measure || r.Ours == nil {
 				continue
 			}
-			s := r.Ours
 			with, text, _ := strings.Cut(r.Of[2], ", λ ")
 			if lambda, err := strconv.ParseFloat(text, 64); err == nil && with == name {
-				l.X, l.Y, l.Low, l.High = append(l.X, lambda), append(l.Y, s.Mean), append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
+				r.Ours.Point(&l, lambda)
 			}
 			if r.Of[2] == paperFit.name || r.Of[2] == layers {
-				besides = append(besides, figure.Line{Name: r.Of[2] + ", " + measure, Y: figure.Numbers{s.Mean, s.Mean}, Reference: true})
+				besides = append(besides, figure.Line{Name: r.Of[2] + ", " + measure,
+					Y: figure.Numbers{r.Ours.Mean, r.Ours.Mean}, Reference: true})
 			}
 		}
 		if len(l.X) > 1 {

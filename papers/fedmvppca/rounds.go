@@ -17,7 +17,7 @@ var looked = []int{1, 2, 3, 5, 8, 12, 20, 40, 70, 100}
 // followed are the studies whose rounds are followed.
 var followed = []struct {
 	name string
-	say  func(condition, *division) (keys, keys)
+	say  says
 }{{paperFit.name, published}, {paperDP.name, noised(10, 1)}}
 
 // largest are what the coordinator knows of the spread between sites after each round, in
@@ -25,12 +25,9 @@ var followed = []struct {
 var largest = []string{"loadings between sites, largest sd", "means between sites, largest sd"}
 
 // after is the fit of the first fold after so many rounds.
-func after(ctx context.Context, c condition, at experiment.Data, repeat, rounds int, say func(condition, *division) (keys, keys)) (experiment.Values, error) {
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
-	m, out, err := run(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {
+func after(ctx context.Context, c condition, d *division, seed uint64, rounds int,
+	say says) (experiment.Values, error) {
+	m, out, err := run(ctx, c, d, seed, func(c condition, d *division) (keys, keys) {
 		m, privacy := say(c, d)
 		m["rounds"] = rounds
 		return m, privacy
@@ -60,13 +57,11 @@ func curve(name string, median bool, at func(round int) []float64) (l figure.Lin
 		if len(x) == 0 {
 			continue
 		}
-		l.X = append(l.X, float64(r))
 		if median {
-			l.Y = append(l.Y, experiment.Median(x))
+			l.X, l.Y = append(l.X, float64(r)), append(l.Y, experiment.Median(x))
 			continue
 		}
-		s := experiment.SpreadOf(x)
-		l.Y, l.Low, l.High = append(l.Y, s.Mean), append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
+		experiment.SpreadOf(x).Point(&l, float64(r))
 	}
 	return l, len(l.X) > 0
 }
@@ -77,30 +72,18 @@ var parameters = []string{"loadings", "means", "noise variances"}
 // spreads is Figure 7, (a) and (b).
 func spreads() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.GK, sites: 3, own: true}
-	return experiment.Experiment{Name: "fedmvppca-figure-7", Paper: Paper.Name, Item: "Figure 7, (a) and (b)", Data: adcsf.needs(),
-		About: "Standard deviations between sites of every global parameter by round and view, G/K, three sites: the median over repeats. " + about["adcsf"],
-		Notes: []string{
-			"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data ([why](../privacy.md)). A private study's model has no spreads for this reason; here they are read from the coordinator's state.",
-			"Without noise they fall further, to rounding errors after a dozen rounds where sites are alike enough: the variances are estimated without a floor, and then nothing moves any more. The paper's figure shows them level off.",
-			"The paper finds the clinical view the most variable in means and noise. Here it is that in noise after the first round, and later the least variable in means. Of the noise variance the spread is that of the inverse-gamma law, (20), which has none for α ≤ 2: the median is over repeats that have one, and a point without any is left out.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-figure-7", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, f := range followed {
-				cells = append(cells, series("spread "+f.name, repeats(quick), func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-					d, err := c.first(ctx, at, repeat)
-					if err != nil {
-						return nil, err
-					}
-					all, err := globals(ctx, c, d, uint64(repeat), func(c condition, d *division) (keys, keys) {
+				c.repeated(&cells, "spread "+f.name, repeats(quick), func(ctx context.Context, d *division,
+					seed uint64) (experiment.Values, error) {
+					all, err := globals(ctx, c, d, seed, func(c condition, d *division) (keys, keys) {
 						m, privacy := f.say(c, d)
 						if quick {
 							m["rounds"] = looked[1]
 						}
 						return m, privacy
 					})
-					if err != nil {
-						return nil, err
-					}
 					v := experiment.Values{}
 					for _, r := range looked {
 						for k, view := range shownViews {
@@ -114,34 +97,42 @@ func spreads() experiment.Experiment {
 							}
 						}
 					}
-					return v, nil
-				})...)
+					return v, err
+				})
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
-			t := figure.Table{ID: "spreads", Title: "Spread between sites", Caption: "Median standard deviation between sites after the first round, after 20 and after the last.",
+			t := figure.Table{ID: "spreads", Title: "Spread between sites",
+				Caption: "Median standard deviation between sites after the first round, after 20 and after the last.",
 				Columns: figure.TextColumns("parameter", "view", paperFit.name, paperDP.name)}
-			for i, what := range parameters {
-				for _, f := range followed {
+			at := func(study, what, view string, round int) []float64 {
+				return of(o, "spread "+study, fmt.Sprintf("%s %s %d", what, view, round))
+			}
+			for _, what := range parameters {
+				for j, f := range followed {
 					var lines []figure.Line
 					for _, view := range shownViews {
-						if l, ok := curve(view, true, func(r int) []float64 { return of(o, "spread "+f.name, fmt.Sprintf("%s %s %d", what, view, r)) }); ok {
+						if l, ok := curve(view, true, func(r int) []float64 { return at(f.name, what, view, r) }); ok {
 							lines = append(lines, l)
 						}
 					}
 					if len(lines) > 0 {
-						out.Figures = append(out.Figures, figure.Figure{ID: fmt.Sprintf("%s-%s", map[string]string{paperFit.name: "clear", paperDP.name: "private"}[f.name], experiment.Slug(what)), Title: f.name + ": spread of " + what,
-							Caption: fmt.Sprintf("Figure 7 (%s), %s: standard deviation between sites by round, one line for each view.", map[string]string{paperFit.name: "a", paperDP.name: "b"}[f.name], what),
-							Alt:     "Spread of " + what + " by round.", Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "standard deviation", Log: true}, Series: lines}})
+						y := figure.Axis{Label: "standard deviation", Log: true}
+						id := []string{"clear-", "private-"}[j] + experiment.Slug(what)
+						out.Figures = append(out.Figures, figure.Figure{ID: id,
+							Title: f.name + ": spread of " + what, Alt: "Spread of " + what + " by round.",
+							Caption: fmt.Sprintf("Figure 7 (%s), %s: standard deviation between sites by round, "+
+								"one line for each view.", []string{"a", "b"}[j], what),
+							Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: y, Series: lines}})
 					}
 				}
 				for _, view := range shownViews {
-					cells := []any{parameters[i], view}
+					cells := []any{what, view}
 					for _, f := range followed {
 						var text []string
 						for _, r := range []int{looked[0], 20, looked[len(looked)-1]} {
-							if x := of(o, "spread "+f.name, fmt.Sprintf("%s %s %d", what, view, r)); len(x) > 0 {
+							if x := at(f.name, what, view, r); len(x) > 0 {
 								text = append(text, fmt.Sprintf("%.2g", experiment.Median(x)))
 							} else {
 								text = append(text, "none")
@@ -161,29 +152,25 @@ func spreads() experiment.Experiment {
 func noises() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.IID, sites: 3, own: true}
 	at := func(study string, round int) string { return fmt.Sprintf("%s-round-%d", study, round) }
-	return experiment.Experiment{Name: "fedmvppca-figure-10", Paper: Paper.Name, Item: "Figure 10 and Figure 7 (c)", Data: adcsf.needs(),
-		About: "Noise variance of every view and accuracy in latent space by round, IID, three sites; and what makes the noise variance greater with privacy. " + about["adcsf"],
-		Notes: []string{
-			"The paper says that the noise variance “is greater for every view” with privacy (Figure 10), as a consequence of the perturbation. By its own Algorithm 2 it is not: here it is greater for the clinical view alone.",
-			"**The clip holds it back.** Noise on W and μ does make sites ask for a greater noise variance in every view, as the row *noise variance as sites have it* shows. But the noise variance is released too, clipped to one standard deviation of its prior around the last value, and these shrink to nothing within some twenty rounds. So it stays near where the first round left it, which is below where it settles without privacy. It is the clip and not the noise: clipped without noise it is the same, and with noise and a clip of ten standard deviations it is greater in every view.",
-			"Ruled out are the scale, the order of the views, what of the inverse-gamma law is drawn, where rounds begin, a first round by MAP and one of 15 or 300 iterations. It is greater for every view with a looser clip of the noise variance, with a first round of a single iteration, with a first round that is protected too, and, by a little, with two factors. The paper says none of these; its figure needs one of them, or something else that it does not say. The synthetic data have no greater noise variance either, so that ADNI alone would hardly do it.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-figure-10", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			rounds := looked
 			if quick {
 				rounds = looked[:2]
 			}
 			for _, f := range followed {
 				for _, r := range rounds {
-					cells = append(cells, series(at(f.name, r), repeats(quick), func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-						return after(ctx, c, at, repeat, r, f.say)
-					})...)
+					c.repeated(&cells, at(f.name, r), repeats(quick), func(ctx context.Context, d *division,
+						seed uint64) (experiment.Values, error) {
+						return after(ctx, c, d, seed, r, f.say)
+					})
 				}
 			}
 			for _, x := range explanations() {
-				cells = append(cells, series(x.id(), repeats(quick), func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-					return x.compare(ctx, at, repeat, quick)
-				})...)
+				x.condition().repeated(&cells, x.id(), repeats(quick), func(ctx context.Context, d *division,
+					seed uint64) (experiment.Values, error) {
+					return x.compare(ctx, d, seed, quick)
+				})
 			}
 			return cells
 		},
@@ -197,8 +184,11 @@ func noises() experiment.Experiment {
 					}
 				}
 				if len(lines) > 0 {
-					out.Figures = append(out.Figures, figure.Figure{ID: experiment.Slug(value), Title: title, Caption: "Mean over repeats, and one standard deviation to both sides.", Alt: title + " by round.",
-						Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: unit}, Series: lines}})
+					out.Figures = append(out.Figures, figure.Figure{ID: experiment.Slug(value), Title: title,
+						Caption: "Mean over repeats, and one standard deviation to both sides.",
+						Alt:     title + " by round.",
+						Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: unit},
+							Series: lines}})
 				}
 			}
 			draw(accuracy, "Accuracy in latent space", "accuracy")

@@ -109,6 +109,40 @@ func iterate(ctx context.Context, q int, sites []dataset.Source, seed uint64) (*
 	return &subspace{dims, mean, g}, most, nil
 }
 
+// subspaces measures it beside components of the pooled rows and the default.
+func (c condition) subspaces(ctx context.Context, d *division, seed uint64) (experiment.Values, error) {
+	m, rounds, err := iterate(ctx, c.data.factors, d.sites, seed)
+	if err != nil {
+		return nil, err
+	}
+	pooled, err := evaluate.FitPCA(ctx, c.data.factors, d.sites...)
+	if err != nil {
+		return nil, err
+	}
+	fit, out, err := run(ctx, c, d, seed, byDefault)
+	if err != nil {
+		return nil, err
+	}
+	sent, up := 8*len(m.mean)*(2+c.data.factors*rounds), 0
+	for _, r := range out.Rounds {
+		up += r.Sites[0].Up
+	}
+	v := experiment.Values{"rounds " + iterated: {float64(rounds + 1)}, "kB " + iterated: {float64(sent) / 1e3},
+		"rounds " + today.name: {float64(len(out.Rounds))}, "kB " + today.name: {float64(up) / 1e3}}
+	for name, model := range map[string]evaluate.Model{iterated: m, components.name: pooled, today.name: fit} {
+		scores := experiment.Values{}
+		if err := score(ctx, model, d, scores); err != nil {
+			return nil, err
+		}
+		for what, s := range scores {
+			v[what+" "+name] = s
+		}
+	}
+	return v, nil
+}
+
+const iterated = "subspace iteration"
+
 // besidePCA sets it beside components of the pooled rows and the default.
 func besidePCA() experiment.Experiment {
 	var conditions []condition
@@ -117,69 +151,30 @@ func besidePCA() experiment.Experiment {
 			conditions = append(conditions, condition{data: data, scenario: sc, sites: 3})
 		}
 	}
-	const name = "subspace iteration"
 	id := func(c condition) string { return fmt.Sprintf("%s-%v", c.data.name, c.scenario) }
-	return experiment.Experiment{Name: "fedmvppca-subspace", Paper: Paper.Name, Item: "Federated subspace iteration", Data: adcsf.needs(),
-		About: "Principal components by federated subspace iteration (Hartebrodt, Röttger and Blumenthal 2022) beside the default and components of all rows, on one common scale, the first fold of each repeat. It is not in the paper. " + about["adcsf"],
-		Notes: []string{
-			"It finds the components of all rows to rounding errors, as promised, and knows no gaps, no noise and no intervals. Where no view is missing its errors are about the default's; where views are missing (K) it takes means for them, which costs most with the synthetic data.",
-			"How many rounds pass depends on the gap between eigenvalues, since it goes on until no round turns the subspace by more than a billionth: some eight with the synthetic data, and hundreds with adcsf, where a site then sends far more than the default's. After d/q rounds a coordinator could work out the sites' scatter from the products, which the default sends at once: they hide nothing.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "fedmvppca-subspace", Data: adcsf.needs(),
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, c := range conditions {
 				if quick && c.data.name != synthetic.name {
 					continue
 				}
-				cells = append(cells, series(id(c), repeats(quick), func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
-					d, err := c.first(ctx, at, repeat)
-					if err != nil {
-						return nil, err
-					}
-					m, rounds, err := iterate(ctx, c.data.factors, d.sites, uint64(repeat))
-					if err != nil {
-						return nil, err
-					}
-					pooled, err := evaluate.FitPCA(ctx, c.data.factors, d.sites...)
-					if err != nil {
-						return nil, err
-					}
-					fit, out, err := run(ctx, c, d, uint64(repeat), byDefault)
-					if err != nil {
-						return nil, err
-					}
-					features, up := len(m.mean), 0
-					for _, r := range out.Rounds {
-						up = up + r.Sites[0].Up
-					}
-					v := experiment.Values{"rounds " + name: {float64(rounds + 1)}, "kB " + name: {float64(8*features*(2+c.data.factors*rounds)) / 1e3},
-						"rounds " + today.name: {float64(len(out.Rounds))}, "kB " + today.name: {float64(up) / 1e3}}
-					for _, x := range []struct {
-						name  string
-						model evaluate.Model
-					}{{name, m}, {components.name, pooled}, {today.name, fit}} {
-						scores := experiment.Values{}
-						if err := score(ctx, x.model, d, scores); err != nil {
-							return nil, err
-						}
-						for what, s := range scores {
-							v[what+" "+x.name] = s
-						}
-					}
-					return v, nil
-				})...)
+				c.repeated(&cells, id(c), repeats(quick), c.subspaces)
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "subspace", Title: "Components and factors", Caption: "Mean ± standard deviation over repeats; rounds and kB are what one site answers and sends, the means included.",
-				Columns: figure.TextColumns("data", "scenario", "method", "training error", "test error", "accuracy", "rounds", "kB of a site")}
+			t := figure.Table{ID: "subspace", Title: "Components and factors", Caption: "Mean ± standard deviation " +
+				"over repeats; rounds and kB are what one site answers and sends, the means included.",
+				Columns: figure.TextColumns("data", "scenario", "method", "training error", "test error", "accuracy",
+					"rounds", "kB of a site")}
 			for _, c := range conditions {
-				for _, method := range []string{name, components.name, today.name} {
+				for _, method := range []string{iterated, components.name, today.name} {
 					x := func(what string, digits int) string {
 						return experiment.SpreadOf(of(o, id(c), what+" "+method)).Text(digits)
 					}
 					if x(testError, 4) != "" {
-						t.Add(c.data.name, c.scenario.String(), method, x(trainError, 4), x(testError, 4), x(accuracy, 3), x("rounds", 0), x("kB", 1))
+						t.Add(c.data.name, c.scenario.String(), method, x(trainError, 4), x(testError, 4),
+							x(accuracy, 3), x("rounds", 0), x("kB", 1))
 					}
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/judge/evaluate"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/papers/experiment"
@@ -15,15 +14,11 @@ import (
 
 // waicOf is the criterion of the rows at three sites by dimension, from draws of the posterior
 // under flat priors begun at the likeliest fit to all of them.
-func waicOf(ctx context.Context, data source, at experiment.Data, repeat, largest int, noise string) (experiment.Values, error) {
-	c := condition{data: data, scenario: evaluate.IID, sites: 3}
-	d, err := c.first(ctx, at, repeat)
-	if err != nil {
-		return nil, err
-	}
+func waicOf(ctx context.Context, c condition, d *division, seed uint64, largest int,
+	noise string) (experiment.Values, error) {
 	m, _ := byDefault(c, d)
 	m["noise"] = noise
-	p, err := plan(d.sites, m, nil, uint64(repeat))
+	p, err := plan(d.sites, m, nil, seed)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,8 @@ func (w watching) Next(s method.State) (method.Step, error) {
 }
 
 // globals runs a study, and returns its global parameters after every round.
-func globals(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (all []*fedmvppca.PackedPrior, err error) {
+func globals(ctx context.Context, c condition, d *division, seed uint64,
+	say says) (all []*fedmvppca.PackedPrior, err error) {
 	m, privacy := say(c, d)
 	p, err := plan(d.sites, m, privacy, seed)
 	if err != nil {
@@ -67,7 +68,8 @@ func globals(ctx context.Context, c condition, d *division, seed uint64, say fun
 // spreadsOf are the standard deviations between sites of the loadings, the means and the noise
 // variance of a view; of the last NaN where the inverse-gamma law has none.
 func spreadsOf(m *fedmvppca.PackedPrior, view int) [3]float64 {
-	sd := [3]float64{math.Sqrt(m.VarW[view]), math.Sqrt(m.VarMu[view]), math.Sqrt(fedmvppca.InverseGammaVariance(m.Alpha[view], m.Beta[view]))}
+	sd := [3]float64{math.Sqrt(m.VarW[view]), math.Sqrt(m.VarMu[view]),
+		math.Sqrt(fedmvppca.InverseGammaVariance(m.Alpha[view], m.Beta[view]))}
 	if math.IsInf(sd[2], 0) {
 		sd[2] = math.NaN()
 	}

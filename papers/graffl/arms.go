@@ -61,7 +61,7 @@ const (
 // trial is one split in one setting.
 type trial struct {
 	setting
-	deal
+	dealt
 	proposals, sets int
 	seed            uint64
 	values          experiment.Values
@@ -77,7 +77,7 @@ func (s setting) measure(ctx context.Context, at experiment.Data, seed uint64, q
 	if quick {
 		t.proposals, t.sets = 5000, 2
 	}
-	if t.deal, err = s.split(all, rand.New(rand.NewPCG(seed, 0))); err != nil {
+	if t.dealt, err = s.split(all, rand.New(rand.NewPCG(seed, 0))); err != nil {
 		return nil, err
 	}
 	return t.values, t.run(ctx)
@@ -150,10 +150,11 @@ func (t *trial) train(ctx context.Context, of scarce.Labelled, site uint64) (*su
 }
 
 func (t *trial) encode(n *suffiae.Network, of scarce.Labelled) (c coded, err error) {
-	c.head = &scarce.LinearClassifier{Weights: n.Classifier.Weights.Data, Intercept: n.Classifier.Bias[0]}
+	c.head = &scarce.LinearClassifier{}
+	c.head.Weights, c.head.Intercept = n.Classifier()
 	c.Labels = of.Labels
-	if c.Rows, err = n.Encoder.Encode(of.Rows); err == nil {
-		c.held, err = n.Encoder.Encode(t.held.Rows)
+	if c.Rows, err = n.Encode(of.Rows); err == nil {
+		c.held, err = n.Encode(t.held.Rows)
 	}
 	return c, err
 }
@@ -162,7 +163,7 @@ func (t *trial) encode(n *suffiae.Network, of scarce.Labelled) (c coded, err err
 func (t *trial) fit(arm string, c coded, extra ...[][]float64) error {
 	var all []map[string]float64
 	for _, rows := range extra {
-		train := with(c.Labelled, rows)
+		train := c.With(rows)
 		m, err := scarce.FitLinear(train.Rows, train.Labels, scarce.Penalty)
 		if err != nil {
 			return fmt.Errorf("%s: %w", arm, err)
@@ -254,7 +255,7 @@ func (t *trial) helped(prefix string, codes []coded, targets int) error {
 		if k < targets {
 			continue
 		}
-		of := scarceRows(c.Labelled)
+		of := c.Scarce()
 		copies, err := scarce.Oversample(of, c.lacking(), rand.New(rand.NewPCG(t.seed, 4)))
 		if err != nil {
 			return err
@@ -298,7 +299,7 @@ func (c coded) lacking() int {
 // ofClass returns the codes of the class, one after the other, of each site.
 func ofClass(codes []coded) (sites [][]float64) {
 	for _, c := range codes {
-		sites = append(sites, slices.Concat(scarceRows(c.Labelled)...))
+		sites = append(sites, slices.Concat(c.Scarce()...))
 	}
 	return sites
 }
@@ -322,16 +323,16 @@ func (t *trial) gated(p *gmm.Posterior, c coded) error {
 	if err != nil {
 		return err
 	}
-	result, err := scarce.Compare(c.Labelled, scarce.Labelled{}, rows, t.seed)
+	m, keep, err := scarce.Keep(c.Labelled, rows, t.seed)
 	if err != nil {
 		return err
 	}
 	keeps := 0.0
-	if result.Kept {
+	if keep {
 		keeps = 1
 	}
 	t.values[kept] = append(t.values[kept], keeps)
-	probability, err := result.Classifier.Probability(c.held)
+	probability, err := m.Probability(c.held)
 	if err != nil {
 		return err
 	}

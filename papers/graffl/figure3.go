@@ -46,7 +46,8 @@ func samplers() (all []sampler) {
 		alpha            float64
 		rows             []int
 	}{
-		{10, 100, 1, thousands}, {100, 1000, 1, thousands}, {500, 1000, 1, thousands}, {100, 1000, 0.1, thousands}, {100, 1000, 2.4, thousands},
+		{10, 100, 1, thousands}, {100, 1000, 1, thousands}, {500, 1000, 1, thousands}, {100, 1000, 0.1, thousands},
+		{100, 1000, 2.4, thousands},
 		// As many proposals of fewer rows: does anything contract? And what of unequal weights?
 		{1000, 1000, 1, hundreds}, {10_000, 1000, 1, []int{30, 30, 30}}, {1000, 1000, 1, uneven},
 	} {
@@ -60,7 +61,8 @@ func samplers() (all []sampler) {
 	}
 	for _, n := range []int{3750, 7500, 15_000, 30_000} {
 		all = append(all, sampler{name: fmt.Sprintf("set, %d proposals", n), rows: hundreds, sets: 3,
-			options: map[string]any{"name": abcMethod.Name, "algorithm": abcMethod.Sets, "set": map[string]any{"proposals": n}}})
+			options: map[string]any{"name": abcMethod.Name, "algorithm": abcMethod.Sets,
+				"set": map[string]any{"proposals": n}}})
 	}
 	for _, rows := range [][]int{thousands, hundreds, uneven} {
 		sets := 20
@@ -69,7 +71,8 @@ func samplers() (all []sampler) {
 		}
 		all = append(all, sampler{name: exact, rows: rows, sets: sets})
 		if rows[0] != thousands[0] { // which takes ten times as long
-			all = append(all, sampler{name: oneRound, rows: rows, sets: 10}, sampler{name: regressed, rows: rows, sets: 10})
+			all = append(all, sampler{name: oneRound, rows: rows, sets: 10},
+				sampler{name: regressed, rows: rows, sets: 10})
 		}
 		for _, epsilon := range []float64{0, 5, 1} {
 			all = append(all, sampler{name: today, options: map[string]any{}, rows: rows, epsilon: epsilon, sets: sets})
@@ -112,28 +115,17 @@ func (s sampler) ids(o experiment.Outcomes) (ids []string) {
 
 // figure3 is Figure 3: the example of three modes, with all variants.
 func figure3() experiment.Experiment {
-	return experiment.Experiment{Name: "graffl-figure-3", Paper: Paper.Name, Item: "Figure 3",
-		About: "Three normal modes in two dimensions, at three sites that have seen one each: where the modes of what Algorithm 2 accepts lie, and what the samples of it and of the other variants are worth beside the exact posterior.",
-		Notes: []string{
-			"The paper shows a picture without numbers, and says that the mode of the posterior accords with the truth: what stands as published is the truth. It does not say the number of proposals N nor of accepted ones L. The threshold in the table is that of the first data set. Components are matched to the truth, a favour.",
-			"The modes of the cloud are real, and the cloud is not the posterior. With more proposals what is accepted goes to the prior times the mean of the likelihoods of single rows, where the posterior has their product: " +
-				"the means of 90 rows are as uncertain as those of 9000, and unequal weights come back a quarter off. In the table compare the widths with the exact ones ([why](../explanation/mixtures.md)).",
-			"**The default is about as good as the exact posterior without noise, and nearly so at ε 5.** Its weights over-cover because each site has exactly as many rows as planned, and the likelihood takes rows as drawn by lot. " +
-				"At ε 1 and some hundred rows covariances follow the prior, whose expected covariance (11.5 in each feature) is far from the truth of 1.",
-			"Variant `set` contracts slowly, and its intervals are not calibrated: it is there to compare.",
-			"*Regression ABC* is what today's tools would do: sites send once their mean distances from public landmarks, and the coordinator alone proposes and simulates, with regression adjustment (Beaumont, Zhang and Balding 2002) in rounds of proposals, as neural posterior estimation has them. One round from so wide a prior does harm; sixteen come to about the exact posterior, as the default does, but a start that ends elsewhere must be begun again. It has no privacy noise, which its simulations would have to repeat.",
-			"**Features are aligned by name.** Algorithm 2 begins with a private intersection of the sites' features. Here the plan names the features and their order, and each site approves it: a site that lacks one cannot take part, and no site learns which further features another has.",
-		},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "graffl-figure-3",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range samplers() {
 				short := s.options == nil || s.is(asPublished, thousands) || s.name == today && s.epsilon == 0
 				for set := range s.sets {
 					if quick && (set > 0 || !short) {
 						continue
 					}
-					cells = append(cells, experiment.Cell{ID: s.id(set), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+					cells.Add(s.id(set), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 						return s.run(ctx, uint64(set+1))
-					}})
+					})
 				}
 			}
 			return cells
@@ -218,7 +210,8 @@ func density(p *gmm.Posterior) (values []float64) {
 	k := abcMethod.NewKernelDensity(cloud, []float64{bandwidth, bandwidth})
 	for _, y := range grid() {
 		for _, x := range grid() {
-			d := k.At([]float64{x / bandwidth, y / bandwidth}, nil) / (float64(k.Len()) * 2 * math.Pi * bandwidth * bandwidth)
+			d := k.At([]float64{x / bandwidth, y / bandwidth}, nil)
+			d /= float64(k.Len()) * 2 * math.Pi * bandwidth * bandwidth
 			values = append(values, math.Round(1e6*d)/1e6)
 		}
 	}
@@ -229,9 +222,12 @@ func density(p *gmm.Posterior) (values []float64) {
 func conclude3(o experiment.Outcomes) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"component"}}
 	t := figure.Table{ID: "samples", Title: "What samples are worth",
-		Caption: fmt.Sprintf("Errors of posterior means over data sets and coordinates, and what nominal 90 %% intervals hold; δ %v. The threshold ε of Algorithm 2 is a squared distance, as its text has it.", toy.Delta),
-		Columns: []figure.Column{{Name: "sample"}, {Name: "rows"}, {Name: "privacy"}, {Name: "data sets"}, {Name: "RMSE μ"}, {Name: "width μ"}, {Name: "coverage μ"}, {Name: "RMSE of modes"}, {Name: "largest error π"},
-			{Name: "coverage π"}, {Name: "RMSE Σ"}, {Name: "coverage Σ"}, {Name: "effective size"}, {Name: "threshold"}, {Name: "kB up"}}}
+		Caption: fmt.Sprintf("Errors of posterior means over data sets and coordinates, and what nominal 90 %% "+
+			"intervals hold; δ %v. The threshold ε of Algorithm 2 is a squared distance, as its text has it.",
+			toy.Delta),
+		Columns: figure.TextColumns("sample", "rows", "privacy", "data sets", "RMSE μ", "width μ", "coverage μ",
+			"RMSE of modes", "largest error π", "coverage π", "RMSE Σ", "coverage Σ", "effective size",
+			"threshold", "kB up")}
 	var curves []toy.Curve
 	var intervals int // of each curve
 	picture := figure.Contours{X: figure.Axis{Label: "x"}, Y: figure.Axis{Label: "y"}, XAt: grid(), YAt: grid()}
@@ -257,11 +253,12 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 						ours = append(ours, m[i])
 					}
 				}
-				out.Rows = append(out.Rows, experiment.Row{Of: []string{fmt.Sprint(i/truth.Dim + 1)}, Measure: "mode, " + []string{"x", "y"}[i%truth.Dim],
-					Published: &experiment.Spread{Mean: at}, Ours: experiment.SpreadOf(ours), Digits: 2})
+				out.Add([]string{fmt.Sprint(i/truth.Dim + 1)}, "mode, "+[]string{"x", "y"}[i%truth.Dim], 2,
+					&experiment.Spread{Mean: at}, ours)
 			}
 		}
-		if d := o[s.id(0)]["density"]; d != nil && (s.is(asPublished, thousands) || s.is(today, thousands) && s.epsilon == 0) {
+		if d := o[s.id(0)]["density"]; d != nil && (s.is(asPublished, thousands) ||
+			s.is(today, thousands) && s.epsilon == 0) {
 			name, _, _ := strings.Cut(s.name, ",")
 			panel := figure.Panel{Title: name, Legend: "density, " + name}
 			for j := range places {
@@ -274,16 +271,24 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 	if len(picture.Panels) > 0 {
 		for k := range toy.Sites {
 			m := toy.Truth(thousands)
-			picture.Groups = append(picture.Groups, figure.Group{Name: "rows of " + toy.Sites[k], Mean: m.Mean(k), Cov: figure.Numbers{1, 0, 1}})
+			picture.Groups = append(picture.Groups,
+				figure.Group{Name: "rows of " + toy.Sites[k], Mean: m.Mean(k), Cov: figure.Numbers{1, 0, 1}})
 		}
-		out.Figures = append(out.Figures, figure.Figure{ID: "modes", Title: "Where the means of components are thought to lie", Chart: picture,
-			Alt:     "Densities of component means in the plane, Algorithm 2 beside the default, with the ellipses of the three sites' rows.",
-			Caption: fmt.Sprintf("Means of all components in one sample each, 9000 rows, smoothed with a standard deviation of %v; ellipses hold half and nine tenths of each site's rows.", bandwidth)})
+		out.Figures = append(out.Figures, figure.Figure{ID: "modes",
+			Title: "Where the means of components are thought to lie", Chart: picture,
+			Alt: "Densities of component means in the plane, Algorithm 2 beside the default, " +
+				"with the ellipses of the three sites' rows.",
+			Caption: fmt.Sprintf("Means of all components in one sample each, 9000 rows, smoothed with a standard "+
+				"deviation of %v; ellipses hold half and nine tenths of each site's rows.", bandwidth)})
 	}
 	if len(curves) > 0 {
-		out.Figures = append(out.Figures, figure.Figure{ID: "coverage", Title: "What intervals of component means hold: the default, " + fmt.Sprint(3*hundreds[0]) + " rows", Chart: toy.CoverageLines(curves, intervals),
-			Alt:     "Share of the true component means inside the central interval against its nominal level, one line for each ε, beside the diagonal with the band of chance.",
-			Caption: fmt.Sprintf("Share of %d true values that intervals of each level hold, against the level.", intervals)})
+		out.Figures = append(out.Figures, figure.Figure{ID: "coverage",
+			Title: "What intervals of component means hold: the default, " + fmt.Sprint(3*hundreds[0]) + " rows",
+			Chart: toy.CoverageLines(curves, intervals),
+			Alt: "Share of the true component means inside the central interval against its nominal level, " +
+				"one line for each ε, beside the diagonal with the band of chance.",
+			Caption: fmt.Sprintf("Share of %d true values that intervals of each level hold, against the level.",
+				intervals)})
 	}
 	return out
 }
@@ -291,7 +296,8 @@ func conclude3(o experiment.Outcomes) experiment.Conclusion {
 // line adds a sampler to the table.
 func (s sampler) line(t *figure.Table, o experiment.Outcomes, ids []string) {
 	of := func(what string) *toy.Tally {
-		return &toy.Tally{Errors: o.Gather(what+" error", ids...), Widths: o.Gather(what+" width", ids...), Ranks: o.Gather(what+" rank", ids...)}
+		return &toy.Tally{Errors: o.Gather(what+" error", ids...), Widths: o.Gather(what+" width", ids...),
+			Ranks: o.Gather(what+" rank", ids...)}
 	}
 	mean := func(name string, digits int, by float64) string {
 		all := o.Gather(name, ids...)
@@ -313,10 +319,10 @@ func (s sampler) line(t *figure.Table, o experiment.Outcomes, ids []string) {
 		threshold = fmt.Sprintf("%.3f", all[0])
 	}
 	m, w, c := of("μ"), of("π"), of("Σ")
-	for i, text := range []string{s.name, s.sites(), s.privacy(), fmt.Sprint(len(ids)), number(m.RMSE()), number(stat.Mean(m.Widths, nil)), fmt.Sprintf("%.3f", m.Coverage(toy.Level)), modes,
-		number(floats.Norm(w.Errors, math.Inf(1))), fmt.Sprintf("%.3f", w.Coverage(toy.Level)), number(c.RMSE()), fmt.Sprintf("%.3f", c.Coverage(toy.Level)), mean("size", 0, 1), threshold, mean("bytes", 1, 1e-3)} {
-		t.Columns[i].Text = append(t.Columns[i].Text, text)
-	}
+	held := func(t *toy.Tally) string { return fmt.Sprintf("%.3f", t.Coverage(toy.Level)) }
+	t.Add(s.name, s.sites(), s.privacy(), fmt.Sprint(len(ids)), number(m.RMSE()), number(stat.Mean(m.Widths, nil)),
+		held(m), modes, number(floats.Norm(w.Errors, math.Inf(1))), held(w), number(c.RMSE()), held(c),
+		mean("size", 0, 1), threshold, mean("bytes", 1, 1e-3))
 }
 
 // number has three digits that count.

@@ -24,7 +24,7 @@ func TestEveryArmIsMeasured(t *testing.T) {
 	for split := range 2 {
 		x := &trial{setting: s, proposals: 20_000, sets: 2, seed: uint64(split + 1), values: experiment.Values{}}
 		var err error
-		if x.deal, err = s.split(all, rand.New(rand.NewPCG(x.seed, 0))); err != nil {
+		if x.dealt, err = s.split(all, rand.New(rand.NewPCG(x.seed, 0))); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Do(t, x.run(t.Context()))
@@ -50,7 +50,8 @@ func TestEveryArmIsMeasured(t *testing.T) {
 			t.Errorf("AUC %v of %s, %v of synthetic rows", a, arm, b)
 		}
 	}
-	if got := allArms(outcomes, []setting{s}); len(got.Columns) != 2 || got.Columns[1].Text[0] == "" || len(got.Columns[1].Text) != len(arms())+1 {
+	if got := allArms(outcomes, []setting{s}); len(got.Columns) != 2 || got.Columns[1].Text[0] == "" ||
+		len(got.Columns[1].Text) != len(arms())+1 {
 		t.Errorf("the table is %v", got)
 	}
 	// Own encoders have three rivals, one encoder has four for each of two generators.
@@ -88,6 +89,7 @@ func TestFigure3ShowsModesAndWidths(t *testing.T) {
 	}
 	// In the order of the table: Algorithm 2, exact, default.
 	if len(widths) != 3 || widths[0] < 100*widths[1] || math.Abs(widths[2]/widths[1]-1) > 0.2 {
-		t.Errorf("90 %% intervals of means are %v wide: want those of Algorithm 2 far too wide, and the default's like the exact ones", widths)
+		t.Errorf("90 %% intervals of means are %v wide: want those of Algorithm 2 far too wide, "+
+			"and the default's like the exact ones", widths)
 	}
 }

@@ -116,7 +116,8 @@ func TestRegressionComesNearTheExactPosterior(t *testing.T) {
 	}
 	var scores toy.Scores
 	scores.Add(sample, toy.Truth(rows))
-	if scores.Means.RMSE() > 0.2 || slices.Max(scores.Means.Widths) > 0.6 || slices.Min(scores.Means.Widths) < 0.1 || up != 3*8*33 {
+	if scores.Means.RMSE() > 0.2 || slices.Max(scores.Means.Widths) > 0.6 || slices.Min(scores.Means.Widths) < 0.1 ||
+		up != 3*8*33 {
 		t.Errorf("RMSE %.2f, widths %.2f, %d bytes", scores.Means.RMSE(), scores.Means.Widths, up)
 	}
 	// A proposal N(1, 4) and a likelihood N(0, 1) have the product N(.2, .8).
@@ -127,7 +128,8 @@ func TestRegressionComesNearTheExactPosterior(t *testing.T) {
 	}
 	law, _ := distmv.NewNormal([]float64{1}, mat.NewSymDense(1, []float64{4}), r)
 	testkit.Do(t, divide(draws, law))
-	if mean, variance := stat.MeanVariance(mat.Col(nil, 0, draws), nil); math.Abs(mean) > 0.05 || math.Abs(variance-1) > 0.05 {
+	if mean, variance := stat.MeanVariance(mat.Col(nil, 0, draws), nil); math.Abs(mean) > 0.05 ||
+		math.Abs(variance-1) > 0.05 {
 		t.Errorf("what is left is N(%.3f, %.3f), want N(0, 1)", mean, variance)
 	}
 }

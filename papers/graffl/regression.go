@@ -85,7 +85,8 @@ func byRegression(p gmm.Prior, sites [][]float64, rounds int, r *rand.Rand) (*gm
 
 // propose runs the rounds. The law is that of the last proposals, nil of one round from the prior; off is
 // how far what they simulate lies from what was observed, in standard deviations of the prior's.
-func propose(c gmm.Coordinates, p gmm.Prior, observed []float64, total, rounds int, r *rand.Rand) (draws *mat.Dense, law *distmv.Normal, off float64, err error) {
+func propose(c gmm.Coordinates, p gmm.Prior, observed []float64, total, rounds int,
+	r *rand.Rand) (draws *mat.Dense, law *distmv.Normal, off float64, err error) {
 	var scale []float64
 	sampler, rows := abc.NewSampler(p), make([]float64, 2*total)
 	for round := range rounds {

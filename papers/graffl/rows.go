@@ -59,8 +59,8 @@ type setting struct {
 	share   float64 // of the class at the targets, by leaving rows out; 0 leaves none out
 }
 
-// deal is one split of a data set.
-type deal struct {
+// dealt is one split of a data set.
+type dealt struct {
 	sites []scarce.Labelled
 	all   scarce.Labelled // what the sites would have if nothing had been left out
 	held  scarce.Labelled // what nothing is learned from
@@ -68,8 +68,8 @@ type deal struct {
 
 // split deals rows: the same share of both classes to the held ones and to every site;
 // then rows of the class are left out at the targets, down to the setting's share, but one.
-func (s setting) split(t scarce.Labelled, rng *rand.Rand) (deal, error) {
-	d := deal{sites: make([]scarce.Labelled, s.among)}
+func (s setting) split(t scarce.Labelled, rng *rand.Rand) (dealt, error) {
+	d := dealt{sites: make([]scarce.Labelled, s.among)}
 	room := float64(len(t.Rows)) * (1 - s.aside)
 	if float64(s.rows*s.among) > room+1 {
 		return d, fmt.Errorf("%d rows are too few for %d sites of %d", len(t.Rows), s.among, s.rows)
@@ -106,23 +106,4 @@ func (s setting) split(t scarce.Labelled, rng *rand.Rand) (deal, error) {
 
 func add(to *scarce.Labelled, row []float64, label bool) {
 	to.Rows, to.Labels = append(to.Rows, row), append(to.Labels, label)
-}
-
-// with returns the rows with more of the class.
-func with(own scarce.Labelled, extra [][]float64) scarce.Labelled {
-	out := scarce.Labelled{Rows: slices.Clone(own.Rows), Labels: slices.Clone(own.Labels)}
-	for _, row := range extra {
-		add(&out, row, true)
-	}
-	return out
-}
-
-// scarceRows returns the rows of the class.
-func scarceRows(of scarce.Labelled) (rows [][]float64) {
-	for i, row := range of.Rows {
-		if of.Labels[i] {
-			rows = append(rows, row)
-		}
-	}
-	return rows
 }

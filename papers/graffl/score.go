@@ -23,10 +23,12 @@ const (
 // scores are the measures of one classifier on held rows. F1 is of the class.
 func scores(probability []float64, labels []bool) (map[string]float64, error) {
 	if len(probability) != len(labels) || len(labels) == 0 {
-		return nil, fmt.Errorf("scoring a classifier: %d probabilities and %d labels: want as many, and at least one", len(probability), len(labels))
+		return nil, fmt.Errorf("scoring a classifier: %d probabilities and %d labels: want as many, and at least one",
+			len(probability), len(labels))
 	}
 	cut, there := youden(probability, labels)
-	return map[string]float64{auc: evaluate.AUC(probability, labels), f1: scarce.F1(probability, labels), cutOff: cut, f1There: there}, nil
+	return map[string]float64{auc: evaluate.AUC(probability, labels), f1: scarce.F1(probability, labels), cutOff: cut,
+		f1There: there}, nil
 }
 
 // youden returns the probability from which on rows are called of the class if the

@@ -26,7 +26,8 @@ func hospital(name string, share float64) setting {
 }
 
 func wards(rows, codes int) setting {
-	return setting{source: intensive, name: fmt.Sprintf("3 × %d, d = %d", rows, codes), codes: codes, among: 3, rows: rows, aside: 0.25}
+	return setting{source: intensive, name: fmt.Sprintf("3 × %d, d = %d", rows, codes), codes: codes, among: 3,
+		rows: rows, aside: 0.25}
 }
 
 func (s setting) id(split int) string {
@@ -57,16 +58,16 @@ func at(of []experiment.Values, arm, measure string, target int) (all []float64)
 }
 
 // cells are those of settings.
-func cells(settings []setting) func(quick bool) []experiment.Cell {
-	return func(quick bool) (all []experiment.Cell) {
+func cells(settings []setting) func(quick bool) experiment.Cells {
+	return func(quick bool) (all experiment.Cells) {
 		for i, s := range settings {
 			for split := range splits {
 				if quick && (split > 1 || i < len(settings)-1) {
 					continue
 				}
-				all = append(all, experiment.Cell{ID: s.id(split), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+				all.Add(s.id(split), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 					return s.measure(ctx, at, uint64(split+1), quick)
-				}})
+				})
 			}
 		}
 		return all
@@ -76,7 +77,8 @@ func cells(settings []setting) func(quick bool) []experiment.Cell {
 // allArms shows every arm in every setting.
 func allArms(o experiment.Outcomes, settings []setting) figure.Table {
 	t := figure.Table{ID: "arms", Title: "Every arm",
-		Caption: "AUC ± its standard deviation over splits / F1 at ½ / F1 at the cut-off that is best for the held rows, means over the sites that are to be helped; d numbers in a code.",
+		Caption: "AUC ± its standard deviation over splits / F1 at ½ / F1 at the cut-off that is best for the held " +
+			"rows, means over the sites that are to be helped; d numbers in a code.",
 		Columns: []figure.Column{{Name: "arm", Text: append(arms(), "synthetic rows kept")}}}
 	for _, s := range settings {
 		c := figure.Column{Name: s.name}
@@ -119,20 +121,24 @@ func allArms(o experiment.Outcomes, settings []setting) figure.Table {
 // contest compares generators with everything that sites could have without them.
 func contest(o experiment.Outcomes, settings []setting) figure.Table {
 	t := figure.Table{ID: "who-wins", Title: "Who wins where",
-		Caption: "AUC of an arm with synthetic rows less that of one without, on the same held rows, means over sites, with a 95 % interval for repeated splits (Nadeau and Bengio): above zero synthetic rows win.",
-		Columns: []figure.Column{{Name: "setting"}, {Name: "with synthetic rows"}, {Name: "without"}, {Name: "difference"}, {Name: "95 % interval"}, {Name: "splits won, lost"}, {Name: "verdict"}}}
+		Caption: "AUC of an arm with synthetic rows less that of one without, on the same held rows, means over " +
+			"sites, with a 95 % interval for repeated splits (Nadeau and Bengio): above zero synthetic rows win.",
+		Columns: figure.TextColumns("setting", "with synthetic rows", "without", "difference", "95 % interval",
+			"splits won, lost", "verdict")}
 	for _, s := range settings {
 		for _, c := range []struct {
 			ours   string
 			rivals []string // to which those on features come
-		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}}, {one + mixed, []string{one + raw, one + elsewhere}}} {
+		}{{own + published, []string{own + raw}}, {one + published, []string{one + raw, one + elsewhere}},
+			{one + mixed, []string{one + raw, one + elsewhere}}} {
 			for _, rival := range append(c.rivals, ridgeAtSite, pviOverSites) {
 				var with, without []float64
 				for _, v := range s.outcomes(o) {
 					a, b := v[c.ours+", "+auc], v[rival+", "+auc]
 					n := min(len(a), len(b)) // of the same sites: the first may have been left out
 					if n > 0 {
-						with, without = append(with, stat.Mean(a[len(a)-n:], nil)), append(without, stat.Mean(b[len(b)-n:], nil))
+						with, without = append(with, stat.Mean(a[len(a)-n:], nil)),
+							append(without, stat.Mean(b[len(b)-n:], nil))
 					}
 				}
 				d, err := evaluate.Paired(with, without, 0.95, s.aside/(1-s.aside))
@@ -146,8 +152,9 @@ func contest(o experiment.Outcomes, settings []setting) figure.Table {
 				case d.High < 0:
 					verdict = "synthetic rows lose"
 				}
-				minus := strings.NewReplacer("-", "−").Replace
-				t.Add(minus(s.name), minus(c.ours), minus(rival), minus(fmt.Sprintf("%+.3f", d.Mean)), minus(fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High)),
+				minus := experiment.Minus
+				t.Add(minus(s.name), minus(c.ours), minus(rival), minus(fmt.Sprintf("%+.3f", d.Mean)),
+					minus(fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High)),
 					fmt.Sprintf("%d, %d", d.Losses, d.Wins), verdict) // the higher score is the better
 			}
 		}
@@ -162,22 +169,9 @@ var published1 = map[string]map[string][3][2]float64{
 	"10 %": {raw: {{0, 0.9762}, {0, 0.975}, {0, 0.9667}}, published: {{1, 0.9174}, {0.9697, 0.9735}, {1, 0.9619}}},
 }
 
-// theArms says what stands in the tables of arms.
-const theArms = "The arms. *ridge on all rows* is a logistic regression on the features of all rows, with nothing left out, C = 0.01: no federation has it. *regression over all sites* is method `regression` with its defaults, whose rows stay where they are. *ridge at the site* and *regression at the site* are on its own rows. " +
-	"*own encoders*: each site trains its own, as published; *one encoder*: the first site's for all. *raw*, *oversampling* and *SMOTE* are what a site can do alone with the codes; *another site's classifier* is applied as it is. *GRAFFL* levels the classes with rows from what Algorithm 2 accepts of 200 000 proposals, *mixture* with rows from the posterior of method `mixture`, without privacy and with the noise that one release would have at ε (δ 1e-5), " +
-	"*best mixture* with rows from the exact posterior of one normal distribution given all sites' codes of the class: about the best that a generator of this kind can do. *Where the verdict keeps them*: only if cross-validation at the site says that they help."
-
 // table1 is Table 1, with another data set.
 func table1() experiment.Experiment {
-	return experiment.Experiment{Name: "graffl-table-1", Paper: Paper.Name, Item: "Table 1, with heart disease in place of Vehicle", Data: []string{heart.name},
-		About: "What synthetic rows are worth at three of six sites that have lost most rows of one class. The paper's data set Vehicle has no open licence that is known: the data are 920 patients of four hospitals (UCI Heart Disease), dealt to six sites at random. From the last three, diseased patients are removed until they are 1, 5 or 10 %. So the published numbers are of other data.",
-		Notes: []string{
-			"**An F1 from 0 to nearly 1 is mostly the cut-off.** At a probability of one half a site with so few cases finds none of them, and F1 is 0 as published. Move the cut-off alone, and the same classifier has the F1 at the right of the cells of the second table; oversampling has much of it. The AUC, which no cut-off moves, is what synthetic rows should raise.",
-			"**With an encoder of each site's own, as published, GRAFFL does harm.** Encoders trained apart have codes with unrelated axes, so that not even the best mixture of all codes helps, and another site's classifier is no better than a coin. With one encoder for all, rows from what Algorithm 2 accepts still do harm where 5 or 10 % are left. Those of the default variant raise the AUC, beyond chance at 1 %. " +
-				"The other site's classifier does as well without any generator, and `regression` over all sites a little better in nearly every split. The verdict is of no use to the poorest: a site with fewer than five cases cannot judge whether anything helps, and keeps nothing.",
-			"The cut-off is given for the commoner class, as the published ones seem to be: 0.8, 0.9524 and 0.9762 are 4/5, 20/21 and 41/42, the share of that class where one row is of the other. A classifier that gives everybody this probability has learned nothing, and a test on so few rows shows an F1 of 1, 2/3 or 10/11. How the paper chose the others it does not say; here it is the threshold with the largest sensitivity plus specificity on the held rows, 30 % of all.",
-			theArms,
-		},
+	return experiment.Experiment{Name: "graffl-table-1", Data: []string{heart.name},
 		Cells: cells(lost),
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			out := experiment.Conclusion{Headings: []string{"share", "site", "rows"}}
@@ -193,9 +187,8 @@ func table1() experiment.Experiment {
 						for i := range cuts {
 							cuts[i] = 1 - cuts[i]
 						}
-						out.Rows = append(out.Rows,
-							experiment.Row{Of: of, Measure: f1, Published: &experiment.Spread{Mean: p[0]}, Ours: experiment.SpreadOf(at(all, own+kind, f1, k)), Digits: 3},
-							experiment.Row{Of: of, Measure: cutOff, Published: &experiment.Spread{Mean: p[1]}, Ours: experiment.SpreadOf(cuts), Digits: 3})
+						out.Add(of, f1, 3, &experiment.Spread{Mean: p[0]}, at(all, own+kind, f1, k))
+						out.Add(of, cutOff, 3, &experiment.Spread{Mean: p[1]}, cuts)
 					}
 				}
 			}
@@ -216,20 +209,13 @@ var publishedAll = [2]float64{0.8158, 0.2313}
 
 // table2 is Table 2, with Figure 4, which draws it.
 func table2() experiment.Experiment {
-	return experiment.Experiment{Name: "graffl-table-2", Paper: Paper.Name, Item: "Table 2 and Figure 4", Data: []string{intensive.name},
-		About: "Deaths in intensive care (PhysioNet 2012): 4000 stays with 40 features, of whom 14 % died, dealt to three like sites at random, 1000 stays each and 1000 held; codes of 24 numbers as published. In two further settings codes are short enough for the default variant, and sites small.",
-		Notes: []string{
-			"**The published gain is not reproduced.** The paper's sites reach .55 to .67 alone and .71 to .81 with GRAFFL; here they reach .81 alone, about what the paper has for all rows in one place (.82), and rows from what Algorithm 2 accepts take them down. Sites come near the published ones only with few rows and hardly any penalty (last setting, C = 10 000: .70). There a penalty alone gives .77, and GRAFFL .66. " +
-				"The paper names neither its features nor its penalty, and has no controls.",
-			"**Begin with a regression over all sites**: `regression` is ahead of every arm that has synthetic rows, in all settings. A ridge regression at the site, which needs no other site, is ahead of GRAFFL and of the default variant.",
-			"Not all of the loss comes from Algorithm 2. With own encoders *best mixture*, the exact posterior of all sites' codes, loses too, because codes mean something else at each site; with one encoder there is little to gain where sites are alike and none lacks cases. The arms are those of Table 1.",
-			"Scores are of the 1000 held stays of all sites together, where the paper has a test set at each site; the cut-off is the probability of death with the largest sensitivity plus specificity there. The standard deviation of the AUC is over 20 augmented sets at a site, as published.",
-		},
+	return experiment.Experiment{Name: "graffl-table-2", Data: []string{intensive.name},
 		Cells: cells(alike),
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			out := experiment.Conclusion{Headings: []string{"rows", "site"}}
 			if all := alike[0].outcomes(o); len(all) > 0 {
-				out.Rows, out.Figures = rows2(all), []figure.Figure{figure4(all)}
+				rows2(&out, all)
+				out.Figures = []figure.Figure{figure4(all)}
 			}
 			out.Tables = []figure.Table{allArms(o, alike), contest(o, alike)}
 			return out
@@ -238,10 +224,10 @@ func table2() experiment.Experiment {
 }
 
 // rows2 sets Table 2 beside ours.
-func rows2(all []experiment.Values) (rows []experiment.Row) {
+func rows2(out *experiment.Conclusion, all []experiment.Values) {
 	for i, measure := range []string{auc, cutOff} {
-		rows = append(rows, experiment.Row{Of: []string{"all", ""}, Measure: measure, Published: &experiment.Spread{Mean: publishedAll[i]},
-			Ours: experiment.SpreadOf(at(all, allCodes, measure, 0)), Digits: 3})
+		out.Add([]string{"all", ""}, measure, 3, &experiment.Spread{Mean: publishedAll[i]},
+			at(all, allCodes, measure, 0))
 	}
 	for _, kind := range []string{raw, published} {
 		for k, p := range published2[kind] {
@@ -253,15 +239,14 @@ func rows2(all []experiment.Values) (rows []experiment.Row) {
 				}
 			}
 			of := []string{kind, fmt.Sprint(k + 1)}
-			rows = append(rows, experiment.Row{Of: of, Measure: "others for each death", Published: &experiment.Spread{Mean: p[0]}, Ours: experiment.SpreadOf(ratio), Digits: 1})
+			out.Add(of, "others for each death", 1, &experiment.Spread{Mean: p[0]}, ratio)
 			for i, measure := range []string{auc, cutOff, spread} {
 				if ours := at(all, own+kind, measure, k); len(ours) > 0 {
-					rows = append(rows, experiment.Row{Of: of, Measure: measure, Published: &experiment.Spread{Mean: p[i+1]}, Ours: experiment.SpreadOf(ours), Digits: 3})
+					out.Add(of, measure, 3, &experiment.Spread{Mean: p[i+1]}, ours)
 				}
 			}
 		}
 	}
-	return rows
 }
 
 // figure4 draws the AUC of every site, published and ours, with the controls.
@@ -270,7 +255,8 @@ func figure4(all []experiment.Values) figure.Figure {
 	put := func(arm, site string, target int, published float64) {
 		ours := experiment.SpreadOf(at(all, arm, auc, target))
 		b.Labels, b.Groups = append(b.Labels, strings.TrimPrefix(arm, own)), append(b.Groups, site)
-		b.Values, b.Low, b.High = append(b.Values, ours.Mean), append(b.Low, ours.Mean-ours.SD), append(b.High, ours.Mean+ours.SD)
+		b.Values, b.Low, b.High = append(b.Values, ours.Mean), append(b.Low, ours.Mean-ours.SD),
+			append(b.High, ours.Mean+ours.SD)
 		b.Marks = append(b.Marks, published)
 	}
 	put(allCodes, "all", 0, publishedAll[0])
@@ -284,6 +270,8 @@ func figure4(all []experiment.Values) figure.Figure {
 	}
 	put(pviOverSites, "all", 0, math.NaN())
 	return figure.Figure{ID: "auc", Title: "AUC of each site", Chart: b,
-		Alt:     "AUC of each of three sites, raw, with GRAFFL, and of the controls, with the published values as strokes.",
-		Caption: fmt.Sprintf("Mean ± standard deviation over %d splits; strokes are the published values. The paper has no controls.", len(all))}
+		Alt: "AUC of each of three sites, raw, with GRAFFL, and of the controls, " +
+			"with the published values as strokes.",
+		Caption: fmt.Sprintf("Mean ± standard deviation over %d splits; strokes are the published values. "+
+			"The paper has no controls.", len(all))}
 }

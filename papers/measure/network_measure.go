@@ -28,6 +28,7 @@ import (
 	"parley/federation/site"
 	"parley/method"
 	"parley/methods/published/fedmvppca"
+	"parley/papers/deal"
 	"parley/study"
 )
 
@@ -42,9 +43,9 @@ type result struct {
 	times         []time.Duration // of each round but the first
 	running       int64           // peak of the coordinator's memory until the last round, in bytes
 	rss           int64           // the same until the end
-	socket        float64         // bytes at the sockets for each site and round: between the first round's end and the last's
+	socket        float64         // bytes at the sockets for each site and round after the first
 	bodies        float64         // of these, the bodies of tasks and answers
-	all           float64         // bytes at the sockets from first to last, for each site, less those of every exchange
+	all           float64         // bytes at the sockets for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
@@ -53,8 +54,12 @@ type result struct {
 
 func (r *result) String() string {
 	t := slices.Sorted(slices.Values(r.times))
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
-		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond))
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, "+
+		"%d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end "+
+		"%.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
+		r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(),
+		r.all, ms(r.joined), ms(r.ended), ms(r.cpu))
 }
 
 // bound is what may pass at the socket.
@@ -95,7 +100,9 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	for i := range names {
 		names[i] = fmt.Sprintf("hospital-%03d", i)
 	}
-	plan, err := study.Parse("plan.yaml", planOf(o, names), methods)
+	plan, err := deal.Plan(methods, deal.Keys{"name": "size", "sites": names,
+		"views":  []deal.Keys{{"name": "clinic", "features": features(o)}},
+		"method": deal.Keys{"name": "fed-mv-ppca", "latent": 2, "rounds": o.rounds, "iterations": 2}})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +110,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err != nil {
 		return nil, err
 	}
-	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods, coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods,
+		coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +150,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 			return nil, err
 		}
 		group.Go(func() {
-			d := &site.Daemon{Folder: sf, Again: 30 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			d := &site.Daemon{Folder: sf, Again: 30 * time.Second,
+				Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 			if err := d.Serve(inner); err != nil && inner.Err() == nil {
 				failed <- fmt.Errorf("site %s: %w", name, err)
 			}
@@ -275,13 +284,6 @@ func until(ctx context.Context, failed <-chan error, so func() bool) error {
 	return nil
 }
 
-func planOf(o networkOptions, names []string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
-	fmt.Fprintf(&b, "method: {name: fed-mv-ppca, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
-	return b.Bytes()
-}
-
 func features(o networkOptions) (names []string) {
 	for i := range o.features {
 		names = append(names, fmt.Sprintf("f%d", i))
@@ -320,8 +322,10 @@ func join(ctx context.Context, o networkOptions, i *federation.Invitation, name,
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
 		return err
 	}
-	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(), "data/view_clinic.csv": view.Bytes(),
-		"policy.yaml": []byte("policy: 1\nsite: " + name + "\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
+	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(),
+		"data/view_clinic.csv": view.Bytes(),
+		"policy.yaml": []byte("policy: 1\nsite: " + name +
+			"\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
 		if err := os.WriteFile(filepath.Join(path, file), data, 0o600); err != nil {
 			return err
 		}
@@ -369,7 +373,8 @@ type process struct {
 }
 
 func start(binary, folder string) (*process, error) {
-	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"), rounds: make(chan time.Time, 1000)}
+	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"),
+		rounds: make(chan time.Time, 1000)}
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		return nil, err

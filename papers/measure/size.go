@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -8,15 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"parley/dataset"
@@ -24,9 +24,9 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
+	"parley/papers/deal"
 	"parley/papers/internal/cputime"
 	"parley/papers/melba"
-	"parley/study"
 )
 
 // sized is a study of a size that is promised.
@@ -48,7 +48,7 @@ var cases = []sized{
 }
 
 // oneExchange are the options of a study that does what a fit to pooled rows does.
-const oneExchange = "rounds: 0, site_means: pooled"
+var oneExchange = deal.Keys{"rounds": 0, "site_means": "pooled"}
 
 // hospitals is the sizes of 34 sites: most small, the largest of 184 subjects.
 func hospitals() []int {
@@ -71,19 +71,17 @@ func hospitals() []int {
 // than the one before: numpy's fit; the same fit here (same model, same scaling, same rule to
 // stop); the sums that the sites of a study of one exchange make, and the coordinator's fits from
 // several starts; that whole study, with messages, assessment of every subject, intervals, verdicts
-// and report; and a study by default, which estimates how sites differ as well. Each is a process of its own, whose peak of memory holds the rows, too; reading
-// and drawing rows is not timed, and neither is starting. Numpy and the others take turns. Of
-// each, the quickest run is shown, how many times as long as numpy's quickest it takes, and from
-// least to most in single turns. A second table says where the time of the two kinds of study
-// goes, step by step; only fits are what numpy does.
+// and report; and a study by default, which estimates how sites differ as well. Each is a process
+// of its own, whose peak of memory holds the rows, too; reading and drawing rows is not timed, and
+// neither is starting. Numpy and the others take turns. Of each, the quickest run is shown, how
+// many times as long as numpy's quickest it takes, and from least to most in single turns.
 func runSize(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("size", flag.ContinueOnError)
 	python := set.String("numpy", "", "a Python interpreter with numpy (required without -work)")
 	script := set.String("script", filepath.FromSlash("papers/reference/factors.py"), "the fit by numpy")
 	only := set.String("case", "", "only cases whose names contain this")
-	work := set.String("work", "", "do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
-	profile := set.String("profile", "", "with -work, do it as often as -repeats says, and write a profile of processor time to this file")
-	phases := set.Bool("phases", false, "with -work, say where the time of a study goes; the process has one processor")
+	work := set.String("work", "",
+		"do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
 	repeats := set.Int("repeats", 3, "runs of each, of which the cheapest counts")
 	var chosen []sized
 	if err := parse(set, args, func() error {
@@ -99,18 +97,13 @@ func runSize(ctx context.Context, args []string) error {
 			return fmt.Errorf("no case has %q in its name", *only)
 		case *work != "" && len(chosen) > 1:
 			return errors.New("-work is for one case")
-		case *work == "" && (*profile != "" || *phases):
-			return errors.New("-profile and -phases are for one work")
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	if *profile != "" {
-		return chosen[0].profile(ctx, *work, *profile, *repeats)
-	}
 	if *work != "" {
-		x, err := chosen[0].work(ctx, *work, *phases)
+		x, err := chosen[0].work(ctx, *work)
 		if err != nil {
 			return err
 		}
@@ -121,41 +114,32 @@ func runSize(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Println("| study | numpy, s (iterations) | all rows, s | fits, s | one exchange, s | default, s | iterations with all rows | one exchange on the clock, s | default on the clock, s | peak of one exchange and default, MB | nats a subject minus numpy's |")
+	fmt.Println("| study | numpy, s (iterations) | all rows, s | fits, s | one exchange, s | default, s " +
+		"| iterations with all rows | one exchange on the clock, s | default on the clock, s " +
+		"| peak of one exchange and default, MB | nats a subject minus numpy's |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-	var after []func()
 	for i, c := range chosen {
-		numpy, steps, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), *python, *script, *repeats)
-		if err != nil {
+		if err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), *python, *script, *repeats); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		after = append(after, func() { printPhases(c.name, numpy, steps) })
-	}
-	fmt.Println("\n| study | step | one exchange, s | default, s |\n|---|---|---:|---:|")
-	for _, do := range after {
-		do()
 	}
 	return nil
 }
 
-// measure prints a line: several runs of numpy, and of each of the works. It returns the cheapest
-// run of numpy, and of the studies whose steps were timed.
-func (c sized) measure(ctx context.Context, file, python, script string, repeats int) (numpy cost, steps []cost, err error) {
+// measure prints a line: several runs of numpy, and of each of the works.
+func (c sized) measure(ctx context.Context, file, python, script string, repeats int) error {
 	if _, err := c.draw(file); err != nil {
-		return numpy, nil, err
+		return err
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return numpy, nil, err
+		return err
 	}
 	peer := exec.CommandContext(ctx, python, script, file, fmt.Sprint(c.features()), fmt.Sprint(c.factors))
 	peer.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1")
 	all := []*exec.Cmd{peer}
 	for _, w := range works {
 		all = append(all, exec.CommandContext(ctx, program, "size", "-case", c.name, "-work", w.name))
-	}
-	for _, w := range works[2:] { // the studies
-		all = append(all, exec.CommandContext(ctx, program, "size", "-case", c.name, "-work", w.name, "-phases"))
 	}
 	runs, best := make([][]cost, len(all)), make([]cost, len(all))
 	for range repeats {
@@ -164,28 +148,30 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 			again.Env = cmd.Env
 			x, err := run(again)
 			if err != nil {
-				return numpy, nil, err
+				return err
 			}
 			runs[i] = append(runs[i], x)
 		}
 	}
 	for i := range runs {
-		best[i] = cheapest(runs[i])
+		best[i] = slices.MinFunc(runs[i], func(a, b cost) int { return cmp.Compare(a.CPU, b.CPU) })
 	}
-	numpy = best[0]
+	numpy := best[0]
 	if numpy.BLAS == "" {
-		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: ratios to it say little (Debian: apt-get install libopenblas0)")
+		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: "+
+			"ratios to it say little (Debian: apt-get install libopenblas0)")
 	}
 	fmt.Printf("| %s | %.3f (%d) ", c.name, numpy.CPU, numpy.Iterations)
 	for i := range works {
 		fmt.Printf("| %s ", seconds(runs[1+i], runs[0], processor))
 	}
-	fmt.Printf("| %d | %s | %s | %.0f, %.0f ", best[1].Iterations, seconds(runs[3], runs[0], clock), seconds(runs[4], runs[0], clock), float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6)
+	fmt.Printf("| %d | %s | %s | %.0f, %.0f ", best[1].Iterations, seconds(runs[3], runs[0], clock),
+		seconds(runs[4], runs[0], clock), float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6)
 	for i := range works {
 		fmt.Printf("%s %+.4f", []string{"|", ",", ",", ","}[i], best[1+i].LogLik-numpy.LogLik)
 	}
 	fmt.Println(" |")
-	return numpy, best[1+len(works):], nil
+	return nil
 }
 
 // run reads the cost that a process prints.
@@ -206,38 +192,24 @@ func (c sized) features() (d int) {
 	return d
 }
 
-// study runs a whole study in one process; with phases, it says where the time goes.
-func (c sized) study(ctx context.Context, sites map[string]dataset.Source, options string, phases bool) (out cost, err error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n", strings.Join(evaluate.SiteNames(len(c.subjects)), ", "))
-	for _, v := range melba.Schema(c.dims).Views {
-		var names []string
-		for _, f := range v.Columns {
-			names = append(names, f.Name)
-		}
-		fmt.Fprintf(&b, "  - {name: %s, features: [%s]}\n", v.Name, strings.Join(names, ", "))
-	}
-	if options != "" {
-		options = ", " + options
-	}
-	fmt.Fprintf(&b, "method: {name: factors, latent: %d, noise: feature, scaling: standard, outliers: keep%s}\nprivacy: {protection: none}\n", c.factors, options)
+// study runs a whole study in one process, with further options.
+func (c sized) study(ctx context.Context, sites map[string]dataset.Source, options deal.Keys) (out cost, err error) {
+	m := deal.Keys{"name": "factors", "latent": c.factors, "noise": "feature", "scaling": "standard",
+		"outliers": "keep"}
+	maps.Copy(m, options)
 	methods := method.Registry{factors.Method{}}
-	plan, err := study.Parse("plan", []byte(b.String()), methods)
+	plan, err := deal.Plan(methods, deal.Keys{"name": "size", "sites": evaluate.SiteNames(len(c.subjects)),
+		"views": deal.Views(melba.Schema(c.dims), nil), "method": m})
 	if err != nil {
 		return out, err
-	}
-	if phases {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		steps := timed{one: new(sync.Mutex), spent: map[string]float64{}}
-		methods = method.Registry{steps}
-		defer func() { out.Phases = steps.add(out.CPU) }()
 	}
 	used, began := cputime.Used(), time.Now()
 	r, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: sites})
 	if err != nil {
 		return out, err
 	}
-	return cost{CPU: (cputime.Used() - used).Seconds(), Wall: time.Since(began).Seconds(), LogLik: r.Result.Metrics["log_likelihood_per_subject"]}, nil
+	return cost{CPU: (cputime.Used() - used).Seconds(), Wall: time.Since(began).Seconds(),
+		LogLik: r.Result.Metrics["log_likelihood_per_subject"]}, nil
 }
 
 // draw draws subjects of one population with unequal noise, and writes the rows of all sites
@@ -282,7 +254,8 @@ func (c sized) draw(file string) (sites map[string]dataset.Source, err error) {
 }
 
 // row draws a subject's values t, and its views of them.
-func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, views [][]float64, t []float64, f io.Writer) error {
+func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, views [][]float64, t []float64,
+	f io.Writer) error {
 	x := make([]float64, c.factors)
 	for a := range x {
 		x[a] = rng.NormFloat64()
@@ -306,3 +279,20 @@ func (c sized) row(rng *rand.Rand, loadings [][]float64, noise []float64, views 
 	}
 	return binary.Write(f, binary.LittleEndian, t)
 }
+
+// seconds says how long something took, and how many times as long as numpy: of the quickest runs,
+// and from least to most of runs that were made one after the other.
+func seconds(runs, numpy []cost, of func(cost) float64) string {
+	least := func(all []cost) float64 {
+		return of(slices.MinFunc(all, func(a, b cost) int { return cmp.Compare(of(a), of(b)) }))
+	}
+	var ratios []float64
+	for i, x := range runs {
+		ratios = append(ratios, of(x)/of(numpy[i]))
+	}
+	return fmt.Sprintf("%.3f (%.1f ×; %.1f to %.1f)", least(runs), least(runs)/least(numpy), slices.Min(ratios),
+		slices.Max(ratios))
+}
+
+func processor(x cost) float64 { return x.CPU }
+func clock(x cost) float64     { return x.Wall }

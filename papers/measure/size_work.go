@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -24,38 +22,36 @@ type cost struct {
 	Iterations int     `json:"iterations"` // of the last fit; 0 of a study
 	Peak       int64   `json:"peak"`       // bytes that the process needed; 0 where that is not told
 	BLAS       string  `json:"blas"`       // what numpy multiplies with; empty if nobody says
-	// Phases are the seconds of each step of a study that was run to know them.
-	Phases map[string]float64 `json:"phases,omitempty"`
 }
 
 // works are what is measured beside numpy, each in a process of its own.
 var works = []struct {
 	name string
-	run  func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error)
+	run  func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error)
 }{
-	{"pooled", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
+	{"pooled", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
 		return c.fits(ctx, sites, c.pooled)
 	}},
-	{"fits", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
+	{"fits", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
 		return c.fits(ctx, sites, c.exchanged)
 	}},
-	{"exchange", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
-		return c.study(ctx, sites, oneExchange, phases)
+	{"exchange", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
+		return c.study(ctx, sites, oneExchange)
 	}},
-	{"default", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
-		return c.study(ctx, sites, "", phases)
+	{"default", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
+		return c.study(ctx, sites, nil)
 	}},
 }
 
 // work draws the subjects and does one of the works in this process.
-func (c sized) work(ctx context.Context, name string, phases bool) (cost, error) {
+func (c sized) work(ctx context.Context, name string) (cost, error) {
 	sites, err := c.draw(os.DevNull)
 	if err != nil {
 		return cost{}, err
 	}
 	for _, w := range works {
 		if w.name == name {
-			out, err := w.run(c, ctx, sites, phases)
+			out, err := w.run(c, ctx, sites)
 			out.Peak = peakMemory(os.Getpid())
 			return out, err
 		}
@@ -63,27 +59,9 @@ func (c sized) work(ctx context.Context, name string, phases bool) (cost, error)
 	return cost{}, fmt.Errorf("no work is called %q", name)
 }
 
-// profile writes where the processor time of a work goes when it is done so many times.
-func (c sized) profile(ctx context.Context, name, file string, times int) (err error) {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	for range times {
-		if _, err := c.work(ctx, name, false); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // fits measures scaling and a fit, without anything around them.
-func (c sized) fits(ctx context.Context, sites map[string]dataset.Source, fit func(ppca.Layout, [][]ppca.Block) (*ppca.Fitted, error)) (out cost, err error) {
+func (c sized) fits(ctx context.Context, sites map[string]dataset.Source,
+	fit func(ppca.Layout, [][]ppca.Block) (*ppca.Fitted, error)) (out cost, err error) {
 	l, err := ppca.NewLayout(c.dims, ppca.NoisePerFeature)
 	if err != nil {
 		return out, err

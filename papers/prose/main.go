@@ -112,7 +112,8 @@ func (c *counts) add(d counts) {
 
 func (c counts) print(w *tabwriter.Writer, page string) {
 	n := float64(max(c.sentences, 1))
-	fmt.Fprintf(w, "%d\t%.1f\t%d\t%.0f\t%d\t%d\t%s\t\n", c.words, float64(c.within)/n, c.long, 100*float64(c.passive)/n, c.inverted, c.headless, page)
+	fmt.Fprintf(w, "%d\t%.1f\t%d\t%.0f\t%d\t%d\t%s\t\n", c.words, float64(c.within)/n, c.long, 100*float64(c.passive)/n,
+		c.inverted, c.headless, page)
 }
 
 var (

@@ -30,7 +30,8 @@ type Result struct {
 // removes views, so that errors of different scenarios have the same unit; thus
 // sites are scaled by values that a scenario hides from them. The label names a
 // column of the subjects table for the accuracy; "" if there is none.
-func CrossValidate(ctx context.Context, src dataset.Source, splits []evaluate.Split, label string, fit Fit) ([]Result, error) {
+func CrossValidate(ctx context.Context, src dataset.Source, splits []evaluate.Split, label string,
+	fit Fit) ([]Result, error) {
 	var results []Result
 	for _, s := range splits {
 		r, err := run(ctx, s, src, label, fit)

@@ -46,7 +46,8 @@ func TestKnownNumbersOfADCSF(t *testing.T) {
 			accuracy += r.Accuracy / 3
 		}
 		if math.Abs(mae-c.mae) > c.within || math.Abs(accuracy-c.accuracy) > 0.005 {
-			t.Errorf("PCA, q = %d, %v: error %.5f, accuracy %.4f, want %.4f, %.3f", c.q, c.scenario, mae, accuracy, c.mae, c.accuracy)
+			t.Errorf("PCA, q = %d, %v: error %.5f, accuracy %.4f, want %.4f, %.3f", c.q, c.scenario, mae, accuracy,
+				c.mae, c.accuracy)
 		}
 		t.Logf("PCA, q = %d, %v: test error %.4f, accuracy %.3f", c.q, c.scenario, mae, accuracy)
 	}

@@ -17,7 +17,8 @@ func TestExperimentsRun(t *testing.T) {
 			if x.Paper != quoted.Paper.Name {
 				t.Errorf("it is on the page of %s", x.Paper)
 			}
-			r, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Quick: true, Dir: t.TempDir(), Workers: 1, Data: experiment.Data{Clone: "../.."}})
+			r, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Quick: true, Dir: t.TempDir(),
+				Workers: 1, Data: experiment.Data{Clone: "../.."}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -247,7 +247,7 @@ func (c *energyCaseJSON) verify(list *vectors.List, at string) error {
 			return fmt.Errorf("points[%d]: %w", i, err)
 		}
 	}
-	best, info, err := local.Optimum(q, limits{})
+	best, info, err := local.Optimum(q, 100)
 	if err != nil {
 		return err
 	}

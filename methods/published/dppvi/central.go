@@ -20,9 +20,8 @@ type centre struct {
 	*fitted.Forecaster
 }
 
-// central fits all rows in one place: exact mean-field inference, which partitioned
-// inference converges to. Numbers are scaled as the plan says, by moments of all rows if
-// it says standard.
+// central fits all rows in one place: exact mean-field inference, which partitioned inference
+// converges to. A standard scale is by moments of all rows.
 func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centre, error) {
 	var scale *options.Scale
 	if s.Options.Scaling == options.ScaleStandard {
@@ -38,8 +37,8 @@ func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centr
 	if err != nil {
 		return nil, err
 	}
-	q, info, err := (&freeEnergy{Likelihood: expectationsOf(s.Likelihood), Data: d, Cavity: s.Prior}).Optimum(s.Prior,
-		limits{})
+	all := freeEnergy{Likelihood: expectationsOf(s.Likelihood), Data: d, Cavity: s.Prior}
+	q, info, err := all.Optimum(s.Prior, 100)
 	if err != nil {
 		return nil, err
 	}

@@ -5,40 +5,18 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/methods/regression/predict"
 )
-
-// coordinator is the coordinator's half: a common scale where the plan has none,
-// updates of the sites' factors in the order of a schedule (Algorithm 1), an assessment of the
-// model by every site.
-type coordinator struct{ *common }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	s := newState(c.common)
+	s := &State{Sites: c.factors(), Reports: map[string]*predict.Assessment{}}
 	if c.global() {
 		s.Point = pointOf(c.Prior)
-	}
-	return s, nil
-}
-
-// Restore implements [method.Coordinator].
-func (c coordinator) Restore(data []byte) (method.State, error) {
-	s, err := restoreState(c.common, data, c.protected != nil)
-	if err != nil {
-		return nil, err
-	}
-	coordinates := 0
-	if c.global() {
-		coordinates = 2 * c.Weights()
-	}
-	if len(s.Point) != coordinates {
-		return nil, fmt.Errorf("the state's point has %d coordinates, and there are %d", len(s.Point), coordinates)
-	}
-	if _, err := c.posterior(s); err != nil {
-		return nil, fmt.Errorf("the state's posterior: %w", err)
 	}
 	return s, nil
 }
@@ -62,7 +40,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	var err error
 	switch was {
 	case "", options.TaskScale:
-		step.Tasks, err = s.Begin(c.common)
+		step.Tasks, err = c.begin(s)
 	case options.TaskUpdate:
 		step, err = c.update(s)
 	case options.TaskAssess:
@@ -118,8 +96,24 @@ func (c coordinator) assess(s *State) (method.Step, error) {
 	if err != nil {
 		return method.Step{}, err
 	}
-	tasks, err := s.Assess(c.common, q)
-	return method.Step{State: s, Tasks: tasks}, err
+	s.Phase = options.TaskAssess
+	tasks, err := method.Ask(s.Phase, c.staying(s), func(string) (any, error) {
+		return assessTask{Scale: s.Scale, Q: packed(q)}, nil
+	})
+	return method.Step{State: s, Tasks: method.Optional(tasks)}, err
+}
+
+// begin goes on from the start, and from the sites' moments, with the tasks that this takes.
+func (c coordinator) begin(s *State) (tasks []method.Task, err error) {
+	if s.Phase == "" && c.Options.Scaling == options.ScaleStandard {
+		s.Phase = options.TaskScale
+		return method.Ask(s.Phase, c.staying(s), func(string) (any, error) { return options.ScaleTask{}, nil })
+	}
+	if s.Phase == options.TaskScale {
+		s.Scale, err = c.poolFactors(s.Sites)
+	}
+	s.Phase = options.TaskUpdate
+	return nil, err
 }
 
 // Fold implements [method.Coordinator]. An update replaces the site's factor (equation 5), which
@@ -127,21 +121,61 @@ func (c coordinator) assess(s *State) (method.Step, error) {
 // meanwhile.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*State)
-	return s, s.Fold(c.common, in, func() (glm.Gaussian, error) { return c.posterior(s) },
-		func(r *siteFactor, q glm.Gaussian) error {
-			if c.global() {
-				return c.foldStep(s, in)
-			}
-			projected, err := c.foldChange(r, in, q)
-			s.Trace.Projected += projected
-			return err
-		})
+	err := method.Expect(in, c.Plan.Sites, s.Phase)
+	if err != nil {
+		return nil, err
+	}
+	r := s.Sites[in.Site]
+	switch {
+	case in.Kind == options.TaskScale:
+		a := new(options.ScaleAnswer)
+		if err = method.DecodeAnswer(in, a); err == nil {
+			err = a.Check(c.Counted())
+		}
+		if err == nil {
+			err = method.Once(in, r.Moments != nil)
+		}
+		r.Moments = a
+		return s, err
+	case in.Kind == options.TaskAssess:
+		if err = method.Once(in, s.Reports[in.Site] != nil); err == nil {
+			s.Reports[in.Site], err = c.answered(in)
+		}
+		return s, err
+	case !r.waits():
+		return nil, fmt.Errorf("site %s was not asked for an update", in.Site)
+	}
+	before, err := c.posterior(s)
+	if err != nil {
+		return nil, err
+	}
+	if c.global() {
+		err = c.foldStep(s, in)
+	} else {
+		err = c.foldChange(s, in, before)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.posterior(s)
+	if err != nil {
+		return nil, fmt.Errorf("after this answer: %w", err)
+	}
+	r.Folded++
+	r.From = gaussian{}
+	return s, s.Trace.follow(before, after)
 }
 
-// Leave implements [method.Coordinator].
+// Leave implements [method.Coordinator]: the site's factor stays.
 func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*State)
-	return s, s.Leave(c.common, site)
+	left, err := method.Leave(c.Plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
+	}
+	r := s.Sites[site]
+	s.Left, r.Asked, r.From = left, r.Folded, gaussian{}
+	return s, nil
 }
 
 // Share gives every site the model: it is the study's result.
@@ -151,17 +185,7 @@ func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.shared(s.Scale, q)
-}
-
-// Result implements [method.Coordinator].
-func (c coordinator) Result(ms method.State) (*method.Result, error) {
-	s := ms.(*State)
-	q, err := c.posterior(s)
-	if err != nil {
-		return nil, err
-	}
-	return s.Result(c.common, q, ", or use method regression, which has the weights' correlations")
+	return wire.Marshal(assessTask{Scale: s.Scale, Q: packed(q)})
 }
 
 // The means of a point are bounded by pointLargest, the logarithms of variances by
@@ -191,6 +215,28 @@ func (c coordinator) foldStep(s *State, in method.Contribution) error {
 		}
 		point[i] = glm.Clamp(point[i]+x, most)
 	}
+	return nil
+}
+
+// foldChange moves the site's factor by the change that its answer asks for, where the posterior
+// is q.
+func (c coordinator) foldChange(s *State, in method.Contribution, q glm.Gaussian) error {
+	a, r := new(updateAnswer), s.Sites[in.Site]
+	if err := method.DecodeAnswer(in, a); err != nil {
+		return err
+	}
+	change, err := a.Change.factor(c.Weights())
+	if err != nil {
+		return err
+	}
+	// Damping and projection need the quotient of the optimum and q alone.
+	factor, applied, projected := refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
+	if err := workable(factor, c.Prior); err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	s.Trace.Projected += projected
+	r.Factor = packed(factor)
+	r.Before, r.Moved = r.Moved, moved(q, applied)/c.own.Damping
 	return nil
 }
 

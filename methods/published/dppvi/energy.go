@@ -90,16 +90,9 @@ func addSlopes(r glm.Row, mean, variance []float64, da, dc float64) {
 	}
 }
 
-// limits bound a local optimisation. The zero value asks for the optimum to
-// about nine digits of a standard deviation.
-type limits struct {
-	// Tolerance is the largest Newton step, in posterior standard deviations of
-	// each weight, after which the optimum counts as found; 0 is 1e-7. As steps
-	// shrink quadratically, what is left is far less.
-	Tolerance float64
-	// MaxSteps bounds the Newton steps; 0 is 100.
-	MaxSteps int
-}
+// nearest is the largest Newton step, in posterior standard deviations of each weight, after
+// which the optimum counts as found. As steps shrink quadratically, what is left is far less.
+const nearest = 1e-7
 
 // info is what may be looked at after an optimisation.
 type info struct {
@@ -118,25 +111,19 @@ type info struct {
 // which is never formed: time and memory are a few passes over the entries of the
 // design matrix that are not zero, with more weights than rows too. The search
 // starts from a density; the optimum does not depend on it. If it does not
-// converge, the best point is returned and info says so.
-func (l *freeEnergy) Optimum(start glm.Gaussian, s limits) (glm.Gaussian, info, error) {
+// converge in so many steps, the best point is returned and info says so.
+func (l *freeEnergy) Optimum(start glm.Gaussian, steps int) (glm.Gaussian, info, error) {
 	if err := l.Check(); err != nil {
 		return glm.Gaussian{}, info{}, err
 	}
 	if err := start.CheckProper(l.Weights()); err != nil {
 		return glm.Gaussian{}, info{}, fmt.Errorf("start: %w", err)
 	}
-	if s.Tolerance == 0 {
-		s.Tolerance = 1e-7
-	}
-	if s.MaxSteps == 0 {
-		s.MaxSteps = 100
-	}
 	n := newNewton(l, start)
-	for n.Steps < s.MaxSteps && !n.Converged {
+	for n.Steps < steps && !n.Converged {
 		n.direction()
 		n.measure()
-		n.Converged = n.Step <= s.Tolerance
+		n.Converged = n.Step <= nearest
 		if n.Step == 0 || !n.move() {
 			break
 		}

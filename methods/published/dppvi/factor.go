@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
-	"parley/privacy"
 )
 
 // siteFactor is what a coordinator knows of a site whose factor it keeps, in a posterior that is
@@ -112,49 +110,11 @@ func (c *common) openModel(scale *options.Scale, m gaussian) (e *glm.Encoding, q
 	return e, q, nil
 }
 
-// openUpdate checks the task of one update, of at most so many, against the plan. Every number has
-// a bound, so that none can lead a computation out of what it was made for; that a task is refused
-// does not depend on the site's rows. q divided by the site's own factor is a density.
-func (c *common) openUpdate(t *updateTask, most int) (q, factor glm.Gaussian, err error) {
-	if t.Update < 1 || t.Update > most {
-		return q, factor, fmt.Errorf("update %d: the plan has 1 to %d", t.Update, most)
-	}
-	if _, q, err = c.openModel(t.Scale, t.Q); err != nil {
-		return q, factor, err
-	}
-	if factor, err = t.Factor.factor(c.Weights()); err == nil {
-		err = bounded(factor)
-	}
-	if err != nil {
-		return q, factor, fmt.Errorf("factor: %w", err)
-	}
-	rest := q.Over(factor)
-	if err = rest.CheckProper(c.Weights()); err == nil {
-		err = boundedDensity(rest)
-	}
-	if err != nil {
-		return q, factor, fmt.Errorf("cavity: %w", err)
-	}
-	return q, factor, nil
-}
-
-// scaleSays is what a [options.ScaleAnswer] tells.
-func (c *common) scaleSays() privacy.Content {
-	return privacy.Content{What: "number of values, mean and sum of squared deviations of each number",
-		Values: 3 * len(c.Numbers())}
-}
-
-// changeSays is what an [updateAnswer] of an exact optimum tells.
-func (c *common) changeSays() privacy.Content {
-	return privacy.Content{What: "change of the posterior's precision and precision × mean of each weight that the " +
-		"site's rows ask for", Values: 2 * c.Weights()}
-}
-
 // optimum is the exact update: it finds the optimum of the local free energy.
 func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, error) {
 	local := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: q.Over(factor)}
 	// Counts that are far from what others expect come nearer by a factor of e in a step.
-	target, info, err := local.Optimum(q, limits{MaxSteps: 1000})
+	target, info, err := local.Optimum(q, 1000)
 	if err != nil {
 		return nil, err
 	}
@@ -163,27 +123,6 @@ func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, 
 			info.Steps, info.Step)
 	}
 	return &updateAnswer{Change: packed(target.Over(q))}, nil
-}
-
-// foldChange moves the site's factor by the change that its answer asks for, where the posterior
-// is q, and returns in how many weights it was projected.
-func (c *common) foldChange(r *siteFactor, in method.Contribution, q glm.Gaussian) (projected int, err error) {
-	a := new(updateAnswer)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return 0, err
-	}
-	change, err := a.Change.factor(c.Weights())
-	if err != nil {
-		return 0, err
-	}
-	// Damping and projection need the quotient of the optimum and q alone.
-	factor, applied, projected := refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
-	if err := workable(factor, c.Prior); err != nil {
-		return 0, fmt.Errorf("after this answer: %w", err)
-	}
-	r.Factor = packed(factor)
-	r.Before, r.Moved = r.Moved, moved(q, applied)/c.own.Damping
-	return projected, nil
 }
 
 // moved says how far a change leads from q: the largest shift of a mean, in
@@ -248,14 +187,6 @@ type trace struct {
 	Projected int     `cbor:"projected"` // how many weights a factor was projected in, over all updates
 }
 
-// check refuses a trace that no study has left.
-func (t *trace) check() error {
-	if t.Folded < 0 || t.Projected < 0 {
-		return fmt.Errorf("a trace of %d updates, with %d projections", t.Folded, t.Projected)
-	}
-	return nil
-}
-
 // follow counts an update.
 func (t *trace) follow(before, after glm.Gaussian) error {
 	kl, err := divergence(after, before)
@@ -268,11 +199,6 @@ func (t *trace) follow(before, after glm.Gaussian) error {
 	t.Folded++
 	t.LastKL = kl
 	return nil
-}
-
-// shared is what sites get of a fit.
-func (c *common) shared(scale *options.Scale, q glm.Gaussian) ([]byte, error) {
-	return wire.Marshal(assessTask{Scale: scale, Q: packed(q)})
 }
 
 // project sets the factor to 1 in every weight where its precision is negative,

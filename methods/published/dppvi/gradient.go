@@ -17,9 +17,7 @@ import (
 //
 // for N rows and L rows expected in a minibatch: gradients of L rows add up to one
 // of F. The paper's 1/L is inside, so nothing is divided after summing and the
-// clipping bound belongs to this scale.
-//
-// It is nothing but arithmetic: it clips, samples and protects nothing.
+// clipping bound belongs to this scale. It clips, samples and protects nothing.
 type rowGradient struct {
 	likelihood   slopes
 	cavity       glm.Gaussian
@@ -44,13 +42,6 @@ func newGradient(l slopes, cavity glm.Gaussian, columns int, rows, batch float64
 		variance: make([]float64, columns), shared: make([]float64, 2*columns)}, nil
 }
 
-// Len returns the length 2P of a gradient.
-func (g *rowGradient) Len() int { return 2 * g.p }
-
-// With exchanges the likelihood for one of the same form, such as that of the next
-// step's draws.
-func (g *rowGradient) With(l slopes) { g.likelihood = l }
-
 // At sets the point: P means, then P logarithms of variances. It reads x until the
 // next call.
 func (g *rowGradient) At(x []float64) {
@@ -63,7 +54,7 @@ func (g *rowGradient) At(x []float64) {
 	}
 }
 
-// Example sets dst, of length Len, to the gradient of one row. It allocates
+// Example sets dst, of length 2P, to the gradient of one row. It allocates
 // nothing.
 func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 	copy(dst, g.shared)
@@ -133,12 +124,10 @@ func fromPoint(x []float64) (glm.Gaussian, error) {
 	return glm.FromMoments(x[:p], variance)
 }
 
-// rowSum is one use of the noised sum that a site's update was granted: what every
-// row contributes, clipped to the declared bound and summed, with noise. A
-// contribution writes to v, which is zero and as long as the declared block. Clipping,
-// sampling and noise are those of whoever gave the function, such as a session of
-// package privacy: nothing here is relied on to protect anybody, and what comes back
-// may be shown to everybody.
+// rowSum is one use of the noised sum that a site's update was granted: what every row
+// contributes, which is written to v, zero and as long as the declared block. Clipping,
+// sampling and noise are those of whoever gave the function, such as a session of package
+// privacy, and what comes back may be shown to everybody.
 type rowSum func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error)
 
 // gradients is the update of the paper: steps of Adagrad on the local free energy,
@@ -219,10 +208,10 @@ func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand,
 		return nil, err
 	}
 	optimiser := adagrad{Rate: u.LearningRate, Sum: squares}
-	if err := optimiser.Check(g.Len()); err != nil {
+	if err := optimiser.Check(2 * g.p); err != nil {
 		return nil, fmt.Errorf("accumulators: %w", err)
 	}
-	if err := q.CheckProper(g.Len() / 2); err != nil {
+	if err := q.CheckProper(g.p); err != nil {
 		return nil, err
 	}
 	draws, x := make([]float64, u.Draws), pointOf(q)
@@ -231,15 +220,15 @@ func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand,
 			for i := range draws {
 				draws[i] = r.NormFloat64()
 			}
-			g.With(sampled{draws: draws})
+			g.likelihood = sampled{draws: draws} // of this step
 		}
 		g.At(x)
 		gradient, err := sum(g.Example)
 		if err != nil {
 			return nil, err
 		}
-		if len(gradient) != g.Len() {
-			return nil, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), g.Len())
+		if len(gradient) != 2*g.p {
+			return nil, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), 2*g.p)
 		}
 		optimiser.Step(x, gradient)
 	}

@@ -51,7 +51,7 @@ func TestMinibatchesAreScaledAsPublished(t *testing.T) {
 	g.Example(glm.Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
 	// y − a = 1: by the mean 1·x = 2, by the logarithm of the variance −½·x²·v = −2.
 	near(t, "gradient", []float64{50*2 - 3.0/20, 50 * -2}, got, 1e-12)
-	g.With(linear{glm.Linear{Variance: 2}})
+	g.likelihood = linear{glm.Linear{Variance: 2}}
 	g.Example(glm.Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
 	near(t, "with twice the noise", []float64{50*1 - 3.0/20, 50 * -1}, got, 1e-12)
 }

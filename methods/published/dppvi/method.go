@@ -6,9 +6,8 @@
 // [Method] is what a registry takes. The coordinator asks sites in the order of a schedule, and
 // keeps a factor of each. A site answers with what steps of Adagrad along gradients over samples of
 // its rows lead to, clipped and noised under privacy, with the exact optimum of its local free
-// energy, or, of the baseline, with one step of stochastic gradients. Sampling, clipping that is relied on, and
-// noise are those of a session of package privacy. What comes from the other end is checked, and
-// gives errors, never panics.
+// energy, or, of the baseline, with one step of stochastic gradients. Sampling, clipping that is
+// relied on, and noise are those of a session of package privacy.
 package dppvi
 
 import (

@@ -48,7 +48,7 @@ func binary(r *rand.Rand, f float64) float64 {
 // optimise returns the optimum from the prior, which has to be found.
 func optimise(t testing.TB, l *freeEnergy) (glm.Gaussian, info) {
 	t.Helper()
-	q, info, err := l.Optimum(l.Cavity, limits{})
+	q, info, err := l.Optimum(l.Cavity, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestOptimumDoesNotDependOnTheStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			q, info, err := local.Optimum(start, limits{})
+			q, info, err := local.Optimum(start, 100)
 			if err != nil || !info.Converged || info.Gradient > 1e-5 {
 				t.Fatalf("%+v, %v", info, err)
 			}
@@ -173,7 +173,7 @@ func TestFewRowsLeaveThePriorWhereTheySayNothing(t *testing.T) {
 
 func TestNoRowsLeaveTheCavity(t *testing.T) {
 	local := freeEnergy{logistic{}, glm.NewDesign(3), glm.Isotropic(3, 1, 2)}
-	q, info, err := local.Optimum(glm.Isotropic(3, 0, 1), limits{})
+	q, info, err := local.Optimum(glm.Isotropic(3, 0, 1), 100)
 	if err != nil || !info.Converged || math.Abs(info.Value) > 1e-12 {
 		t.Fatal(info, err)
 	}
@@ -183,7 +183,7 @@ func TestNoRowsLeaveTheCavity(t *testing.T) {
 func TestOptimumSaysIfItWasNotReached(t *testing.T) {
 	d := simulated(1, 50, 3, binary)
 	local := freeEnergy{logistic{}, d, glm.Isotropic(3, 0, 10)}
-	if _, info, err := local.Optimum(local.Cavity, limits{MaxSteps: 1}); err != nil || info.Converged ||
+	if _, info, err := local.Optimum(local.Cavity, 1); err != nil || info.Converged ||
 		info.Steps != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
@@ -202,7 +202,7 @@ func TestUnusableProblemsAreRefused(t *testing.T) {
 		"cavity: natural":   {freeEnergy{linear{glm.Linear{Variance: 1}}, d, glm.Isotropic(2, 0, 1)}, prior},
 		"start: precision":  {freeEnergy{linear{glm.Linear{Variance: 1}}, d, prior}, glm.Flat(1)},
 	} {
-		if _, _, err := problem.local.Optimum(problem.start, limits{}); err == nil ||
+		if _, _, err := problem.local.Optimum(problem.start, 100); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

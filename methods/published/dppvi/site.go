@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 
 	"parley/dataset"
+	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
@@ -57,12 +59,15 @@ func (h *siteHalf) request(kind string) privacy.Request {
 	case p != nil:
 		return p.request(*p.quality)
 	case kind == options.TaskScale:
-		says = h.scaleSays()
+		says = privacy.Content{What: "number of values, mean and sum of squared deviations of each number",
+			Values: 3 * len(h.Numbers())}
 	case kind == options.TaskUpdate && h.global():
 		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight",
 			Values: 2 * h.Weights()}
 	case kind == options.TaskUpdate:
-		says = h.changeSays()
+		says = privacy.Content{What: "change of the posterior's precision and precision × mean of each " +
+			"weight that the " +
+			"site's rows ask for", Values: 2 * h.Weights()}
 	}
 	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{says}}
 }
@@ -75,14 +80,36 @@ type updating struct {
 	carried   []byte // by the site since its update before; nil at first
 }
 
-// open checks the task of an update.
+// open checks the task of an update against the plan. Every number has a bound, so that none can lead
+// a computation out of what it was made for; that a task is refused does not depend on the site's rows.
+// q divided by the site's own factor is a density.
 func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	task := new(updateTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	q, factor, err := h.openUpdate(task, h.times(t.Kind))
-	return &updating{task.Update, q, factor, task.Scale, carried}, err
+	if most := h.times(t.Kind); task.Update < 1 || task.Update > most {
+		return nil, fmt.Errorf("update %d: the plan has 1 to %d", task.Update, most)
+	}
+	_, q, err := h.openModel(task.Scale, task.Q)
+	if err != nil {
+		return nil, err
+	}
+	factor, err := task.Factor.factor(h.Weights())
+	if err == nil {
+		err = bounded(factor)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("factor: %w", err)
+	}
+	rest := q.Over(factor)
+	if err = rest.CheckProper(h.Weights()); err == nil {
+		err = boundedDensity(rest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cavity: %w", err)
+	}
+	return &updating{task.Update, q, factor, task.Scale, carried}, nil
 }
 
 // Run implements [method.Site].
@@ -111,7 +138,7 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 	case options.TaskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
 	case options.TaskAssess:
-		answer, err = assess(ctx, h.common, &h.Reader, t, data)
+		answer, err = h.assess(ctx, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -168,40 +195,64 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task,
 	if err != nil {
 		return nil, nil, err
 	}
-	return h.release(ctx, u, s, b)
-}
-
-// assessed sums up, with noise, how well the site's outcomes are predicted.
-func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
-	task := new(assessTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return err
-	}
-	_, q, err := h.openModel(task.Scale, task.Q)
-	if err != nil {
-		return err
-	}
-	_, err = session.Sum(ctx, h.protected[h.name].quality.Name,
-		h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
-	return err
-}
-
-// Report shows a site its own rows under the shared model. It never leaves.
-func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return ownReport(ctx, h.common, h.name, shared, data)
-}
-
-// release takes the steps of one update.
-func (h *siteHalf) release(ctx context.Context, u *updating, session *privacy.Session,
-	b *glm.Binding) (any, []byte, error) {
 	sum := func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
-		noised, err := session.Sum(ctx, sumPublished, h.OverRows(b, contribution))
+		noised, err := s.Sum(ctx, sumPublished, h.OverRows(b, contribution))
 		if err != nil {
 			return nil, err
 		}
 		return noised.Floats(0), nil
 	}
 	return h.refine(u, h.updateOf(h.own.rowsOf(h.name)), options.Draws(h.Plan, "activations", h.name, u.number), sum)
+}
+
+// model opens the task of an assessment.
+func (h *siteHalf) model(t method.Task) (*options.Scale, glm.Normal, error) {
+	task := new(assessTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, glm.Normal{}, err
+	}
+	_, q, err := h.openModel(task.Scale, task.Q)
+	if err != nil {
+		return nil, glm.Normal{}, err
+	}
+	return task.Scale, q.Normal(), nil
+}
+
+// assess answers without protection how well the model predicts the site's rows.
+func (h *siteHalf) assess(ctx context.Context, t method.Task, data dataset.Source) (*predict.Assessment, error) {
+	scale, q, err := h.model(t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.Read(ctx, h.Setup, scale, data)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.Assess(h.Likelihood, q, nil, d, false), nil
+}
+
+// assessed sums up, with noise, how well the site's outcomes are predicted.
+func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
+	_, q, err := h.model(t)
+	if err != nil {
+		return err
+	}
+	_, err = session.Sum(ctx, h.protected[h.name].quality.Name,
+		h.OverRows(b, predict.Contribution(h.Likelihood, q, h.Encoding.Width())))
+	return err
+}
+
+// Report shows a site its own rows under the shared model. It never leaves.
+func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	task := new(assessTask)
+	if err := wire.Unmarshal(shared, task); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	e, q, err := h.openModel(task.Scale, task.Q)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	return fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q.Normal(), nil, data)
 }
 
 // refine answers with the change that steps lead to, and what the site carries to its next update.

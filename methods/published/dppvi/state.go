@@ -1,22 +1,24 @@
 package dppvi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 
-	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
+
+// coordinator is the coordinator's half: a common scale where the plan has none,
+// updates of the sites' factors in the order of a schedule (Algorithm 1), an assessment of the
+// model by every site.
+type coordinator struct{ *common }
 
 // State is what a coordinator carries of a posterior that is the prior times a factor of each
 // site.
@@ -35,131 +37,56 @@ type State struct {
 	Point wire.Vector `cbor:"point,omitempty"`
 }
 
-// newState is that of no answers.
-func newState(c *common) *State {
-	return &State{Sites: c.factors(), Reports: map[string]*predict.Assessment{}}
-}
-
 // MarshalBinary implements [method.State].
 func (f *State) MarshalBinary() ([]byte, error) { return wire.Marshal(f) }
 
-// restoreState reads what MarshalBinary wrote, and refuses what no answers can have left;
-// sites' assessments are noised or not.
-func restoreState(c *common, data []byte, noised bool) (*State, error) {
-	f := new(State)
-	if err := wire.Unmarshal(data, f); err != nil {
+// Restore implements [method.Coordinator]: it refuses what no answers can have left.
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s := new(State)
+	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if f.Reports == nil {
-		f.Reports = map[string]*predict.Assessment{}
+	if s.Reports == nil {
+		s.Reports = map[string]*predict.Assessment{}
 	}
-	check := c.checkAlone
-	if noised {
+	check, coordinates := c.checkAlone, 0
+	if c.protected != nil {
 		check = (*predict.Assessment).CheckNoised
 	}
-	if err := errors.Join(method.KnownPhase(f.Phase, f.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate,
-		options.TaskAssess),
-		c.checkFactors(f.Sites), f.Trace.check(), method.Kept(f.Reports, c.Plan.Sites, "assessment", check)); err !=
-		nil {
+	if c.global() {
+		coordinates = 2 * c.Weights()
+	}
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate,
+		options.TaskAssess), c.checkFactors(s.Sites),
+		method.Kept(s.Reports, c.Plan.Sites, "assessment", check)); err != nil {
 		return nil, err
 	}
-	if f.Phase != "" && f.Phase != options.TaskScale {
-		if _, err := c.Scaled(f.Scale); err != nil {
+	if s.Phase != "" && s.Phase != options.TaskScale {
+		if _, err := c.Scaled(s.Scale); err != nil {
 			return nil, fmt.Errorf("the state's scale: %w", err)
 		}
 	}
-	if f.Turn < 0 || f.Turn >= len(c.Plan.Sites) || f.Round < 0 || f.Asked < 0 {
+	if s.Turn < 0 || s.Turn >= len(c.Plan.Sites) || min(s.Round, s.Asked, s.Trace.Folded, s.Trace.Projected) < 0 {
 		return nil, fmt.Errorf("the state's place in the schedule is none of the plan's")
 	}
-	return f, nil
+	if len(s.Point) != coordinates {
+		return nil, fmt.Errorf("the state's point has %d coordinates, and there are %d", len(s.Point), coordinates)
+	}
+	if _, err := c.posterior(s); err != nil {
+		return nil, fmt.Errorf("the state's posterior: %w", err)
+	}
+	return s, nil
 }
 
-// Leave notes that a site has left: its factor stays.
-func (f *State) Leave(c *common, site string) error {
-	left, err := method.Leave(c.Plan.Sites, f.Left, site)
-	if err != nil {
-		return err
-	}
-	f.Left = left
-	r := f.Sites[site]
-	r.Asked, r.From = r.Folded, gaussian{}
-	return nil
-}
-
-// Begin goes on from the start, and from the sites' moments, with the tasks that this takes.
-func (f *State) Begin(c *common) (tasks []method.Task, err error) {
-	if f.Phase == "" && c.Options.Scaling == options.ScaleStandard {
-		f.Phase = options.TaskScale
-		return method.Ask(f.Phase, method.Staying(c.Plan.Sites, f.Left), func(string) (any, error) {
-			return options.ScaleTask{}, nil
-		})
-	}
-	if f.Phase == options.TaskScale {
-		f.Scale, err = c.poolFactors(f.Sites)
-	}
-	f.Phase = options.TaskUpdate
-	return nil, err
-}
-
-// Assess asks every site how well q predicts.
-func (f *State) Assess(c *common, q glm.Gaussian) ([]method.Task, error) {
-	f.Phase = options.TaskAssess
-	tasks, err := method.Ask(f.Phase, method.Staying(c.Plan.Sites, f.Left), func(string) (any, error) {
-		return assessTask{Scale: f.Scale, Q: packed(q)}, nil
-	})
-	return method.Optional(tasks), err
-}
-
-// Fold takes in an answer; update is what takes in that to an update, where the posterior is
-// what the function posterior returns.
-func (f *State) Fold(c *common, in method.Contribution, posterior func() (glm.Gaussian, error),
-	update func(r *siteFactor, q glm.Gaussian) error) error {
-	err := method.Expect(in, c.Plan.Sites, f.Phase)
-	if err != nil {
-		return err
-	}
-	r := f.Sites[in.Site]
-	switch in.Kind {
-	case options.TaskScale:
-		a := new(options.ScaleAnswer)
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.Check(c.Counted())
-		}
-		if err == nil {
-			err = method.Once(in, r.Moments != nil)
-		}
-		r.Moments = a
-		return err
-	case options.TaskAssess:
-		if err = method.Once(in, f.Reports[in.Site] != nil); err == nil {
-			f.Reports[in.Site], err = c.answered(in)
-		}
-		return err
-	}
-	if !r.waits() {
-		return fmt.Errorf("site %s was not asked for an update", in.Site)
-	}
-	before, err := posterior()
-	if err == nil {
-		err = update(r, before)
-	}
-	if err != nil {
-		return err
-	}
-	after, err := posterior()
-	if err != nil {
-		return fmt.Errorf("after this answer: %w", err)
-	}
-	r.Folded++
-	r.From = gaussian{}
-	return f.Trace.follow(before, after)
-}
-
-// Result is what a study leaves whose posterior is q; instead says what to do where it has not
-// converged.
-func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Result, error) {
+// Result implements [method.Coordinator].
+func (c coordinator) Result(ms method.State) (*method.Result, error) {
+	f := ms.(*State)
 	if f.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", f.Phase)
+	}
+	q, err := c.posterior(f)
+	if err != nil {
+		return nil, err
 	}
 	e, err := c.Scaled(f.Scale)
 	if err != nil {
@@ -178,7 +105,7 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled),
 		fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
 	if c.own.Tolerance != nil { // updates are exact, and have an end
-		f.converged(c, m, instead)
+		c.converged(f, m)
 	}
 	r, err := fitted.Result(m, pooled, map[string]float64{"updates": float64(f.Trace.Folded)},
 		figure.Fact{Name: "updates of factors", Value: strconv.Itoa(f.Trace.Folded)})
@@ -201,8 +128,8 @@ func (f *State) Result(c *common, q glm.Gaussian, instead string) (*method.Resul
 }
 
 // converged says whether updates have come to their end.
-func (f *State) converged(c *common, m *fitted.Model, instead string) {
-	left := c.remaining(f.Sites, method.Staying(c.Plan.Sites, f.Left))
+func (c coordinator) converged(f *State, m *fitted.Model) {
+	left := c.remaining(f.Sites, c.staying(f))
 	converged := left <= closeEnough
 	m.Converged = &converged
 	if !converged {
@@ -212,40 +139,9 @@ func (f *State) converged(c *common, m *fitted.Model, instead string) {
 				"where they would lead", left)
 		}
 		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+
-			". Predictions settle before single weights do; do not rely on these. Allow more method.rounds"+instead+".")
+			". Predictions settle before single weights do; do not rely on these. Allow more method.rounds, or use "+
+			"method pvi, which has the weights' correlations.")
 	}
-}
-
-// assess is what a site without protection answers to how well the model predicts its rows.
-func assess(ctx context.Context, c *common, r *options.Reader, t method.Task,
-	data dataset.Source) (*predict.Assessment, error) {
-	task := new(assessTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return nil, err
-	}
-	_, q, err := c.openModel(task.Scale, task.Q)
-	if err != nil {
-		return nil, err
-	}
-	d, err := r.Read(ctx, c.Setup, task.Scale, data)
-	if err != nil {
-		return nil, err
-	}
-	return fitted.Assess(c.Likelihood, q.Normal(), nil, d, false), nil
-}
-
-// ownReport shows a site its own rows under the shared model. It never leaves.
-func ownReport(ctx context.Context, c *common, site string, shared []byte,
-	data dataset.Source) (*method.Result, error) {
-	task := new(assessTask)
-	if err := wire.Unmarshal(shared, task); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	e, q, err := c.openModel(task.Scale, task.Q)
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
-	return fitted.OwnReport(ctx, c.Setup, c.Likelihood, site, e, q.Normal(), nil, data)
 }
 
 // answered reads how well a site's outcomes are predicted, with noise or without.

@@ -202,7 +202,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 			}
 			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1,
 				Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
-			if _, _, err := h.openUpdate(&task, 3); err != nil {
+			if _, err := h.open(method.Task{Kind: options.TaskUpdate, Body: pack(t, task)}, nil); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}

@@ -71,11 +71,6 @@ func (d discrepancy) Combine(within, across, rows float64) float64 {
 	return within - 2*across + rows
 }
 
-// Between returns D(a, b).
-func (d discrepancy) Between(a, b []float64, dim int) float64 {
-	return d.Combine(d.Cross(a, a, dim), d.Cross(a, b, dim), d.Cross(b, b, dim))
-}
-
 // Over returns D(G, all rows) less the part that no generated set changes, from
 // what each site answers, its discrepancy.Cross, and its number of rows: right for
 // any split of the rows. It may be negative.

@@ -6,13 +6,12 @@
 // each row to a simulated one, and the coordinator keeps the proposals that came closest. It
 // gives every row away, and what it accepts does not become the posterior; reports begin with
 // both. By algorithm sets each proposal is compared with all rows of a site together, which
-// is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. Model file and reports are those of
-// method mixture, to which it is there to be compared. The paper's codes, and its rows for a scarce class, are in
-// the experiments that repeat its tables.
+// is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. The paper's codes, and its
+// rows for a scarce class, are in the experiments that repeat its tables.
 //
 // [proposer] and [acceptance] are Algorithm 2, and [modes] finds the peaks of what it accepts; [SMC] goes by one
-// discrepancy for each simulated set. Proposals are functions of a seed and their number, so that they are drawn again
-// and not kept. Nothing here protects rows (package inversion). Wrong arguments are errors, never panics.
+// discrepancy for each simulated set. Proposals are functions of a seed and their number, so that they are drawn
+// again and not kept. Nothing here protects rows.
 package graffl
 
 import (

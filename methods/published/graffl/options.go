@@ -88,22 +88,14 @@ func (o *Options) fillSet(missing func(key string) bool) {
 		o.Set = &SetOptions{}
 	}
 	q, c := o.Set, defaultSet(0)
-	if missing("set.discrepancy") {
-		q.Discrepancy = string(byEnergy)
-	}
-	for key, x := range map[string]struct {
-		field *int
-		value int
-	}{"particles": {&q.Particles, c.Particles}, "proposals": {&q.Proposals, c.Proposals}, "rows": {&q.Rows, c.Rows}} {
+	for key, fill := range map[string]func(){
+		"discrepancy": func() { q.Discrepancy = string(byEnergy) }, "particles": func() { q.Particles = c.Particles },
+		"proposals": func() { q.Proposals = c.Proposals }, "rows": func() { q.Rows = c.Rows },
+		"keep": func() { q.Keep = c.Keep }, "least_acceptance": func() { q.LeastAcceptance = c.LeastAcceptance },
+	} {
 		if missing("set." + key) {
-			*x.field = x.value
+			fill()
 		}
-	}
-	if missing("set.keep") {
-		q.Keep = c.Keep
-	}
-	if missing("set.least_acceptance") {
-		q.LeastAcceptance = c.LeastAcceptance
 	}
 }
 
@@ -202,24 +194,11 @@ func (o *Options) prior(p *study.Plan) (gmm.Prior, error) {
 }
 
 func (o *Options) checkSet(report study.Report) {
-	q := o.Set
 	if err := o.discrepancy().Check(); err != nil {
 		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
 	}
 	if err := o.choices(0).Check(); err != nil {
-		report("set", err.Error(), "leave them out for the defaults")
-	}
-	if q.Particles > mixture.MaxDraws {
-		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles),
-			fmt.Sprintf("at most %d", mixture.MaxDraws))
-	}
-	if q.Proposals > maxSetProposals {
-		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals),
-			fmt.Sprintf("at most %d; for closer answers, name: %s", maxSetProposals, mixture.Name))
-	}
-	if q.Rows > maxSetRows {
-		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows),
-			fmt.Sprintf("at most %d", maxSetRows))
+		report("set", err.Error(), "leave them out for the defaults; for closer answers, name: "+mixture.Name)
 	}
 }
 

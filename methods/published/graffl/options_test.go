@@ -114,14 +114,12 @@ func TestKeptPlans(t *testing.T) {
 // Whatever a plan says of algorithms, it is its features that are attacked.
 func TestStudiesOfTheVictimsOfAnyPlan(t *testing.T) {
 	for _, text := range []string{"components: 2", "components: 2, algorithm: sets, prior: {freedom: 9}"} {
-		p := testkit.Get(parse(text, open))(t)
+		p, data := planned(t, text)
 		given := p.Method.Options.(*Options)
-		v := &victims{Plan: p, Given: given, Dim: 2}
-		for _, algorithm := range []string{Rows, Sets} {
-			s, err := v.study(algorithm, func(*Options) {})
-			if err != nil || s.Prior.Dim() != 2 || s.own.Algorithm != algorithm || s.Prior.Nu != given.Prior.Freedom {
-				t.Errorf("%s: %+v, %v", text, s.own, err)
-			}
+		v := testkit.Get(victimsOf(t.Context(), method.Target{Plan: p, Data: data, Seed: 5}))(t)
+		if v.Prior.Dim() != 1 || v.own.Algorithm != Rows || v.Prior.Nu != given.Prior.Freedom || v.Plan.Seed != 5 ||
+			v.Plan.Method.Options != any(v.own) || p.Method.Options != any(given) {
+			t.Errorf("%s: %+v", text, v.own)
 		}
 		if _, err := victimsOf(t.Context(), method.Target{Plan: p}); err == nil || err.Error() != "site a has no data" {
 			t.Errorf("%s: %v", text, err)

@@ -2,6 +2,7 @@ package graffl
 
 import (
 	"cmp"
+	"container/heap"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -86,11 +87,26 @@ func (a answer) Compare(b answer) int {
 // depends on L alone. What it keeps does not depend on the order of offers. It
 // travels as its fields.
 type acceptance struct {
-	Limit int      `json:"limit" cbor:"limit"`
-	Kept  []answer `json:"kept" cbor:"kept"` // a heap, the largest first
+	Limit int     `json:"limit" cbor:"limit"`
+	Kept  answers `json:"kept" cbor:"kept"`
 	// Rejected is the smallest answer that is not kept, +Inf while there is none: the
 	// threshold by the paper's formula. Its text has the largest that is.
 	Rejected float64 `json:"-" cbor:"rejected"`
+}
+
+// answers are a heap, the largest first.
+type answers []answer
+
+func (h answers) Len() int           { return len(h) }
+func (h answers) Less(i, j int) bool { return h[i].Compare(h[j]) > 0 }
+func (h answers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *answers) Push(x any)        { *h = append(*h, x.(answer)) }
+
+// Pop implements [heap.Interface].
+func (h *answers) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
 
 // newAcceptance keeps up to limit answers.
@@ -104,47 +120,19 @@ func newAcceptance(limit int) (*acceptance, error) {
 // Offer offers an answer. One that is NaN or negative is no squared distance and
 // is refused.
 func (h *acceptance) Offer(a answer) error {
-	if !(a.Distance >= 0) {
+	switch {
+	case !(a.Distance >= 0):
 		return fmt.Errorf("row %d of site %d in iteration %d answers %v, which is no squared distance", a.Row, a.Site,
 			a.Iteration, a.Distance)
-	}
-	h.offer(a)
-	return nil
-}
-
-func (h *acceptance) offer(a answer) {
-	if len(h.Kept) < h.Limit {
-		h.Kept = append(h.Kept, a)
-		for i := len(h.Kept) - 1; i > 0; {
-			up := (i - 1) / 2
-			if h.Kept[i].Compare(h.Kept[up]) <= 0 {
-				return
-			}
-			h.Kept[i], h.Kept[up] = h.Kept[up], h.Kept[i]
-			i = up
-		}
-		return
-	}
-	if a.Compare(h.Kept[0]) >= 0 {
+	case len(h.Kept) < h.Limit:
+		heap.Push(&h.Kept, a)
+	case a.Compare(h.Kept[0]) >= 0:
 		h.Rejected = min(h.Rejected, a.Distance)
-		return
+	default:
+		h.Rejected, h.Kept[0] = min(h.Rejected, h.Kept[0].Distance), a
+		heap.Fix(&h.Kept, 0)
 	}
-	h.Rejected = min(h.Rejected, h.Kept[0].Distance)
-	h.Kept[0] = a
-	for i := 0; ; {
-		next := 2*i + 1
-		if next >= len(h.Kept) {
-			return
-		}
-		if next+1 < len(h.Kept) && h.Kept[next].Compare(h.Kept[next+1]) < 0 {
-			next++
-		}
-		if h.Kept[i].Compare(h.Kept[next]) >= 0 {
-			return
-		}
-		h.Kept[i], h.Kept[next] = h.Kept[next], h.Kept[i]
-		i = next
-	}
+	return nil
 }
 
 // Sorted returns what is kept in the order of acceptance.
@@ -160,17 +148,4 @@ func (h *acceptance) Thresholds() (largestKept, smallestRejected float64) {
 		largestKept = h.Kept[0].Distance
 	}
 	return largestKept, h.Rejected
-}
-
-// Number returns the number of the proposal that an answer is about, given the
-// number of rows at each site.
-func (a answer) Number(rows []int) int {
-	total, before := 0, 0
-	for j, n := range rows {
-		total += n
-		if j < a.Site {
-			before += n
-		}
-	}
-	return a.Iteration*total + before + a.Row
 }

@@ -62,6 +62,19 @@ func TestPublishedDoesNotContract(t *testing.T) {
 	}
 }
 
+// Number returns the number of the proposal that an answer is about, given the
+// number of rows at each site.
+func (a answer) Number(rows []int) int {
+	total, before := 0, 0
+	for j, n := range rows {
+		total += n
+		if j < a.Site {
+			before += n
+		}
+	}
+	return a.Iteration*total + before + a.Row
+}
+
 // What is accepted does not depend on the order of offers.
 func TestAcceptanceForgetsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -249,6 +262,11 @@ type setDistanceFile struct {
 		Pooled float64   `json:"pooled"`
 		Cross  []float64 `json:"cross_mean_by_site"`
 	} `json:"mmd2_v"`
+}
+
+// Between returns D(a, b).
+func (d discrepancy) Between(a, b []float64, dim int) float64 {
+	return d.Combine(d.Cross(a, a, dim), d.Cross(a, b, dim), d.Cross(b, b, dim))
 }
 
 func (f *setDistanceFile) verify(list *vectors.List) error {

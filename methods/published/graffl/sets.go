@@ -282,8 +282,7 @@ func setWarning() figure.Section {
 				"narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the " +
 				"prior, mostly too large, and their intervals often miss the truth.\n\nEach answer of a site is an " +
 				"exact mean over its rows, for a set that is known: enough of them tell of single rows, and as many " +
-				"from a study before or after one person joins give that person's row. The command “parley attack " +
-				"graffl-abc” shows it on simulated studies."}}}}
+				"from a study before or after one person joins give that person's row."}}}}
 }
 
 // generationsSection shows how close the sample came.

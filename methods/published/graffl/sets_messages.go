@@ -60,19 +60,6 @@ func (t *discrepanciesTask) open(s setup) (proposals [][]float64, err error) {
 	return proposals, nil
 }
 
-// sumsOf reads the sums over a site's rows from its answer, for whoever attacks a study.
-func sumsOf(answer method.Contribution) ([]float64, error) {
-	c := new(discrepanciesAnswer)
-	if err := method.DecodeAnswer(answer, c); err != nil {
-		return nil, err
-	}
-	sums := make([]float64, len(c.Across))
-	for i, v := range c.Across {
-		sums[i] = float64(c.Rows) * v
-	}
-	return sums, nil
-}
-
 // ask asks sites how far their rows lie from the sets of some proposals, the first of
 // which has a number.
 func ask(sites []string, first int, proposals [][]float64) ([]method.Task, error) {

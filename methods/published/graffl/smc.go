@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
 )
 
@@ -30,15 +31,8 @@ type setParticle struct {
 // SMC is approximate Bayesian computation by sequential Monte Carlo with
 // replenishment (Drovandi and Pettitt 2011): the particles farthest away are
 // replaced by copies of others, which then move by Metropolis steps that stay below
-// the threshold. Each proposal is one parameter and one simulated set. All that must
-// be carried is in its fields, so that a run goes on anywhere, its threshold and
-// generation with it.
-//
-//	for s.Stopped == Running {
-//		proposals := s.Propose(100)
-//		… simulate a set from each, ask every site, sum up …
-//		err := s.Fold(distances)
-//	}
+// the threshold. Each proposal is one parameter and one simulated set: [SMC.Propose] says
+// which, and [SMC.Fold] takes how far their sets lie. All that must be carried is in its fields.
 type SMC struct {
 	Prior      gmm.Prior     `json:"-" cbor:"prior"`
 	Choices    set           `json:"-" cbor:"choices"`
@@ -343,7 +337,7 @@ func reorder(c gmm.Coordinates, u []float64, order []int) {
 
 // set says how parameters are learned from set discrepancies.
 type set struct {
-	Particles int `json:"particles" cbor:"particles"` // 16 to 65536
+	Particles int `json:"particles" cbor:"particles"` // 16 to 10000
 	Proposals int `json:"proposals" cbor:"proposals"` // most proposals over the whole run, at least Particles
 	Rows      int `json:"rows" cbor:"rows"`           // rows simulated from each proposal, ≥ 2
 	// Keep is the share of particles below the next threshold, in (0, 1).
@@ -363,13 +357,13 @@ func defaultSet(seed uint64) set {
 // Check reports what is wrong with the choices.
 func (c set) Check() error {
 	switch {
-	case c.Particles < 16 || c.Particles > 1<<16:
-		return fmt.Errorf("%d particles: want 16 to 65536", c.Particles)
-	case c.Proposals < c.Particles || c.Proposals > 1<<30:
-		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most 2³⁰",
-			c.Proposals, c.Particles)
-	case c.Rows < 2 || c.Rows > 1<<20:
-		return fmt.Errorf("%d rows simulated from each proposal: want 2 to 1048576", c.Rows)
+	case c.Particles < 16 || c.Particles > mixture.MaxDraws:
+		return fmt.Errorf("%d particles: want 16 to %d", c.Particles, mixture.MaxDraws)
+	case c.Proposals < c.Particles || c.Proposals > maxSetProposals:
+		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most %d",
+			c.Proposals, c.Particles, maxSetProposals)
+	case c.Rows < 2 || c.Rows > maxSetRows:
+		return fmt.Errorf("%d rows simulated from each proposal: want 2 to %d", c.Rows, maxSetRows)
 	case !(c.Keep > 0 && c.Keep < 1):
 		return fmt.Errorf("a share of %v kept between generations: want a number between 0 and 1", c.Keep)
 	case !(c.LeastAcceptance >= 0 && c.LeastAcceptance < 1):

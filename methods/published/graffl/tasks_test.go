@@ -167,28 +167,6 @@ func TestTrilaterateRefuses(t *testing.T) {
 	}
 }
 
-// The derivatives of a mean discrepancy are those of differences.
-func TestSlopeOfADiscrepancy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		set := rapid.SliceOfN(rapid.Float64Range(-5, 5), 12, 12).Draw(t, "set")
-		x := rapid.SliceOfN(rapid.Float64Range(6, 9), 3, 3).Draw(t, "x") // not on a row, where there is none
-		for _, d := range []discrepancy{{Kind: byEnergy}, {Kind: byMMD, Bandwidth: 4}} {
-			got := make([]float64, 3)
-			if v, want := slope(d, got, x, set), d.Cross(x, set, 3); math.Abs(v-want) > 1e-12*(1+want) {
-				t.Fatalf("%s: a mean of %v, want %v", d.Kind, v, want)
-			}
-			for i := range x {
-				up, down := append([]float64(nil), x...), append([]float64(nil), x...)
-				up[i] += 1e-5
-				down[i] -= 1e-5
-				if want := (d.Cross(up, set, 3) - d.Cross(down, set, 3)) / 2e-5; math.Abs(got[i]-want) > 1e-7 {
-					t.Fatalf("%s: derivative %d is %v, want %v", d.Kind, i, got[i], want)
-				}
-			}
-		}
-	})
-}
-
 // Coordinates in another order are those of the mixture in that order.
 func TestReorder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,6 +1,6 @@
-// Package scarce asks whether synthetic rows help a site with few rows of a class: [Compare] tries a classifier with
+// Package scarce asks whether synthetic rows help a site with few rows of a class: [Keep] tries a classifier with
 // them beside the same without, and with the site's own rows of the class drawn again, which is what the site
-// can do alone. Nothing here leaves a site.
+// can do alone.
 package scarce
 
 import (
@@ -21,37 +21,6 @@ type Labelled struct {
 	Labels []bool
 }
 
-// Check reports rows that are not as long as one another, entries that are not
-// finite, and labels that are not as many as rows.
-func (l Labelled) Check() error {
-	if len(l.Rows) != len(l.Labels) {
-		return fmt.Errorf("%d rows with %d labels: want as many", len(l.Rows), len(l.Labels))
-	}
-	return checkRows(l.Rows, l.width())
-}
-
-// width returns the number of columns; 0 if there are no rows.
-func (l Labelled) width() int {
-	if len(l.Rows) == 0 {
-		return 0
-	}
-	return len(l.Rows[0])
-}
-
-func checkRows(rows [][]float64, width int) error {
-	for i, row := range rows {
-		if len(row) != width {
-			return fmt.Errorf("row %d has %d columns, want %d", i+1, len(row), width)
-		}
-		for j, v := range row {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("row %d, column %d is %v", i+1, j+1, v)
-			}
-		}
-	}
-	return nil
-}
-
 // Count returns how many labels are true, and how many are false.
 func (l Labelled) Count() (scarce, other int) {
 	for _, y := range l.Labels {
@@ -66,6 +35,9 @@ func (l Labelled) Count() (scarce, other int) {
 func (l Labelled) With(extra [][]float64) Labelled {
 	return Labelled{slices.Concat(l.Rows, extra), slices.Concat(l.Labels, slices.Repeat([]bool{true}, len(extra)))}
 }
+
+// Scarce returns the rows of the class.
+func (l Labelled) Scarce() [][]float64 { return l.pick(func(i int) bool { return l.Labels[i] }).Rows }
 
 // pick returns the rows for which a condition on their number holds.
 func (l Labelled) pick(want func(i int) bool) (out Labelled) {
@@ -96,7 +68,8 @@ const Penalty = 1.0
 // no convergence in 100 steps are errors.
 func FitLinear(rows [][]float64, labels []bool, penalty float64) (*LinearClassifier, error) {
 	if len(rows) == 0 || len(rows) != len(labels) || !slices.Contains(labels, true) || !slices.Contains(labels, false) {
-		return nil, fmt.Errorf("logistic regression: %d rows with %d labels: want as many, and both classes", len(rows), len(labels))
+		return nil, fmt.Errorf("logistic regression: %d rows with %d labels: want as many, and both classes",
+			len(rows), len(labels))
 	}
 	if !(penalty > 0) || math.IsInf(penalty, 0) {
 		return nil, fmt.Errorf("logistic regression: penalty %v: want a number above 0", penalty)

@@ -65,8 +65,12 @@ func TestLinearClassifierRefuses(t *testing.T) {
 		"penalty of 0":   func() (*LinearClassifier, error) { return FitLinear(rows, labels, 0) },
 		"penalty of NaN": func() (*LinearClassifier, error) { return FitLinear(rows, labels, math.NaN()) },
 		"a short row":    func() (*LinearClassifier, error) { return FitLinear([][]float64{{1}, {}, {3}}, labels, 1) },
-		"NaN":            func() (*LinearClassifier, error) { return FitLinear([][]float64{{1}, {math.NaN()}, {3}}, labels, 1) },
-		"+Inf":           func() (*LinearClassifier, error) { return FitLinear([][]float64{{1}, {math.Inf(1)}, {3}}, labels, 1) },
+		"NaN": func() (*LinearClassifier, error) {
+			return FitLinear([][]float64{{1}, {math.NaN()}, {3}}, labels, 1)
+		},
+		"+Inf": func() (*LinearClassifier, error) {
+			return FitLinear([][]float64{{1}, {math.Inf(1)}, {3}}, labels, 1)
+		},
 	} {
 		if _, err := try(); err == nil {
 			t.Errorf("%s: accepted", name)

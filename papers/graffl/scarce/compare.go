@@ -2,26 +2,21 @@ package scarce
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/stat/distuv"
-
-	"parley/judge/evaluate"
 )
 
-// Arm is one thing that a site may do about its scarce class.
-type Arm string
+// arm is one thing that a site may do about its scarce class.
+type arm int
 
-// The arms, in the order of [Comparison].
 const (
-	Raw         Arm = "raw"            // nothing
-	Oversampled Arm = "oversampling"   // rows of the class drawn again: see [Oversample]
-	Generated   Arm = "synthetic rows" // from a model of all sites
+	raw         arm = iota // nothing
+	oversampled            // rows of the class drawn again: see [Oversample]
+	generated              // rows from a model of all sites
+	arms
 )
-
-var arms = []Arm{Raw, Oversampled, Generated}
 
 var errOneClass = errors.New("the rows have one class only")
 
@@ -38,42 +33,27 @@ func Oversample(rows [][]float64, extra int, rng *rand.Rand) ([][]float64, error
 	return out, nil
 }
 
-// fit returns an arm's classifier, fitted to rows and what the arm adds to them, and
-// the latter: as many rows of the scarce class as bring it level with the other.
-// Generated rows are drawn without replacement: if there are too few, all.
-func (a Arm) fit(rows Labelled, generated [][]float64, rng *rand.Rand) (c *LinearClassifier, extra [][]float64, err error) {
+// fit returns an arm's classifier, fitted to rows and as many more of the scarce class as bring it
+// level with the other. Synthetic rows are drawn without replacement: if there are too few, all.
+func (a arm) fit(rows Labelled, synthetic [][]float64, rng *rand.Rand) (c *LinearClassifier, err error) {
 	scarce, other := rows.Count()
 	lacking := max(other-scarce, 0)
+	if scarce == 0 && a != generated {
+		return nil, errOneClass
+	}
+	var extra [][]float64
 	switch a {
-	case Oversampled:
-		if scarce == 0 {
-			return nil, nil, errOneClass
+	case oversampled:
+		if extra, err = Oversample(rows.Scarce(), lacking, rng); err != nil {
+			return nil, err
 		}
-		extra, err = Oversample(rows.pick(func(i int) bool { return rows.Labels[i] }).Rows, lacking, rng)
-	case Generated:
-		for _, i := range rng.Perm(len(generated))[:min(lacking, len(generated))] {
-			extra = append(extra, generated[i])
+	case generated:
+		for _, i := range rng.Perm(len(synthetic))[:min(lacking, len(synthetic))] {
+			extra = append(extra, synthetic[i])
 		}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if scarce+len(extra) == 0 || other == 0 {
-		return nil, nil, errOneClass
 	}
 	all := rows.With(extra)
-	c, err = FitLinear(all.Rows, all.Labels, Penalty)
-	return c, extra, err
-}
-
-// Result is what became of one arm: NaN of what could not be judged.
-type Result struct {
-	Arm       Arm
-	Added     int     // rows of the scarce class added to the site's own
-	Validated float64 // AUC by cross-validation on the site's own rows
-	Held      float64 // AUC on held rows, that nothing was learned from
-	HeldF1    float64 // at ½: mostly the cut-off, so that whatever levels the classes raises it
-	Problem   string  // why the arm could not be fitted
+	return FitLinear(all.Rows, all.Labels, Penalty)
 }
 
 // minJudged is the number of own rows of each class below which no verdict on
@@ -84,120 +64,32 @@ const minJudged = 5
 // a one-sided t test, with the degrees of freedom of the smaller class.
 const verdictLevel = 0.1
 
-// Comparison is all arms at one site, and whether it should keep the synthetic rows.
-type Comparison struct {
-	Scarce, Other int // own rows of each label
-	Results       []Result
-	Kept          bool
-	Reason        string // the verdict in a sentence, with its numbers
-	// Classifier is the one to use: with synthetic rows if they are kept, else that of the own rows alone. Nil
-	// if the own rows have one class only.
-	Classifier *LinearClassifier
-	Synthetic  [][]float64 // that were kept
-}
-
-// Compare tries every arm on a site's own rows and scores it on held rows, which may
-// be none. generated are synthetic rows of the scarce class.
+// Keep says whether a site should keep synthetic rows of its scarce class, and returns the classifier to use:
+// with them if they are kept, else that of the own rows alone.
 //
-// The verdict is a test: synthetic rows are kept only if they raise the AUC of repeated
-// stratified cross-validation on the own rows beyond chance (a one-sided t test at
-// the level 10 %), to no less than oversampling reaches. Held rows have no
-// part in it. The criterion is the AUC because adding rows moves the share of the
-// class, which the AUC does not see and every score of probabilities does. The
-// generator has seen the rows that it is judged on, as a few of all sites' rows; where
-// a site has most rows of the class, the test is too kind. Experiment parley-verdict
-// has how often it keeps what helps, and what does not.
-//
-// The result follows from its arguments to the last bit. Errors are rows of several
-// widths, entries that are not finite, and labels that are not as many as rows.
-func Compare(own, held Labelled, generated [][]float64, seed uint64) (*Comparison, error) {
-	if err := checkComparison(own, held, generated); err != nil {
-		return nil, fmt.Errorf("comparing what helps a scarce class: %w", err)
-	}
-	c := new(Comparison)
-	c.Scarce, c.Other = own.Count()
-	var validated map[Arm]placements
-	if min(c.Scarce, c.Other) >= minJudged {
-		var err error
-		if validated, err = crossValidate(own, generated, seed); err != nil {
-			return nil, err
+// The verdict is a test: they are kept only if they raise the AUC of repeated stratified
+// cross-validation on the own rows beyond chance (a one-sided t test at the level 10 %), to no less than
+// oversampling reaches. The criterion is the AUC because adding rows moves the share of the class, which
+// the AUC does not see and every score of probabilities does. The generator has seen the rows that it is
+// judged on; where a site has most rows of the class, the test is too kind.
+func Keep(own Labelled, synthetic [][]float64, seed uint64) (c *LinearClassifier, kept bool, err error) {
+	scarce, other := own.Count()
+	if scarce < other && scarce >= minJudged && len(synthetic) > 0 {
+		validated, err := crossValidate(own, synthetic, seed)
+		if err != nil {
+			return nil, false, err
 		}
+		made := validated[generated]
+		gain, wrong := made.gain(validated[raw], own.Labels)
+		t := distuv.StudentsT{Sigma: 1, Nu: float64(scarce - 1)}.Quantile(1 - verdictLevel)
+		kept = gain > t*wrong && validated[oversampled].auc(own.Labels) <= made.auc(own.Labels)
 	}
-	c.judge(validated, own.Labels, len(generated))
-	for at, a := range arms {
-		r := Result{Arm: a, Validated: math.NaN(), Held: math.NaN(), HeldF1: math.NaN()}
-		if p := validated[a]; p != nil {
-			r.Validated = p.auc(own.Labels)
-		}
-		fitted, extra, err := a.fit(own, generated, rand.New(rand.NewPCG(seed, 1<<40|uint64(at))))
-		if err != nil { // one class only, or values too large to add up
-			r.Problem = err.Error()
-			c.Results = append(c.Results, r)
-			continue
-		}
-		r.Added = len(extra)
-		if a == Raw && !c.Kept || a == Generated && c.Kept {
-			c.Classifier, c.Synthetic = fitted, extra
-		}
-		if len(held.Rows) > 0 {
-			p, err := fitted.Probability(held.Rows)
-			if err != nil {
-				return nil, err
-			}
-			r.Held, r.HeldF1 = evaluate.AUC(p, held.Labels), F1(p, held.Labels)
-		}
-		c.Results = append(c.Results, r)
+	a := raw
+	if kept {
+		a = generated
 	}
-	return c, nil
-}
-
-func checkComparison(own, held Labelled, generated [][]float64) error {
-	if err := own.Check(); err != nil {
-		return fmt.Errorf("own rows: %w", err)
-	}
-	if err := held.Check(); err != nil {
-		return fmt.Errorf("held rows: %w", err)
-	}
-	if len(own.Rows) == 0 {
-		return errors.New("own rows: there are none")
-	}
-	if len(held.Rows) > 0 && held.width() != own.width() {
-		return fmt.Errorf("held rows have %d columns, own rows %d", held.width(), own.width())
-	}
-	if err := checkRows(generated, own.width()); err != nil {
-		return fmt.Errorf("synthetic rows: %w", err)
-	}
-	return nil
-}
-
-// judge decides on synthetic rows.
-func (c *Comparison) judge(validated map[Arm]placements, labels []bool, generated int) {
-	say := func(format string, a ...any) { c.Reason = fmt.Sprintf(format, a...) }
-	switch {
-	case c.Scarce >= c.Other:
-		say("the class is not scarce here: %d rows of it and %d others", c.Scarce, c.Other)
-		return
-	case generated == 0:
-		say("there are no synthetic rows to judge")
-		return
-	case validated == nil:
-		say("that cannot be judged with %d rows of the class and %d others: at least %d of each are needed", c.Scarce, c.Other, minJudged)
-		return
-	}
-	made := validated[Generated]
-	gain, wrong := made.gain(validated[Raw], labels)
-	numbers := fmt.Sprintf("cross-validated AUC %.3f with synthetic rows, %.3f without: gain %+.3f, standard error %.3f",
-		made.auc(labels), validated[Raw].auc(labels), gain, wrong)
-	t := distuv.StudentsT{Sigma: 1, Nu: float64(min(c.Scarce, c.Other) - 1)}.Quantile(1 - verdictLevel)
-	switch other := validated[Oversampled].auc(labels); {
-	case !(gain > t*wrong):
-		say("%s, and a gain of %.2f standard errors is wanted", numbers, t)
-	case other > made.auc(labels):
-		say("%s; oversampling of the site's own rows reaches %.3f", numbers, other)
-	default:
-		c.Kept = true
-		say("%s", numbers)
-	}
+	c, err = a.fit(own, synthetic, rand.New(rand.NewPCG(seed, 1<<40|uint64(a))))
+	return c, kept, err
 }
 
 // F1 is that of y = 1 at a probability of ½: 2·TP/(2·TP + FP + FN); 0 if there is no TP.
@@ -248,11 +140,10 @@ func partition(labels []bool, folds int, rng *rand.Rand) []int {
 // crossValidate returns the placements of each arm: fitted without a fold and what it adds, judged
 // on it, over all folds and repeats. All arms see the same folds. Every
 // fold must get rows of both classes.
-func crossValidate(own Labelled, generated [][]float64, seed uint64) (map[Arm]placements, error) {
+func crossValidate(own Labelled, synthetic [][]float64, seed uint64) (out [arms]placements, err error) {
 	scarce, other := own.Count()
 	folds := min(maxFolds, scarce, other)
-	out := make(map[Arm]placements)
-	for _, a := range arms {
+	for a := range out {
 		out[a] = make(placements, len(own.Rows))
 	}
 	for repeat := range uint64(repeats) {
@@ -260,14 +151,15 @@ func crossValidate(own Labelled, generated [][]float64, seed uint64) (map[Arm]pl
 		for f := range folds {
 			train := own.pick(func(i int) bool { return fold[i] != f })
 			test := own.pick(func(i int) bool { return fold[i] == f })
-			for at, a := range arms {
-				c, _, err := a.fit(train, generated, rand.New(rand.NewPCG(seed, 1<<32|repeat<<16|uint64(f)<<8|uint64(at))))
+			for a := range arms {
+				rng := rand.New(rand.NewPCG(seed, 1<<32|repeat<<16|uint64(f)<<8|uint64(a)))
+				c, err := a.fit(train, synthetic, rng)
 				if err != nil {
-					return nil, err
+					return out, err
 				}
 				p, err := c.Probability(test.Rows)
 				if err != nil {
-					return nil, err
+					return out, err
 				}
 				next := 0
 				for i := range own.Rows {

@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
-	"parley/judge/evaluate"
-
 	"pgregory.net/rapid"
+
+	"parley/internal/testkit"
+	"parley/judge/evaluate"
 )
 
 // ward draws scarce and other rows of d columns, whose classes are normal with means
@@ -92,109 +92,68 @@ func TestF1(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, own, held Labelled, generated [][]float64, seed uint64) *Comparison {
-	t.Helper()
-	c, err := Compare(own, held, generated, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func TestComparisonFollowsFromItsArguments(t *testing.T) {
+func TestVerdictFollowsFromItsArguments(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
-	own, held := ward(8, 60, 5, 0.8, rng), ward(20, 20, 5, 0.8, rng)
-	generated := ward(100, 0, 5, 0.8, rng).Rows
-	one, two := compare(t, own, held, generated, 3), compare(t, own, held, generated, 3)
+	own, made := ward(8, 60, 5, 0.8, rng), ward(100, 0, 5, 0.8, rng).Rows
+	one, two := testkit.Get(crossValidate(own, made, 3))(t), testkit.Get(crossValidate(own, made, 3))(t)
 	if !reflect.DeepEqual(one, two) {
 		t.Error("the same comparison came out otherwise")
 	}
-	if other := compare(t, own, held, generated, 4); reflect.DeepEqual(one.Results, other.Results) {
+	if other := testkit.Get(crossValidate(own, made, 4))(t); reflect.DeepEqual(one, other) {
 		t.Error("another seed gave the same folds")
-	}
-	for i, want := range []int{0, 52, 52} { // level with the other class
-		if r := one.Results[i]; r.Arm != arms[i] || r.Added != want || !(r.Validated > 0) || !(r.Held > 0) || r.Problem != "" {
-			t.Errorf("%+v", r)
-		}
-	}
-	// Held rows have no part in the verdict.
-	none := compare(t, own, Labelled{}, generated, 3)
-	if none.Kept != one.Kept || none.Reason != one.Reason || !math.IsNaN(none.Results[0].Held) {
-		t.Errorf("without held rows: %+v", none)
 	}
 }
 
 func TestVerdicts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	good := ward(300, 0, 5, 2, rng).Rows
-	held := ward(30, 30, 5, 2, rng)
 	for name, c := range map[string]struct {
-		own        Labelled
-		generated  [][]float64
-		want       string
-		classifier bool
+		own  Labelled
+		made [][]float64
+		fits bool
 	}{
-		"four of a class": {ward(4, 50, 5, 2, rng), good, "cannot be judged with 4", true},
-		"none of a class": {ward(0, 50, 5, 2, rng), good, "cannot be judged with 0", false},
-		"one class only":  {ward(50, 0, 5, 2, rng), good, "not scarce here", false},
-		"as many of both": {ward(30, 30, 5, 2, rng), good, "not scarce here", true},
-		"nothing made":    {ward(10, 50, 5, 2, rng), nil, "no synthetic rows", true},
-		"rows elsewhere":  {ward(10, 50, 5, 2, rng), ward(300, 0, 5, -4, rng).Rows, "is wanted", true},
+		"four of a class": {ward(4, 50, 5, 2, rng), good, true},
+		"none of a class": {ward(0, 50, 5, 2, rng), good, false},
+		"one class only":  {ward(50, 0, 5, 2, rng), good, false},
+		"as many of both": {ward(30, 30, 5, 2, rng), good, true},
+		"nothing made":    {ward(10, 50, 5, 2, rng), nil, true},
+		"rows elsewhere":  {ward(10, 50, 5, 2, rng), ward(300, 0, 5, -4, rng).Rows, true},
 	} {
-		got := compare(t, c.own, held, c.generated, 1)
-		if got.Kept || !strings.Contains(got.Reason, c.want) || (got.Classifier != nil) != c.classifier || len(got.Synthetic) > 0 {
-			t.Errorf("%s: %+v", name, got)
+		got, kept, err := Keep(c.own, c.made, 1)
+		if kept || (err == nil) != c.fits {
+			t.Errorf("%s: kept %v, %v", name, kept, err)
 		}
-		for _, r := range got.Results {
-			if math.IsNaN(r.Held) != (r.Problem != "") {
-				t.Errorf("%s: %+v", name, r)
+		if c.fits {
+			own := testkit.Get(FitLinear(c.own.Rows, c.own.Labels, Penalty))(t)
+			if !slices.Equal(got.Weights, own.Weights) {
+				t.Errorf("%s: the classifier is not that of the own rows", name)
 			}
 		}
+	}
+	if _, _, err := Keep(ward(8, 20, 2, 1, rng), [][]float64{{1, 2, 3}}, 1); err == nil {
+		t.Error("rows of another length were judged")
 	}
 }
 
 // kept counts over seeded sites how often synthetic rows are kept, and what these
 // do to the AUC of fresh rows, in sum.
-func kept(t *testing.T, sites, d int, shift float64, scarce int, generate func(rng *rand.Rand) [][]float64) (n int, gain float64) {
+func kept(t *testing.T, sites, d int, shift float64, scarce int,
+	generate func(rng *rand.Rand) [][]float64) (n int, gain float64) {
 	t.Helper()
 	for seed := range uint64(sites) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		own, held := ward(scarce, 10*scarce, d, shift, rng), ward(200, 200, d, shift, rng)
-		c := compare(t, own, held, generate(rng), seed)
-		if !c.Kept {
-			continue
+		auc := func(c *LinearClassifier) float64 {
+			return evaluate.AUC(testkit.Get(c.Probability(held.Rows))(t), held.Labels)
 		}
-		n++
-		gain += c.Results[2].Held - c.Results[0].Held
-		if len(c.Synthetic) != 9*scarce || c.Results[2].Added != 9*scarce {
-			t.Fatalf("seed %d: %d rows were kept", seed, len(c.Synthetic))
+		c, keep, err := Keep(own, generate(rng), seed)
+		if err != nil {
+			t.Fatal(err)
 		}
-		all := own.With(c.Synthetic)
-		again, err := FitLinear(all.Rows, all.Labels, Penalty)
-		if err != nil || !slices.Equal(again.Weights, c.Classifier.Weights) {
-			t.Fatalf("seed %d: the classifier is not that of own and kept rows: %v", seed, err)
+		if keep {
+			n++
+			gain += auc(c) - auc(testkit.Get(FitLinear(own.Rows, own.Labels, Penalty))(t))
 		}
 	}
 	return n, gain
-}
-
-func TestComparisonRefuses(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 0))
-	own, held := ward(8, 20, 2, 1, rng), ward(5, 5, 2, 1, rng)
-	for want, c := range map[string]struct {
-		own, held Labelled
-		generated [][]float64
-	}{
-		"own rows: there are none":           {},
-		"own rows: 28 rows with 27 labels":   {own: Labelled{own.Rows, own.Labels[1:]}},
-		"own rows: row 2 has 1 columns":      {own: Labelled{[][]float64{{1, 2}, {1}}, []bool{true, false}}},
-		"own rows: row 1, column 2 is NaN":   {own: Labelled{[][]float64{{1, math.NaN()}}, []bool{true}}},
-		"held rows have 3 columns":           {own: own, held: ward(2, 2, 3, 1, rng)},
-		"held rows: row 1, column 1 is +Inf": {own: own, held: Labelled{[][]float64{{math.Inf(1), 0}}, []bool{true}}},
-		"synthetic rows: row 1 has 3":        {own: own, held: held, generated: [][]float64{{1, 2, 3}}},
-	} {
-		if _, err := Compare(c.own, c.held, c.generated, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
-	}
 }

@@ -17,7 +17,7 @@ func (s *Network) Reconstruct(code []float64) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &s.Encoder.Inputs
+	in := &s.inputs
 	for j := range out {
 		out[j] = in.Centre[j] + in.Scale[j]*out[j]
 	}

@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/internal/linalg"
 	"parley/internal/nn"
 	"parley/internal/vectors"
-	"parley/internal/wire"
 	"parley/judge/evaluate"
 
 	"pgregory.net/rapid"
@@ -51,27 +51,29 @@ func train(tb testing.TB, rows [][]float64, labels []bool, o Options, seed uint6
 	return s
 }
 
+// pass passes a row through layers.
+func pass(s nn.Stack, theta, x []complex128) []complex128 {
+	for i := range s {
+		l := &s[i]
+		y := make([]complex128, l.Out)
+		for c := range y {
+			y[c] = theta[l.At+l.In*l.Stride()+c]
+			for r, v := range x {
+				y[c] += theta[l.At+r*l.Stride()+c] * v
+			}
+			if l.Tanh {
+				y[c] = cmplx.Tanh(y[c])
+			}
+		}
+		x = y
+	}
+	return x
+}
+
 // complexObjective is the objective written once more, without batches, kernels
 // and padding, over complex numbers: its imaginary part along a tiny imaginary
 // step is the derivative, exact to rounding (Squire and Trapp 1998).
 func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
-	pass := func(s nn.Stack, x []complex128) []complex128 {
-		for i := range s {
-			l := &s[i]
-			y := make([]complex128, l.Out)
-			for c := range y {
-				y[c] = theta[l.At+l.In*l.Stride()+c]
-				for r, v := range x {
-					y[c] += theta[l.At+r*l.Stride()+c] * v
-				}
-				if l.Tanh {
-					y[c] = cmplx.Tanh(y[c])
-				}
-			}
-			x = y
-		}
-		return x
-	}
 	width, d := a.encoder.In(), a.encoder.Out()
 	var total complex128
 	for r := range m {
@@ -79,16 +81,16 @@ func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
 		for j := range x {
 			x[j] = complex(a.up.Acts[0][r*linalg.Stride(width)+j], 0)
 		}
-		q := pass(a.encoder, x)
+		q := pass(a.encoder, theta, x)
 		z := make([]complex128, d)
 		for j := range z {
 			z[j] = q[j] + complex(a.noise[r*linalg.Stride(d)+j], 0)
 			total -= (q[j]*q[j] + complex(a.alpha-1-math.Log(a.alpha), 0)) / 2
 		}
-		for j, f := range pass(a.decoder, z) {
+		for j, f := range pass(a.decoder, theta, z) {
 			total -= complex(a.reconstruction/2, 0) * (x[j] - f) * (x[j] - f)
 		}
-		g := 1 / (1 + cmplx.Exp(-pass(a.classifier, z)[0]))
+		g := 1 / (1 + cmplx.Exp(-pass(a.classifier, theta, z)[0]))
 		if a.label[r] {
 			total += cmplx.Log(g)
 		} else {
@@ -195,19 +197,15 @@ func TestTrainingFollowsFromTheSeedOnAnyNumberOfCores(t *testing.T) {
 	rows, labels := twoClouds(150, 9, rand.New(rand.NewPCG(1, 0)))
 	o := Defaults()
 	o.Epochs, o.Hidden = 4, []int{12, 7}
-	encode := func(seed uint64, cores int) string {
+	weights := func(seed uint64, cores int) []float64 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-		b, err := wire.Marshal(train(t, rows, labels, o, seed).Encoder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
+		return train(t, rows, labels, o, seed).net.theta
 	}
-	one := encode(5, 1)
-	if encode(5, 4) != one {
+	one := weights(5, 1)
+	if !slices.Equal(weights(5, 4), one) {
 		t.Error("four cores gave other bits than one")
 	}
-	if encode(6, 1) == one {
+	if slices.Equal(weights(6, 1), one) {
 		t.Error("another seed gave the same encoder")
 	}
 }
@@ -218,18 +216,19 @@ func TestCodesKeepTheClassesAndTheRows(t *testing.T) {
 	o := Defaults()
 	o.Epochs, o.Reconstruction = 40, 1
 	s := train(t, rows, labels, o, 3)
-	if first, last := s.History[0], s.History[len(s.History)-1]; len(s.History) != o.Epochs || last.Value(1) < first.Value(1)+1 {
+	if first, last := s.History[0], s.History[len(s.History)-1]; len(s.History) != o.Epochs ||
+		last.Value(1) < first.Value(1)+1 {
 		t.Errorf("a row's objective went from %v to %v in %d epochs", first.Value(1), last.Value(1), len(s.History))
 	}
 	fresh, truth := twoClouds(400, 6, rng)
-	codes, err := s.Encoder.Encode(fresh)
+	codes, err := s.Encode(fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
 	squares, spread := 0.0, 0.0
 	probability := make([]float64, len(codes))
 	for i, z := range codes {
-		if len(z) != s.Encoder.Dimension() {
+		if len(z) != o.Dimension {
 			t.Fatalf("a code of %d numbers", len(z))
 		}
 		if probability[i], err = s.Probability(z); err != nil {
@@ -266,35 +265,25 @@ func TestTrainingRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	try := func(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, change func(*Options)) error {
+	try := func(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, rate float64) error {
 		o := Defaults()
-		change(&o)
+		o.Rate = rate
 		_, err := Train(ctx, in, rows, labels, o, rand.New(rand.NewPCG(1, 0)))
 		return err
 	}
-	plain := func(*Options) {}
+	const plain = 0.003
 	ctx := context.Background()
 	if err := try(ctx, in, rows, labels, plain); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(*Options){
-		"dimension":      func(o *Options) { o.Dimension = 0 },
-		"hidden layers":  func(o *Options) { o.Hidden = make([]int, maxLayers) },
-		"hidden layer 2": func(o *Options) { o.Hidden = []int{3, 0} },
-		"noise":          func(o *Options) { o.Noise = math.NaN() },
-		"reconstruction": func(o *Options) { o.Reconstruction = -1 },
-		"epochs":         func(o *Options) { o.Epochs = 0 },
-		"batch":          func(o *Options) { o.Batch = 0 },
-		"rate":           func(o *Options) { o.Rate = math.Inf(1) },
-	} {
-		if err := try(ctx, in, rows, labels, change); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
+	if err := try(ctx, in, rows, labels, 1e8); err == nil || !strings.Contains(err.Error(), "did not converge") {
+		t.Errorf("far too long steps: %v", err)
 	}
 	if try(ctx, in, nil, nil, plain) == nil || try(ctx, in, rows, labels[1:], plain) == nil {
 		t.Error("rows without labels, or no rows, were accepted")
 	}
-	if err := try(ctx, in, append(rows[:19:19], []float64{1}), labels, plain); err == nil || !strings.Contains(err.Error(), "row 20") {
+	if err := try(ctx, in, append(rows[:19:19], []float64{1}), labels, plain); err == nil ||
+		!strings.Contains(err.Error(), "row 20") {
 		t.Errorf("a short row: %v", err)
 	}
 	if try(ctx, &Inputs{}, rows, labels, plain) == nil {

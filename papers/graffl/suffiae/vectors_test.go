@@ -69,11 +69,13 @@ func Verify(file []byte, list *vectors.List) error {
 	}
 	list.Floats("probability", v.Probability, p, tol)
 	list.Float("objective", v.Objective, got.Value(1), tol)
-	list.Floats("parts", []float64{v.Parts.Reconstruction, v.Parts.Classification, v.Parts.KL}, []float64{got.Reconstruction, got.Classification, got.KL}, tol)
+	list.Floats("parts", []float64{v.Parts.Reconstruction, v.Parts.Classification, v.Parts.KL},
+		[]float64{got.Reconstruction, got.Classification, got.KL}, tol)
 	for _, l := range a.named() {
 		want := v.Gradient[l.name]
 		gw, gb := l.dense.Weights(a.grad)
-		list.Floats("gradient_of_objective "+l.name+" W", oneRow(byInput(want.W, l.dense.In)), unpad(gw, l.dense.In, l.dense.Out), tol)
+		list.Floats("gradient_of_objective "+l.name+" W", oneRow(byInput(want.W, l.dense.In)),
+			unpad(gw, l.dense.In, l.dense.Out), tol)
 		list.Floats("gradient_of_objective "+l.name+" b", want.B, gb[:l.dense.Out], tol)
 	}
 
@@ -87,19 +89,22 @@ func Verify(file []byte, list *vectors.List) error {
 // network builds the file's network with its rows and noise in place.
 func (v *vector) network() (*autoencoder, error) {
 	if len(v.X) == 0 || len(v.X[0]) == 0 || len(v.Y) != len(v.X) || len(v.Noise) != len(v.X) {
-		return nil, fmt.Errorf("%d rows, %d labels and %d rows of noise: want as many, and rows that are not empty", len(v.X), len(v.Y), len(v.Noise))
+		return nil, fmt.Errorf("%d rows, %d labels and %d rows of noise: want as many, and rows that are not empty",
+			len(v.X), len(v.Y), len(v.Noise))
 	}
 	if !(v.Alpha > 0) {
 		return nil, fmt.Errorf("alpha is %v: want a variance above 0", v.Alpha)
 	}
-	o := Options{Dimension: len(v.Weights["enc1"].B), Hidden: []int{len(v.Weights["enc0"].B)}, Noise: v.Alpha, Reconstruction: 1}
-	if o.Dimension == 0 || o.Hidden[0] == 0 || o.Dimension > maxWidth || o.Hidden[0] > maxWidth {
+	o := Options{Dimension: len(v.Weights["enc1"].B), Hidden: []int{len(v.Weights["enc0"].B)}, Noise: v.Alpha,
+		Reconstruction: 1}
+	if o.Dimension == 0 || o.Hidden[0] == 0 {
 		return nil, fmt.Errorf("an encoder with layers of %d and %d biases", o.Hidden[0], o.Dimension)
 	}
 	a := newAutoencoder(len(v.X[0]), o, len(v.X))
 	for r, x := range v.X {
 		if len(x) != a.encoder.In() || len(v.Noise[r]) != a.encoder.Out() || v.Y[r] != 0 && v.Y[r] != 1 {
-			return nil, fmt.Errorf("row %d has %d numbers, noise of %d and the label %v", r+1, len(x), len(v.Noise[r]), v.Y[r])
+			return nil, fmt.Errorf("row %d has %d numbers, noise of %d and the label %v", r+1, len(x),
+				len(v.Noise[r]), v.Y[r])
 		}
 		a.set(r, x, v.Y[r] == 1)
 		copy(a.noise[r*linalg.Stride(a.encoder.Out()):], v.Noise[r])
@@ -107,7 +112,8 @@ func (v *vector) network() (*autoencoder, error) {
 	for _, l := range a.named() {
 		from := v.Weights[l.name]
 		if len(from.W) != l.dense.Out || len(from.B) != l.dense.Out {
-			return nil, fmt.Errorf("layer %s has %d rows and %d biases: want %d", l.name, len(from.W), len(from.B), l.dense.Out)
+			return nil, fmt.Errorf("layer %s has %d rows and %d biases: want %d", l.name, len(from.W),
+				len(from.B), l.dense.Out)
 		}
 		wt, b := l.dense.Weights(a.theta)
 		copy(b, from.B)

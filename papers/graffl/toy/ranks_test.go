@@ -22,7 +22,8 @@ func TestChanceBand(t *testing.T) {
 	}{{200, 0.05, 0.98, 4, 18}, {200, 0.9, 0.98, 170, 189}, {20, 0.5, 0.9, 6, 14}} {
 		low, high := chanceBand(c.n, c.p, c.level)
 		if int(math.Round(low*float64(c.n))) != c.lowest || int(math.Round(high*float64(c.n))) != c.most {
-			t.Errorf("n %d, p %v: %v to %v, want %d and %d", c.n, c.p, low*float64(c.n), high*float64(c.n), c.lowest, c.most)
+			t.Errorf("n %d, p %v: %v to %v, want %d and %d", c.n, c.p, low*float64(c.n), high*float64(c.n),
+				c.lowest, c.most)
 		}
 	}
 	if low, high := chanceBand(0, 0.5, 0.9); low != 0 || high != 1 {

@@ -124,7 +124,8 @@ func Conjugate(prior gmm.Prior, sites [][]float64, draws int, r *rand.Rand) *gmm
 	for k, rows := range sites {
 		n := float64(len(rows) / d)
 		weights.Alpha = append(weights.Alpha, prior.Alpha[k]+n)
-		q := gmm.Prior{Alpha: []float64{1}, Kappa: prior.Kappa + n, Nu: prior.Nu + n, Psi: append([]float64(nil), prior.Psi...)}
+		q := gmm.Prior{Alpha: []float64{1}, Kappa: prior.Kappa + n, Nu: prior.Nu + n,
+			Psi: append([]float64(nil), prior.Psi...)}
 		mean := make([]float64, d)
 		for i, x := range rows {
 			mean[i%d] += x / n

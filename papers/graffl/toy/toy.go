@@ -5,7 +5,6 @@ package toy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,7 +16,7 @@ import (
 	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
 	"parley/methods/published/graffl"
-	"parley/privacy/account"
+	"parley/papers/deal"
 	"parley/study"
 )
 
@@ -82,25 +81,15 @@ var methods = method.Registry{mixture.Method{}, graffl.Method{}}
 
 // Plan is the study's plan.
 func (s Study) Plan() (*study.Plan, error) {
-	options := map[string]any{"name": mixture.Method{}.Name(), "components": len(Sites)}
+	options := deal.Keys{"name": mixture.Method{}.Name(), "components": len(Sites)}
 	maps.Copy(options, s.Options)
-	var features []map[string]any
+	view := dataset.View{Name: "point"}
 	for _, name := range names {
-		features = append(features, map[string]any{"name": name, "range": [2]float64{-box, box}})
+		view.Columns = append(view.Columns, dataset.Column{Name: name})
 	}
-	privacy := map[string]any{"protection": study.ProtectionNone}
-	if s.Epsilon > 0 {
-		privacy = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove,
-			"total": account.Budget{Epsilon: s.Epsilon, Delta: Delta}}
-	}
-	text, err := json.Marshal(map[string]any{ // JSON is YAML
-		"parley": study.Version, "name": "toy", "seed": s.Seed, "sites": Sites, "method": options, "privacy": privacy,
-		"views": []map[string]any{{"name": "point", "features": features}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, methods)
+	return deal.Plan(methods, deal.Keys{"name": "toy", "seed": s.Seed, "sites": Sites, "method": options,
+		"views":   deal.Views(dataset.Schema{Views: []dataset.View{view}}, deal.Within(box)),
+		"privacy": deal.Protected(s.Epsilon, Delta)})
 }
 
 // result is what came of a study.

@@ -56,6 +56,9 @@ func (t *truth) row(rng *rand.Rand, law func() float64) []float64 {
 // excluded is said of outliers.
 const excluded = "so far from all others"
 
+// rows are those of each site.
+type rows = [][][]float64
+
 // damage is a way in which real data are not what the model thinks.
 type damage struct {
 	name  string
@@ -63,8 +66,8 @@ type damage struct {
 	rows  int // at each site; 0: a hundred
 	spare int // factors of the fit beyond the true ones
 	truth func(*truth)
-	law   func(*rand.Rand) float64                        // of the noise; nil: normal
-	apply func(rng *rand.Rand, t *truth, x [][][]float64) // to the rows of each site
+	law   func(*rand.Rand) float64               // of the noise; nil: normal
+	apply func(rng *rand.Rand, t *truth, x rows) // to the rows of each site
 	// want is a part of the verdict that should be said; empty where the damage does no
 	// harm. Often says that it is not said of every draw.
 	want  string
@@ -75,7 +78,7 @@ type damage struct {
 
 var damages = []damage{
 	{name: "none"},
-	{name: "3 rows of 300, ten times as large", want: excluded, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "3 rows of 300, ten times as large", want: excluded, apply: func(_ *rand.Rand, _ *truth, x rows) {
 		for _, row := range x[0][:3] {
 			for j := range row {
 				row[j] *= 10
@@ -86,33 +89,33 @@ var damages = []damage{
 	{name: "3 equal rows at 100 sd, one site", want: excluded, apply: equal(100, 0, 0, 0)},
 	{name: "3 equal rows at 10 sd, one a site", want: excluded, apply: equal(10, 0, 1, 2)},
 	{name: "3 equal rows at 5 sd, one site", want: excluded, apply: equal(5, 0, 0, 0)},
-	{name: "3 cells at 1e12", want: excluded, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "3 cells at 1e12", want: excluded, apply: func(_ *rand.Rand, _ *truth, x rows) {
 		for i := range 3 {
 			x[i][i][7*i] = 1e12
 		}
 	}},
-	{name: "a view offset by 1e12 at one site", want: "nothing in common", apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "a view offset by 1e12 at one site", want: "nothing in common", apply: func(_ *rand.Rand, _ *truth, x rows) {
 		for _, row := range x[1] {
 			for j := range dims[0] {
 				row[j] += 1e12
 			}
 		}
 	}},
-	{name: "1 % of cells at −999", want: excluded, apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "1 % of cells at −999", want: excluded, apply: func(rng *rand.Rand, _ *truth, x rows) {
 		each(x, func(v *float64) {
 			if rng.Float64() < 0.01 {
 				*v = -999
 			}
 		})
 	}},
-	{name: "noise variance × 9 at one site", want: "noise", apply: func(rng *rand.Rand, t *truth, x [][][]float64) {
+	{name: "noise variance × 9 at one site", want: "noise", apply: func(rng *rand.Rand, t *truth, x rows) {
 		for _, row := range x[2] {
 			for j := range row {
 				row[j] += math.Sqrt(8*t.noise[j]) * rng.NormFloat64()
 			}
 		}
 	}},
-	{name: "sites shifted by 2 sd", apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "sites shifted by 2 sd", apply: func(rng *rand.Rand, _ *truth, x rows) {
 		for _, site := range x {
 			for j := range site[0] {
 				by := 2 * rng.NormFloat64()
@@ -122,43 +125,48 @@ var damages = []damage{
 			}
 		}
 	}},
-	{name: "loadings of one site drawn anew", want: "site3", often: true, apply: func(rng *rand.Rand, t *truth, x [][][]float64) {
-		other := newTruth(rng)
-		for i := range x[2] {
-			x[2][i] = other.row(rng, rng.NormFloat64)
-		}
-	}},
-	{name: "a view turned round at one site", want: "Views do not go together", apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
-		for _, row := range x[2] {
-			for j := range dims[0] {
-				row[j] = -row[j]
+	{name: "loadings of one site drawn anew", want: "site3",
+		often: true, apply: func(rng *rand.Rand, t *truth, x rows) {
+			other := newTruth(rng)
+			for i := range x[2] {
+				x[2][i] = other.row(rng, rng.NormFloat64)
 			}
-		}
-	}},
-	{name: "a view of other subjects at one site", want: "Views do not go together", apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
-		rng.Shuffle(len(x[2]), func(a, b int) {
-			for j := range dims[0] {
-				x[2][a][j], x[2][b][j] = x[2][b][j], x[2][a][j]
+		}},
+	{name: "a view turned round at one site",
+		want: "Views do not go together", apply: func(_ *rand.Rand, _ *truth, x rows) {
+			for _, row := range x[2] {
+				for j := range dims[0] {
+					row[j] = -row[j]
+				}
 			}
-		})
-	}},
-	{name: "two features swapped at one site", want: "Features go with the others", often: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
-		for _, row := range x[2] {
-			row[0], row[1] = row[1], row[0]
-		}
-	}},
+		}},
+	{name: "a view of other subjects at one site",
+		want: "Views do not go together", apply: func(rng *rand.Rand, _ *truth, x rows) {
+			rng.Shuffle(len(x[2]), func(a, b int) {
+				for j := range dims[0] {
+					x[2][a][j], x[2][b][j] = x[2][b][j], x[2][a][j]
+				}
+			})
+		}},
+	{name: "two features swapped at one site", want: "Features go with the others",
+		often: true, apply: func(_ *rand.Rand, _ *truth, x rows) {
+			for _, row := range x[2] {
+				row[0], row[1] = row[1], row[0]
+			}
+		}},
 	{name: "5 factors too many, 40 rows a site", spare: 5, rows: 40},
 	{name: "2 features nearly equal", truth: func(t *truth) {
 		t.w[4], t.noise[4], t.noise[5] = t.w[5], 0.001, 0.001
 	}},
-	{name: "cells above 1 removed", want: "single values are missing", all: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
-		each(x, func(v *float64) {
-			if *v > 1 {
-				*v = math.NaN()
-			}
-		})
-	}},
-	{name: "binary features", all: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "cells above 1 removed", want: "single values are missing",
+		all: true, apply: func(_ *rand.Rand, _ *truth, x rows) {
+			each(x, func(v *float64) {
+				if *v > 1 {
+					*v = math.NaN()
+				}
+			})
+		}},
+	{name: "binary features", all: true, apply: func(_ *rand.Rand, _ *truth, x rows) {
 		each(x, func(v *float64) {
 			if *v > 0.5 {
 				*v = 1
@@ -167,7 +175,7 @@ var damages = []damage{
 			}
 		})
 	}},
-	{name: "skewed features (exponentials)", want: "wide", all: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "skewed features (exponentials)", want: "wide", all: true, apply: func(_ *rand.Rand, _ *truth, x rows) {
 		each(x, func(v *float64) { *v = math.Exp(*v) })
 	}},
 	{name: "t noise of 3 degrees of freedom", all: true, law: func(rng *rand.Rand) float64 {
@@ -178,7 +186,7 @@ var damages = []damage{
 		}
 		return rng.NormFloat64() / math.Sqrt(s)
 	}},
-	{name: "30 % of cells missing", want: "single values are missing", apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
+	{name: "30 % of cells missing", want: "single values are missing", apply: func(rng *rand.Rand, _ *truth, x rows) {
 		each(x, func(v *float64) {
 			if rng.Float64() < 0.3 {
 				*v = math.NaN()
@@ -192,19 +200,21 @@ var damages = []damage{
 	}},
 	{name: "33 sites of 3 rows", sites: 33, rows: 3},
 	{name: "100 sites of 1 row", sites: 100, rows: 1},
-	{name: "100 sites of 1 row, 1 outlier", want: "does not describe site1", sites: 100, rows: 1, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
-		for j := range x[0][0] {
-			x[0][0][j] *= 30
-		}
-	}},
-	{name: "10 sites of 11 rows, 1 outlier", sites: 10, rows: 11, want: excluded, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
-		for j := range x[0][0] {
-			x[0][0][j] *= 30
-		}
-	}},
+	{name: "100 sites of 1 row, 1 outlier", want: "does not describe site1", sites: 100,
+		rows: 1, apply: func(_ *rand.Rand, _ *truth, x rows) {
+			for j := range x[0][0] {
+				x[0][0][j] *= 30
+			}
+		}},
+	{name: "10 sites of 11 rows, 1 outlier", sites: 10, rows: 11,
+		want: excluded, apply: func(_ *rand.Rand, _ *truth, x rows) {
+			for j := range x[0][0] {
+				x[0][0][j] *= 30
+			}
+		}},
 }
 
-func each(x [][][]float64, do func(*float64)) {
+func each(x rows, do func(*float64)) {
 	for _, site := range x {
 		for _, row := range site {
 			for j := range row {
@@ -216,8 +226,8 @@ func each(x [][][]float64, do func(*float64)) {
 
 // equal puts one row, whose values lie so many standard deviations off in directions that
 // are drawn, in the place of the first rows of some sites.
-func equal(by float64, at ...int) func(*rand.Rand, *truth, [][][]float64) {
-	return func(rng *rand.Rand, t *truth, x [][][]float64) {
+func equal(by float64, at ...int) func(*rand.Rand, *truth, rows) {
+	return func(rng *rand.Rand, t *truth, x rows) {
 		row := make([]float64, len(t.w))
 		for j := range row {
 			row[j] = by * float64(2*rng.IntN(2)-1)
@@ -229,7 +239,7 @@ func equal(by float64, at ...int) func(*rand.Rand, *truth, [][][]float64) {
 }
 
 // draw makes the rows of each site, and the test rows.
-func (m *damage) draw(seed uint64) (t *truth, x [][][]float64, test [][]float64) {
+func (m *damage) draw(seed uint64) (t *truth, x rows, test [][]float64) {
 	rng := rand.New(rand.NewPCG(seed, 14))
 	t = newTruth(rng)
 	if m.truth != nil {
@@ -239,7 +249,7 @@ func (m *damage) draw(seed uint64) (t *truth, x [][][]float64, test [][]float64)
 	if m.law != nil {
 		law = func() float64 { return m.law(rng) }
 	}
-	x = make([][][]float64, max(m.sites, sites))
+	x = make(rows, max(m.sites, sites))
 	for s := range x {
 		n := subjects
 		if m.rows > 0 {
@@ -255,14 +265,14 @@ func (m *damage) draw(seed uint64) (t *truth, x [][][]float64, test [][]float64)
 	if m.apply != nil {
 		m.apply(rng, t, x)
 		if m.all {
-			m.apply(rng, t, [][][]float64{test})
+			m.apply(rng, t, rows{test})
 		}
 	}
 	return t, x, test
 }
 
 // table puts rows into the form of a site's data.
-func table(name string, rows [][]float64) (*dataset.Table, error) {
+func table(name string, subjects [][]float64) (*dataset.Table, error) {
 	var schema dataset.Schema
 	for k, d := range dims {
 		v := dataset.View{Name: fmt.Sprintf("view-%d", k+1)}
@@ -272,7 +282,7 @@ func table(name string, rows [][]float64) (*dataset.Table, error) {
 		schema.Views = append(schema.Views, v)
 	}
 	var list []dataset.Row
-	for i, x := range rows {
+	for i, x := range subjects {
 		row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, i), Views: make([][]float64, len(dims))}
 		for k, d := range dims {
 			for _, v := range x[:d] {

@@ -48,18 +48,17 @@ const (
 func (m *damage) id(rule string) string { return experiment.Slug(rule + " " + m.name) }
 
 func damaged() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-damage", Paper: "parley", Item: "What damaged data do",
-		About: "Data are drawn from a factor model with three factors, three views and three sites of 100 rows, and damaged. Whole studies with `noise: view` leave outliers out or keep them.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-damage",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			kinds, n := damages, draws
 			if quick {
 				kinds, n = damages[:2], 1
 			}
 			for _, rule := range rules {
 				for _, m := range kinds {
-					cells = append(cells, experiment.Cell{ID: m.id(rule), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+					cells.Add(m.id(rule), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 						return m.measure(ctx, rule, n)
-					}})
+					})
 				}
 			}
 			return cells
@@ -67,16 +66,24 @@ func damaged() experiment.Experiment {
 		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
 			for _, rule := range rules {
 				t := figure.Table{ID: rule, Title: "Outliers: " + rule,
-					Caption: fmt.Sprintf("Medians over %d draws, and how many draws had the verdict that names the damage.", draws),
-					Columns: figure.TextColumns("damage", "largest angle to the true factors", "nats of a held-out row", "error of hidden views", "held by 90 % intervals", "named", "other verdicts", "ended in an error")}
+					Caption: fmt.Sprintf("Medians over %d draws, "+
+						"and how many draws had the verdict that names the damage.", draws),
+					Columns: figure.TextColumns("damage", "largest angle to the true factors", "nats of a held-out row",
+						"error of hidden views", "held by 90 % intervals", "named", "other verdicts",
+						"ended in an error")}
 				for _, m := range damages {
 					v := o[m.id(rule)]
 					if len(v[angle]) == 0 {
 						continue
 					}
-					t.Add(m.name, fmt.Sprintf("%.1f°", experiment.Median(v[angle])), strings.ReplaceAll(fmt.Sprintf("%.2f", experiment.Median(v[nats])), "-", "−"), fmt.Sprintf("%.3g", experiment.Median(v[rmse])), fmt.Sprintf("%.3f", experiment.Median(v[cover])),
-						fmt.Sprint(floats.Sum(v[said])), fmt.Sprint(floats.Sum(v[others])), fmt.Sprint(floats.Sum(v[failed])))
-					if floats.Sum(v[failed]) > 0 || rule == rules[0] && m.want != "" && !m.often && floats.Sum(v[said]) < 0.9*draws {
+					t.Add(m.name, fmt.Sprintf("%.1f°", experiment.Median(v[angle])),
+						experiment.Minus(fmt.Sprintf("%.2f", experiment.Median(v[nats]))),
+						fmt.Sprintf("%.3g", experiment.Median(v[rmse])),
+						fmt.Sprintf("%.3f", experiment.Median(v[cover])),
+						fmt.Sprint(floats.Sum(v[said])), fmt.Sprint(floats.Sum(v[others])),
+						fmt.Sprint(floats.Sum(v[failed])))
+					if floats.Sum(v[failed]) > 0 ||
+						rule == rules[0] && m.want != "" && !m.often && floats.Sum(v[said]) < 0.9*draws {
 						out.Broken = append(out.Broken, m.name+" is neither harmless nor named")
 					}
 				}
@@ -107,7 +114,8 @@ func (m *damage) measure(ctx context.Context, rule string, draws int) (experimen
 				more++
 			}
 		}
-		for name, x := range map[string]float64{angle: o.angle, nats: stat.Mean(o.nats, nil), rmse: o.rmse, cover: o.cover, said: named, others: more} {
+		for name, x := range map[string]float64{angle: o.angle, nats: stat.Mean(o.nats, nil), rmse: o.rmse,
+			cover: o.cover, said: named, others: more} {
 			v[name] = append(v[name], x)
 		}
 	}
@@ -136,8 +144,10 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 		}
 		data = append(data, at)
 	}
-	plan, err := deal.Plan(methods, deal.Keys{"name": "robust", "seed": seed, "sites": names, "views": deal.Views(data[0].Schema(), nil),
-		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": trueFactors + m.spare, "noise": noise, "outliers": outliers}})
+	plan, err := deal.Plan(methods, deal.Keys{"name": "robust", "seed": seed, "sites": names,
+		"views": deal.Views(data[0].Schema(), nil),
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": trueFactors + m.spare, "noise": noise,
+			"outliers": outliers}})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,8 @@ func TestDamageIsNamedOrHarmless(t *testing.T) {
 				t.Errorf("noise per %s, %s: %v", noise, m.name, err)
 				continue
 			}
-			said := slices.ContainsFunc(o.verdicts, func(v string) bool { return strings.Contains(strings.ToLower(v), strings.ToLower(m.want)) })
+			said := slices.ContainsFunc(o.verdicts,
+				func(v string) bool { return strings.Contains(strings.ToLower(v), strings.ToLower(m.want)) })
 			if m.want != "" && !said && !m.often {
 				t.Errorf("noise per %s, %s: verdicts %q, want one with %q", noise, m.name, o.verdicts, m.want)
 			}
@@ -39,7 +40,8 @@ func TestDamageIsNamedOrHarmless(t *testing.T) {
 
 // Outliers that are kept ruin the fit: the cases above are no easy ones.
 func TestOutliersThatAreKeptRuinTheFit(t *testing.T) {
-	i := slices.IndexFunc(damages, func(m damage) bool { return strings.HasPrefix(m.name, "3 equal rows at 10 sd, one site") })
+	i := slices.IndexFunc(damages,
+		func(m damage) bool { return strings.HasPrefix(m.name, "3 equal rows at 10 sd, one site") })
 	kept, err := damages[i].run(t.Context(), 1, "view", "keep")
 	if err != nil {
 		t.Fatal(err)

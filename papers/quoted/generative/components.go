@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
@@ -36,7 +34,8 @@ type groupKind struct {
 	of     []int // how many there are
 }
 
-var groupKinds = []groupKind{{"normal", 4, false, []int{2, 3, 4, 5}}, {"close", 2.5, false, []int{3}}, {"skewed", 4, true, []int{3}}}
+var groupKinds = []groupKind{{"normal", 4, false, []int{2, 3, 4, 5}}, {"close", 2.5, false, []int{3}},
+	{"skewed", 4, true, []int{3}}}
 
 // componentKind is data whose number of components is to be found, and the ε of each study; 0 for
 // no privacy.
@@ -107,13 +106,15 @@ func (c componentKind) run(ctx context.Context, seed uint64) (experiment.Values,
 	if err != nil {
 		return nil, err
 	}
-	releases := out.Result.Files[slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == name })].Data
+	releases := out.Result.Files[slices.IndexFunc(out.Result.Files,
+		func(f method.File) bool { return f.Name == name })].Data
 	chosen, err := m.SelectReleased(ctx, config.Plan, releases, method.SelectConfig{Values: c.tried()})
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range chosen.Candidates {
-		v[fitting(misfits, x.Value)], v[fitting(doubted, x.Value)] = []float64{x.Scores["misfit_p"]}, []float64{x.Scores["doubts"]}
+		v[fitting(misfits, x.Value)], v[fitting(doubted, x.Value)] = []float64{x.Scores["misfit_p"]},
+			[]float64{x.Scores["doubts"]}
 		v[fitting(notFound, x.Value)] = namedNotFound(x.Doubts)
 	}
 	v[recommended], v[chosenRanks] = []float64{float64(chosen.Recommended)}, []float64{}
@@ -166,10 +167,8 @@ func (c componentKind) skew(truth gmm.Mixture, r *rand.Rand) (rows []float64) {
 }
 
 func components() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-components", Paper: "parley", Item: "Finding the number of components",
-		About: fmt.Sprintf("Data sets of %d rows at three sites are drawn with 2 to 5 groups, 4 standard deviations apart. A study is run of each, whose plan has %d components, and `parley select` fits 1 to %d to what was released, as far as two too many. Close are 3 groups 2.5 standard deviations apart, and skewed 3 groups with a skewness of 1 in each feature.", componentRows, planComponents, mostComponents),
-		Notes: []string{"A number of components has a doubt if the report of a study with it would have one (metric `doubts`)."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-components",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, g := range groupKinds {
 				for _, d := range componentDims {
 					for _, epsilon := range componentTotals {
@@ -178,9 +177,10 @@ func components() experiment.Experiment {
 								if quick && len(cells) > 0 {
 									continue
 								}
-								cells = append(cells, experiment.Cell{ID: c.id(set), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+								cells.Add(c.id(set), func(ctx context.Context,
+									_ experiment.Data) (experiment.Values, error) {
 									return c.run(ctx, uint64(componentSeed+set))
-								}})
+								})
 							}
 						}
 					}
@@ -206,8 +206,10 @@ const leastUndoubted, leastDoubted, leastRight = 0.9, 0.95, 0.95
 
 func concludeComponents(o experiment.Outcomes) (out experiment.Conclusion) {
 	t := figure.Table{ID: "number", Title: "Fits with a doubt, by the number of components, and what is recommended",
-		Caption: "Of so many reports. In brackets: how many say that the sums misfit, and how many that a component was not found. Intervals of 90 % are of means, where the right number is recommended.",
-		Columns: figure.TextColumns("groups", "features", "privacy", "two or more too few", "one too few", "right number", "one too many", "two too many", "recommended", "intervals hold")}
+		Caption: "Of so many reports. In brackets: how many say that the sums misfit, and how many that a component " +
+			"was not found. Intervals of 90 % are of means, where the right number is recommended.",
+		Columns: figure.TextColumns("groups", "features", "privacy", "two or more too few", "one too few",
+			"right number", "one too many", "two too many", "recommended", "intervals hold")}
 	var right, wrong numberScore // of groups that are normal and apart
 	var chosen choiceScore
 	for _, g := range groupKinds {
@@ -241,13 +243,13 @@ func concludeComponents(o experiment.Outcomes) (out experiment.Conclusion) {
 		}
 	}
 	out.Tables = []figure.Table{t}
-	if n := right.reports; (distuv.Binomial{N: float64(n), P: leastUndoubted}).CDF(float64(n-right.doubted)) < beyondChance {
+	if n := right.reports; atMost(n-right.doubted, n, leastUndoubted) < beyondChance {
 		out.Broken = append(out.Broken, "of reports with the right number "+share(right.doubted, n)+" have a doubt")
 	}
-	if n := wrong.reports; (distuv.Binomial{N: float64(n), P: leastDoubted}).CDF(float64(wrong.doubted)) < beyondChance {
+	if n := wrong.reports; atMost(wrong.doubted, n, leastDoubted) < beyondChance {
 		out.Broken = append(out.Broken, "of reports with another number only "+share(wrong.doubted, n)+" have a doubt")
 	}
-	if n := chosen.right + chosen.wrong; (distuv.Binomial{N: float64(n), P: leastRight}).CDF(float64(chosen.right)) < beyondChance {
+	if n := chosen.right + chosen.wrong; atMost(chosen.right, n, leastRight) < beyondChance {
 		out.Broken = append(out.Broken, "of recommendations only "+share(chosen.right, n)+" are right")
 	}
 	return out

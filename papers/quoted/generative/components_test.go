@@ -18,7 +18,8 @@ func TestReportsAreCountedByTheNumberOfComponents(t *testing.T) {
 				v[recommended], v[chosenRanks] = []float64{float64(c.components + off)}, []float64{0.5}
 				for _, k := range c.tried() {
 					i := max(k-c.components+rightNumber, 0)
-					v[fitting(doubted, k)], v[fitting(misfits, k)], v[fitting(notFound, k)] = []float64{doubts[i]}, []float64{0.5}, []float64{}
+					v[fitting(doubted, k)], v[fitting(misfits, k)], v[fitting(notFound, k)] = []float64{doubts[i]},
+						[]float64{0.5}, []float64{}
 					switch {
 					case i < rightNumber:
 						v[fitting(misfits, k)][0] = 0.01
@@ -37,9 +38,12 @@ func TestReportsAreCountedByTheNumberOfComponents(t *testing.T) {
 		row    string
 		broken int
 	}{
-		{0, []float64{1, 1, 0, 2, 3}, "12 of 12 (12, 0) 8 of 8 (8, 0) 0 of 8 (0, 0) 8 of 8 (0, 8) 6 of 6 (0, 6) 8 right, 0 wrong, 0 none 1.000 of 8", 0},
-		{0, []float64{1, 1, 1, 2, 3}, "12 of 12 (12, 0) 8 of 8 (8, 0) 8 of 8 (0, 0) 8 of 8 (0, 8) 6 of 6 (0, 6) 8 right, 0 wrong, 0 none 1.000 of 8", 1},
-		{1, []float64{1, 1, 1, 0, 3}, "12 of 12 (12, 0) 8 of 8 (8, 0) 8 of 8 (0, 0) 0 of 8 (0, 8) 6 of 6 (0, 6) 0 right, 8 wrong, 0 none 1.000 of 8", 3},
+		{0, []float64{1, 1, 0, 2, 3}, "12 of 12 (12, 0) 8 of 8 (8, 0) 0 of 8 (0, 0) 8 of 8 (0, 8) 6 of 6 (0, 6) " +
+			"8 right, 0 wrong, 0 none 1.000 of 8", 0},
+		{0, []float64{1, 1, 1, 2, 3}, "12 of 12 (12, 0) 8 of 8 (8, 0) 8 of 8 (0, 0) 8 of 8 (0, 8) 6 of 6 (0, 6) " +
+			"8 right, 0 wrong, 0 none 1.000 of 8", 1},
+		{1, []float64{1, 1, 1, 0, 3}, "12 of 12 (12, 0) 8 of 8 (8, 0) 8 of 8 (0, 0) 0 of 8 (0, 8) 6 of 6 (0, 6) " +
+			"0 right, 8 wrong, 0 none 1.000 of 8", 3},
 	} {
 		got := concludeComponents(outcomes(c.off, c.doubts...))
 		var row []string
@@ -53,7 +57,8 @@ func TestReportsAreCountedByTheNumberOfComponents(t *testing.T) {
 }
 
 func TestComponentsThatWereNotFoundAreReadOffDoubts(t *testing.T) {
-	got := namedNotFound([]string{"a component may lie elsewhere: far off", "component 2 was not found: its weight may be nothing", "component 13 was not found: so may this"})
+	got := namedNotFound([]string{"a component may lie elsewhere: far off",
+		"component 2 was not found: its weight may be nothing", "component 13 was not found: so may this"})
 	if len(got) != 2 || got[0] != 2 || got[1] != 13 {
 		t.Errorf("%v", got)
 	}

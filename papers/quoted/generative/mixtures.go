@@ -3,7 +3,6 @@ package generative
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -17,8 +16,10 @@ import (
 	"parley/method"
 	"parley/methods/mixture"
 	"parley/methods/mixture/gmm"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
+	"parley/papers/melba"
 	"parley/study"
 )
 
@@ -52,11 +53,17 @@ type mixtureTable struct {
 }
 
 var mixtureTables = []mixtureTable{
-	{"apart", "9000 rows, components apart", 2, []float64{0, 5}, mixtureGrid([]int{2, 5, 8, 10}, []int{2, 3, 4, 5}, []float64{6, 4}, 9000)},
-	{"close", "900 rows, components close", 6, []float64{0, 1}, mixtureGrid([]int{3, 5}, []int{3}, []float64{2.5}, 900)},
-	{"small", "900 rows, a small component close to others", 6, []float64{0, 5, 1}, []mixtureKind{{2, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}, {3, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}}},
-	{"wide", "9000 rows, other widths than the scale of the plan", 3, []float64{0, 5}, []mixtureKind{{5, 3, 4, 9000, 0.4, nil}, {5, 3, 4, 9000, 0.6, nil}, {5, 3, 4, 9000, 2, nil}, {5, 3, 4, 9000, 3, nil}}},
-	{"edge", "As many rows as plan check asks for", 6, []float64{1}, []mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
+	{"apart", "9000 rows, components apart", 2, []float64{0, 5},
+		mixtureGrid([]int{2, 5, 8, 10}, []int{2, 3, 4, 5}, []float64{6, 4}, 9000)},
+	{"close", "900 rows, components close", 6, []float64{0, 1},
+		mixtureGrid([]int{3, 5}, []int{3}, []float64{2.5}, 900)},
+	{"small", "900 rows, a small component close to others", 6, []float64{0, 5, 1},
+		[]mixtureKind{{2, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}, {3, 3, 2.5, 900, 1, []float64{0.6, 0.3, 0.1}}}},
+	{"wide", "9000 rows, other widths than the scale of the plan", 3, []float64{0, 5},
+		[]mixtureKind{{5, 3, 4, 9000, 0.4, nil}, {5, 3, 4, 9000, 0.6, nil}, {5, 3, 4, 9000, 2, nil},
+			{5, 3, 4, 9000, 3, nil}}},
+	{"edge", "As many rows as plan check asks for", 6, []float64{1},
+		[]mixtureKind{{3, 3, 4, 0, 1, nil}, {5, 5, 4, 0, 1, nil}, {8, 3, 4, 0, 1, nil}}},
 }
 
 func mixtureGrid(dims, components []int, apart []float64, rows int) (all []mixtureKind) {
@@ -72,7 +79,8 @@ func mixtureGrid(dims, components []int, apart []float64, rows int) (all []mixtu
 
 // id names the cell of a data set.
 func (c mixtureKind) id(set int) string {
-	return experiment.Slug(fmt.Sprintf("%d %d %g %d %g %v %d", c.dim, c.components, c.apart, c.rows, c.width, len(c.weights) > 0, set+1))
+	return experiment.Slug(fmt.Sprintf("%d %d %g %d %g %v %d", c.dim, c.components, c.apart, c.rows, c.width,
+		len(c.weights) > 0, set+1))
 }
 
 func privacyName(epsilon float64) string {
@@ -97,21 +105,17 @@ const (
 func of(name string, epsilon float64) string { return name + ", " + privacyName(epsilon) }
 
 func mixtures() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-mixtures", Paper: "parley", Item: "Mixtures beside a sampler on all rows",
-		About: fmt.Sprintf("Data sets are drawn from mixtures, and three sites run the default variant with them, δ = %v. Gibbs is a sampler on all rows that begins at the truth.", toy.Delta),
-		Notes: []string{"A run is lost if a component's mean is off by half of the distance between components. It fails if it is lost, or if its line does. " +
-			"A line fails if the share of 90 % intervals that hold the mean is below .85 or above .95 by more than chance, over the runs that neither it nor the Gibbs sampler loses: one run has too few intervals to tell. " +
-			"Noise makes errors larger than the sampler's, which intervals say and no doubt does. A run is flagged if its report has a doubt."},
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-mixtures",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, t := range mixtureTables {
 				for i, c := range t.kinds {
 					for set := range t.sets {
 						if quick && (i > 0 || set > 0) {
 							continue
 						}
-						cells = append(cells, experiment.Cell{ID: c.id(set), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						cells.Add(c.id(set), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
 							return c.run(ctx, uint64(firstSet+set), t.totals)
-						}})
+						})
 					}
 				}
 			}
@@ -125,7 +129,8 @@ func mixtures() experiment.Experiment {
 				all.join(tally)
 				for _, epsilon := range t.totals {
 					if i == 0 && !kept[epsilon].holds() {
-						out.Broken = append(out.Broken, fmt.Sprintf("%s, %s: the intervals of all lines together do not hold", t.title, privacyName(epsilon)))
+						out.Broken = append(out.Broken, fmt.Sprintf("%s, %s: "+
+							"the intervals of all lines together do not hold", t.title, privacyName(epsilon)))
 					}
 				}
 			}
@@ -138,9 +143,12 @@ func mixtures() experiment.Experiment {
 const firstSet = 501 // the seed of the first data set
 
 // show concludes a table: with its runs, and what came of all its lines together, by total.
-func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtureTally, kept map[float64]*mixtureScore) {
+func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtureTally,
+	kept map[float64]*mixtureScore) {
 	out = figure.Table{ID: t.id, Title: t.title,
-		Columns: figure.TextColumns("features", "components", "apart", "width", "privacy", "rows by plan check", "found", "RMSE μ", "Gibbs", "coverage μ", "Gibbs", "intervals hold", "failing and flagged", "good and flagged")}
+		Columns: figure.TextColumns("features", "components", "apart", "width", "privacy", "rows by plan check",
+			"found", "RMSE μ", "Gibbs", "coverage μ", "Gibbs", "intervals hold", "failing and flagged",
+			"good and flagged")}
 	kept = map[float64]*mixtureScore{}
 	for _, epsilon := range t.totals {
 		kept[epsilon] = &mixtureScore{}
@@ -169,18 +177,25 @@ func (t mixtureTable) show(o experiment.Outcomes) (out figure.Table, total mixtu
 				}
 			}
 			if len(s.own.Errors) > 0 {
-				scores = []any{fmt.Sprintf("%.4f", s.own.RMSE()), fmt.Sprintf("%.4f", s.all.RMSE()), fmt.Sprintf("%.3f", s.own.Coverage(toy.Level)), fmt.Sprintf("%.3f", s.all.Coverage(toy.Level))}
+				scores = []any{fmt.Sprintf("%.4f", s.own.RMSE()), fmt.Sprintf("%.4f", s.all.RMSE()),
+					fmt.Sprintf("%.3f", s.own.Coverage(toy.Level)), fmt.Sprintf("%.3f", s.all.Coverage(toy.Level))}
 			}
-			out.Add(slices.Concat([]any{fmt.Sprint(c.dim), fmt.Sprint(c.components), fmt.Sprint(c.apart), fmt.Sprint(c.width), privacyName(epsilon), needed, fmt.Sprintf("%d of %d", found, len(s.runs))}, scores,
-				[]any{map[bool]string{true: "yes", false: "no"}[s.holds()], fmt.Sprintf("%d of %d", line.flagged, line.failing), fmt.Sprintf("%d of %d", line.alarms, line.good)})...)
+			of := func(x, n int) string { return fmt.Sprintf("%d of %d", x, n) }
+			row := append([]any{fmt.Sprint(c.dim), fmt.Sprint(c.components), fmt.Sprint(c.apart), fmt.Sprint(c.width),
+				privacyName(epsilon), needed, of(found, len(s.runs))}, scores...)
+			out.Add(append(row, map[bool]string{true: "yes", false: "no"}[s.holds()], of(line.flagged, line.failing),
+				of(line.alarms, line.good))...)
 		}
 	}
-	out.Caption = fmt.Sprintf("%d data sets in each line. Of failing runs %s were flagged, of good ones %s. All lines together:",
+	out.Caption = fmt.Sprintf("%d data sets in each line. Of failing runs %s were flagged, of good ones %s. "+
+		"All lines together:",
 		t.sets, share(total.flagged, total.failing), share(total.alarms, total.good))
 	for i, epsilon := range t.totals {
 		if s := kept[epsilon]; len(s.own.Errors) > 0 {
 			n := len(s.own.Ranks)
-			out.Caption += fmt.Sprintf("%s %s RMSE %.2f times the sampler's and intervals that hold %s", map[bool]string{true: ";"}[i > 0], privacyName(epsilon), s.own.RMSE()/s.all.RMSE(), share(int(math.Round(s.own.Coverage(toy.Level)*float64(n))), n))
+			out.Caption += fmt.Sprintf("%s %s RMSE %.2f times the sampler's and intervals that hold %s",
+				map[bool]string{true: ";"}[i > 0], privacyName(epsilon), s.own.RMSE()/s.all.RMSE(),
+				share(int(math.Round(s.own.Coverage(toy.Level)*float64(n))), n))
 		}
 	}
 	out.Caption += "."
@@ -199,8 +214,10 @@ type mixtureScore struct {
 // add adds a run's values.
 func (s *mixtureScore) add(v experiment.Values, epsilon float64) {
 	s.runs = append(s.runs, mixtureRun{v[of(lost, epsilon)][0] > 0, v[of(flagged, epsilon)][0] > 0})
-	s.own.Errors, s.own.Ranks = append(s.own.Errors, v[of(ownErrors, epsilon)]...), append(s.own.Ranks, v[of(ownRanks, epsilon)]...)
-	s.all.Errors, s.all.Ranks = append(s.all.Errors, v[of(allErrors, epsilon)]...), append(s.all.Ranks, v[of(allRanks, epsilon)]...)
+	s.own.Errors, s.own.Ranks = append(s.own.Errors, v[of(ownErrors, epsilon)]...),
+		append(s.own.Ranks, v[of(ownRanks, epsilon)]...)
+	s.all.Errors, s.all.Ranks = append(s.all.Errors, v[of(allErrors, epsilon)]...),
+		append(s.all.Ranks, v[of(allRanks, epsilon)]...)
 }
 
 const (
@@ -208,15 +225,15 @@ const (
 	beyondChance                = 0.01
 )
 
-// holds says whether intervals of runs that are not lost hold means as often as is promised, as far as chance lets tell.
+// holds says whether intervals of runs that are not lost hold means as often as is promised, as far as
+// chance lets tell.
 func (s *mixtureScore) holds() bool {
-	n := float64(len(s.own.Errors))
+	n := len(s.own.Errors)
 	if n == 0 {
 		return true
 	}
-	hold := math.Round(s.own.Coverage(toy.Level) * n)
-	few, many := distuv.Binomial{N: n, P: leastCoverage}, distuv.Binomial{N: n, P: mostCoverage}
-	return few.CDF(hold) >= beyondChance && 1-many.CDF(hold-1) >= beyondChance
+	hold := int(math.Round(s.own.Coverage(toy.Level) * float64(n)))
+	return atMost(hold, n, leastCoverage) >= beyondChance && 1-atMost(hold-1, n, mostCoverage) >= beyondChance
 }
 
 // mixtureTally counts runs over lines.
@@ -247,13 +264,18 @@ const leastFlagged, mostAlarms = 0.95, 0.05
 
 // broken says which promises are broken by more than chance.
 func (t mixtureTally) broken() (all []string) {
-	if (distuv.Binomial{N: float64(t.failing), P: leastFlagged}).CDF(float64(t.flagged)) < beyondChance {
+	if atMost(t.flagged, t.failing, leastFlagged) < beyondChance {
 		all = append(all, "of failing runs "+share(t.flagged, t.failing)+" are flagged")
 	}
-	if 1-(distuv.Binomial{N: float64(t.good), P: mostAlarms}).CDF(float64(t.alarms-1)) < beyondChance {
+	if 1-atMost(t.alarms-1, t.good, mostAlarms) < beyondChance {
 		all = append(all, "of good runs "+share(t.alarms, t.good)+" are flagged")
 	}
 	return all
+}
+
+// atMost is the chance that of n events of one probability at most x come about.
+func atMost(x, n int, probability float64) float64 {
+	return distuv.Binomial{N: float64(n), P: probability}.CDF(float64(x))
 }
 
 // share writes x of n with the interval that holds 95 % (Clopper and Pearson 1934).
@@ -268,7 +290,8 @@ func share(x, n int) string {
 	if x < n {
 		hi = distuv.Beta{Alpha: float64(x + 1), Beta: float64(n - x)}.Quantile(0.975)
 	}
-	return fmt.Sprintf("%d of %d (%.0f %%, 95 %% interval %.0f to %.0f %%)", x, n, 100*float64(x)/float64(n), 100*lo, 100*hi)
+	return fmt.Sprintf("%d of %d (%.0f %%, 95 %% interval %.0f to %.0f %%)", x, n, 100*float64(x)/float64(n),
+		100*lo, 100*hi)
 }
 
 // run runs the studies and the Gibbs sampler on one data set.
@@ -397,22 +420,11 @@ func farthest(p *gmm.Posterior, truth gmm.Mixture) (far float64) {
 }
 
 func (c mixtureKind) plan(seed uint64, epsilon float64) (*study.Plan, error) {
-	var features []map[string]any
-	for i := range c.dim {
-		features = append(features, map[string]any{"name": fmt.Sprintf("x%d", i+1), "range": [2]float64{-mixtureBox, mixtureBox}})
-	}
-	privacy := map[string]any{"protection": study.ProtectionNone}
-	if epsilon > 0 {
-		privacy = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": map[string]any{"epsilon": epsilon, "delta": toy.Delta}}
-	}
-	text, err := json.Marshal(map[string]any{ // JSON is YAML
-		"parley": study.Version, "name": "mixtures", "seed": seed, "sites": toy.Sites, "method": map[string]any{"name": mixture.Method{}.Name(), "components": c.components},
-		"views": []map[string]any{{"name": "point", "features": features}}, "privacy": privacy,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return study.Parse("plan", text, method.Registry{mixture.Method{}})
+	schema := melba.Schema([]int{c.dim})
+	return deal.Plan(method.Registry{mixture.Method{}}, deal.Keys{"name": "mixtures", "seed": seed, "sites": toy.Sites,
+		"method":  deal.Keys{"name": mixture.Method{}.Name(), "components": c.components},
+		"views":   deal.Views(schema, deal.Within(mixtureBox)),
+		"privacy": deal.Protected(epsilon, toy.Delta)})
 }
 
 func (c mixtureKind) config(seed uint64, rows []float64, epsilon float64) (*local.Config, error) {

@@ -23,7 +23,8 @@ func TestVerdictsOfLines(t *testing.T) {
 		}
 		return s
 	}
-	for share, want := range map[float64]mixtureTally{0.9: {failing: 1, good: 1, alarms: 1}, 0.5: {failing: 2, flagged: 1}} {
+	for share, want := range map[float64]mixtureTally{0.9: {failing: 1, good: 1, alarms: 1},
+		0.5: {failing: 2, flagged: 1}} {
 		s := score(60, share)
 		if s.holds() != (want.good > 0) || s.tally() != want {
 			t.Errorf("intervals that hold %v: %v, counts %+v, want %+v", share, s.holds(), s.tally(), want)

@@ -43,7 +43,8 @@ const (
 
 var exampleStudies = []exampleStudy{
 	{open, false, unprotected()},
-	{independent, false, slices.Concat(unprotected(), []string{"  name: regression", "  name: dp-pvi\n  algorithm: exact\n  intercept: false", references, ""})},
+	{independent, false, slices.Concat(unprotected(),
+		[]string{"  name: regression", "  name: dp-pvi\n  algorithm: exact\n  intercept: false", references, ""})},
 	{"ε 1, δ 1e-5", true, nil},
 	{"ε 1, δ 1e-6", true, []string{publishedTotal, "total: {epsilon: 1, delta: 1e-6}"}},
 	{"ε 1000, δ 1e-5", true, []string{publishedTotal, "total: {epsilon: 1000, delta: 1e-5}"}},
@@ -57,14 +58,16 @@ const references = `  references: [{feature: workclass, level: Private}, {featur
 
 // unprotected are the changes that take a plan's privacy away.
 func unprotected() []string {
-	return []string{protection, "protection: none", "\n  unit: subject", "", "\n  adjacency: add-remove", "", "\n  " + publishedTotal, "", "\n  diagnostics: 0.05", ""}
+	return []string{protection, "protection: none", "\n  unit: subject", "", "\n  adjacency: add-remove", "",
+		"\n  " + publishedTotal, "", "\n  diagnostics: 0.05", ""}
 }
 
 // with replaces lines of a plan, each of which must be there.
 func with(plan string, lines []string) (string, error) {
 	for i := 0; i < len(lines); i += 2 {
 		if strings.Count(plan, lines[i]) != 1 {
-			return "", fmt.Errorf("the plan has %q %d times, want once", strings.TrimSpace(lines[i]), strings.Count(plan, lines[i]))
+			return "", fmt.Errorf("the plan has %q %d times, want once", strings.TrimSpace(lines[i]),
+				strings.Count(plan, lines[i]))
 		}
 		plan = strings.Replace(plan, lines[i], lines[i+1], 1)
 	}
@@ -96,17 +99,16 @@ const (
 var measures = []string{evaluate.MeasureAccuracy, evaluate.MeasureLogLik, evaluate.MeasureCalibration}
 
 func example() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-income", Paper: "parley", Item: "The income example",
-		About: "The example's own plan, with its privacy, without it and at other totals. It is judged by the rows that are kept for testing.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-income",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range exampleStudies {
 				for run := range runs {
 					if run > 0 && (quick || !s.private) || quick && s.name == independent {
 						continue
 					}
-					cells = append(cells, experiment.Cell{ID: s.id(run), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+					cells.Add(s.id(run), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 						return s.run(ctx, filepath.Join(at.Clone, plan))
-					}})
+					})
 				}
 			}
 			return cells
@@ -144,7 +146,8 @@ func fitOf(v experiment.Values) (f fit) {
 }
 
 func predictions(fits map[string][]fit) figure.Table {
-	t := figure.Table{ID: "predictions", Title: "Predictions", Caption: fmt.Sprintf("On the rows kept for testing: mean ± standard deviation of %d runs with different noise.", runs),
+	t := figure.Table{ID: "predictions", Title: "Predictions", Caption: fmt.Sprintf("On the rows kept for testing: "+
+		"mean ± standard deviation of %d runs with different noise.", runs),
 		Columns: figure.TextColumns("study", "correct", "log-likelihood", "calibration error")}
 	for i, s := range exampleStudies {
 		all := fits[s.name]
@@ -161,7 +164,8 @@ func predictions(fits map[string][]fit) figure.Table {
 			}
 			return plusMinus(x, format)
 		}
-		t.Add(s.name, of(evaluate.MeasureAccuracy, 100, "%.2f")+" %", of(evaluate.MeasureLogLik, 1, "%.4f"), of(evaluate.MeasureCalibration, 1, "%.4f"))
+		t.Add(s.name, of(evaluate.MeasureAccuracy, 100, "%.2f")+" %", of(evaluate.MeasureLogLik, 1, "%.4f"),
+			of(evaluate.MeasureCalibration, 1, "%.4f"))
 	}
 	return t
 }
@@ -266,14 +270,16 @@ func largestShare(ctx context.Context, rows *dataset.Table) (float64, error) {
 // watched are weights, and differences of two, of which one has too much what the other
 // has too little.
 var watched = [][]string{
-	{"age"}, {"education-num"}, {"sex=Male"}, {"marital-status=Married-civ-spouse"}, {"relationship=Husband"}, {"relationship=Wife"},
+	{"age"}, {"education-num"}, {"sex=Male"}, {"marital-status=Married-civ-spouse"}, {"relationship=Husband"},
+	{"relationship=Wife"},
 }
 
 // intervals tells how far private weights are from those without privacy.
 func intervals(fits map[string][]fit) figure.Table {
 	truth := fits[open][0]
 	t := figure.Table{ID: "intervals", Title: "Intervals of weights",
-		Caption: "Held: estimates without privacy that lie in the intervals. Spread: standard deviation between runs, in stated ones.",
+		Caption: "Held: estimates without privacy that lie in the intervals. Spread: " +
+			"standard deviation between runs, in stated ones.",
 		Columns: figure.TextColumns("study", "held by 90 % intervals", "spread: root mean square", "median", "largest")}
 	for _, s := range exampleStudies {
 		all := fits[s.name]
@@ -286,7 +292,8 @@ func intervals(fits map[string][]fit) figure.Table {
 		}
 		spread := between(all)
 		most := slices.Index(spread, slices.Max(spread))
-		t.Add(s.name, fmt.Sprintf("%.0f to %.0f %%", slices.Min(held), slices.Max(held)), fmt.Sprintf("%.2f", rootMeanSquare(spread)),
+		t.Add(s.name, fmt.Sprintf("%.0f to %.0f %%", slices.Min(held), slices.Max(held)),
+			fmt.Sprintf("%.2f", rootMeanSquare(spread)),
 			fmt.Sprintf("%.2f", experiment.Median(spread)), fmt.Sprintf("%.2f (%s)", spread[most], truth.names[most]))
 	}
 	return t
@@ -294,7 +301,8 @@ func intervals(fits map[string][]fit) figure.Table {
 
 // watchedWeights shows some weights in every study.
 func watchedWeights(fits map[string][]fit) figure.Table {
-	t := figure.Table{ID: "weights", Title: "Some weights", Caption: "Means, over several runs their range, and stated standard deviations.", Columns: figure.TextColumns("weight")}
+	t := figure.Table{ID: "weights", Title: "Some weights", Caption: "Means, over several runs their range, " +
+		"and stated standard deviations.", Columns: figure.TextColumns("weight")}
 	for _, s := range exampleStudies {
 		t.Columns = append(t.Columns, figure.Column{Name: s.name})
 	}
@@ -365,7 +373,7 @@ func weight(all []fit, which []string) string {
 	if len(which) == 1 {
 		text += fmt.Sprintf(", sd %.3f", rootMeanSquare(stated))
 	}
-	return strings.ReplaceAll(text, "-", "−")
+	return experiment.Minus(text)
 }
 
 // plusMinus gives mean ± standard deviation; of a single number the number.
@@ -375,5 +383,5 @@ func plusMinus(x []float64, format string) string {
 	if len(x) > 1 {
 		text += " ± " + fmt.Sprintf(format, sd)
 	}
-	return strings.ReplaceAll(text, "-", "−")
+	return experiment.Minus(text)
 }

@@ -48,7 +48,8 @@ func TestWhatIntervalsHold(t *testing.T) {
 		t.Errorf("spread %v, want %v", got[0], math.Sqrt2/2)
 	}
 	names := []string{"a", "b"}
-	text := weight([]fit{{names: names, mean: []float64{1, 3}, sd: []float64{1, 1}}, {names: names, mean: []float64{2, 3}, sd: []float64{1, 1}}}, names)
+	text := weight([]fit{{names: names, mean: []float64{1, 3}, sd: []float64{1, 1}},
+		{names: names, mean: []float64{2, 3}, sd: []float64{1, 1}}}, names)
 	if text != "−2.00 to −1.00" {
 		t.Errorf("%q", text)
 	}

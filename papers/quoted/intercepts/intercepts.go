@@ -66,9 +66,8 @@ func (k kind) id(size [2]int, tau float64) string {
 // sites it is the intercept that their own subjects are predicted with: that of all, and the
 // site's.
 func intercepts() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-intercepts", Paper: "parley", Item: "Random intercepts",
-		About: "Simulated regressions with two features have a random intercept for each site. Its standard deviation τ is fixed, or drawn from its prior.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-intercepts",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, k := range kinds {
 				for _, size := range sizes {
 					for j, tau := range taus {
@@ -78,17 +77,21 @@ func intercepts() experiment.Experiment {
 								continue
 							}
 						}
-						cells = append(cells, experiment.Cell{ID: k.id(size, tau), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
-							return cover(ctx, rand.New(rand.NewPCG(uint64(3*i+j), uint64(size[0]))), k, size[0], size[1], tau, n)
-						}})
+						cells.Add(k.id(size, tau), func(ctx context.Context,
+							_ experiment.Data) (experiment.Values, error) {
+							return cover(ctx, rand.New(rand.NewPCG(uint64(3*i+j), uint64(size[0]))), k, size[0],
+								size[1], tau, n)
+						})
 					}
 				}
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "held", Title: "Shares of 90 % intervals that hold the truth", Caption: fmt.Sprintf("%d studies in each line.", studies),
-				Columns: figure.TextColumns("likelihood", "sites × rows", "true τ", ofWeights, ofIntercept, ofTau, ofSites, exchanges)}
+			t := figure.Table{ID: "held", Title: "Shares of 90 % intervals that hold the truth",
+				Caption: fmt.Sprintf("%d studies in each line.", studies),
+				Columns: figure.TextColumns("likelihood", "sites × rows", "true τ", ofWeights, ofIntercept, ofTau,
+					ofSites, exchanges)}
 			for _, k := range kinds {
 				for _, size := range sizes {
 					for _, tau := range taus {
@@ -114,7 +117,8 @@ func intercepts() experiment.Experiment {
 }
 
 // cover computes one line; τ of 0 is drawn from its prior.
-func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float64, sets int) (experiment.Values, error) {
+func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float64,
+	sets int) (experiment.Values, error) {
 	truth := []float64{0.5, -1, 0.3} // the last of the intercept
 	variance := 0.0
 	if l, ok := k.l.(glm.Linear); ok {
@@ -167,7 +171,8 @@ func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float
 		}
 	}
 	n := float64(sets)
-	return experiment.Values{ofWeights: {float64(held[0]+held[1]) / (2 * n)}, ofIntercept: {float64(held[2]) / n}, ofTau: {float64(heldTau) / n},
+	return experiment.Values{ofWeights: {float64(held[0]+held[1]) / (2 * n)}, ofIntercept: {float64(held[2]) / n},
+		ofTau:   {float64(heldTau) / n},
 		ofSites: {float64(heldSites) / (n * float64(sites))}, exchanges: {float64(asked) / n}}, nil
 }
 

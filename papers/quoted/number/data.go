@@ -36,12 +36,14 @@ func unequal(seed uint64, q, n int) (*dataset.Table, error) {
 			for a := range w {
 				w[a] = unit * rng.NormFloat64()
 			}
-			f.W, f.Mu, f.SD = append(f.W, w), append(f.Mu, unit*rng.NormFloat64()), append(f.SD, unit*math.Exp(2*rng.Float64()-0.5))
+			f.W, f.Mu, f.SD = append(f.W, w), append(f.Mu, unit*rng.NormFloat64()),
+				append(f.SD, unit*math.Exp(2*rng.Float64()-0.5))
 		}
 	}
 	rows := make([]dataset.Row, n)
 	for i := range rows {
-		rows[i] = dataset.Row{ID: fmt.Sprintf("s%04d", i), Views: melba.Views(unequalDims, f.Subject(rng, make([]float64, q)))}
+		rows[i] = dataset.Row{ID: fmt.Sprintf("s%04d", i),
+			Views: melba.Views(unequalDims, f.Subject(rng, make([]float64, q)))}
 	}
 	return dataset.NewTable(melba.Schema(unequalDims), rows)
 }
@@ -59,7 +61,8 @@ func generate(seed uint64, q, n int, noise float64) (*dataset.Table, error) {
 		if !melba.Moved(i, n) {
 			move = make([]float64, q)
 		}
-		rows[i] = dataset.Row{ID: fmt.Sprintf("s%0*d", len(fmt.Sprint(n-1)), i), Views: melba.Views(melba.Dims, features.Subject(rng, move))}
+		rows[i] = dataset.Row{ID: fmt.Sprintf("s%0*d", len(fmt.Sprint(n-1)), i),
+			Views: melba.Views(melba.Dims, features.Subject(rng, move))}
 	}
 	return dataset.NewTable(melba.Schema(melba.Dims), rows)
 }
@@ -88,7 +91,8 @@ func plan(s setting, schema dataset.Schema, seed uint64) (*study.Plan, error) {
 	if s.scaling != "" {
 		m["scaling"], m["noise"] = s.scaling, s.noise
 	}
-	return deal.Plan(methods, deal.Keys{"name": "selection", "seed": seed, "sites": evaluate.SiteNames(sites), "views": deal.Views(schema, nil), "method": m})
+	return deal.Plan(methods, deal.Keys{"name": "selection", "seed": seed, "sites": evaluate.SiteNames(sites),
+		"views": deal.Views(schema, nil), "method": m})
 }
 
 // choose runs one selection.

@@ -27,10 +27,14 @@ const (
 	warned      = "warned"      // 1 if anything must be mended before
 )
 
-// cell is one selection among data sets of so many factors.
-func cell(of string, q int, seed uint64, choose func(context.Context, method.SelectConfig) (*method.Selection, error)) experiment.Cell {
-	return experiment.Cell{ID: id(of, q, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
-		var c method.SelectConfig
+// selects says among which numbers a selection chooses.
+type selects = method.SelectConfig
+
+// add adds one selection among data sets of so many factors.
+func add(cells *experiment.Cells, of string, q int, seed uint64,
+	choose func(context.Context, selects) (*method.Selection, error)) {
+	cells.Add(id(of, q, seed), func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+		var c selects
 		for value := range candidates {
 			c.Values = append(c.Values, value+1)
 		}
@@ -46,7 +50,7 @@ func cell(of string, q int, seed uint64, choose func(context.Context, method.Sel
 			v[choice.Rule] = []float64{float64(choice.Value)}
 		}
 		return v, nil
-	}}
+	})
 }
 
 func id(of string, q int, seed uint64) string {
@@ -98,22 +102,22 @@ func (t tally) of(rule string) string {
 }
 
 // rules are those that choose from rows, the recommended one first.
-var rules = []string{"smallest within one standard error of the likeliest", "largest left-out log-likelihood", "elbow: smallest that loses at most 2 % of the range"}
+var rules = []string{"smallest within one standard error of the likeliest", "largest left-out log-likelihood",
+	"elbow: smallest that loses at most 2 % of the range"}
 
 func fromRows() experiment.Experiment {
 	const seeds = 2
-	return experiment.Experiment{Name: "parley-factors", Paper: "parley", Item: "Finding the number of factors",
-		About: fmt.Sprintf("The data are drawn with %d to %d factors: 400 subjects at three sites. The columns are ways to scale them and to model their noise. Candidates are 1 to %d factors.", fewest, most, candidates),
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-factors",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, s := range settings {
 				for q := fewest; q <= most; q++ {
 					for seed := range uint64(seeds) {
 						if quick && (q > fewest || seed > 0 || s.name != settings[0].name) {
 							continue
 						}
-						cells = append(cells, cell(s.name, q, seed+1, func(ctx context.Context, c method.SelectConfig) (*method.Selection, error) {
+						add(&cells, s.name, q, seed+1, func(ctx context.Context, c selects) (*method.Selection, error) {
 							return choose(ctx, s, seed+1, q, c)
-						}))
+						})
 					}
 				}
 			}
@@ -122,7 +126,8 @@ func fromRows() experiment.Experiment {
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			var out experiment.Conclusion
 			t := figure.Table{ID: "found", Title: "How often each rule finds the true number",
-				Caption: fmt.Sprintf("Of %d data sets in each column.", seeds*(most-fewest+1)), Columns: []figure.Column{{Name: "rule", Text: rules}}}
+				Caption: fmt.Sprintf("Of %d data sets in each column.", seeds*(most-fewest+1)),
+				Columns: []figure.Column{{Name: "rule", Text: rules}}}
 			for _, s := range settings {
 				found := count(o, s.name, seeds)
 				if found.sets == 0 {
@@ -134,7 +139,8 @@ func fromRows() experiment.Experiment {
 				}
 				t.Columns = append(t.Columns, c)
 				if s.scaling == "" && found.right[rules[0]] < found.sets {
-					out.Broken = append(out.Broken, fmt.Sprintf("%s: the recommended rule finds the true number in %d of %d sets", s.title(), found.right[rules[0]], found.sets))
+					out.Broken = append(out.Broken, fmt.Sprintf("%s: the recommended rule finds the true number in "+
+						"%d of %d sets", s.title(), found.right[rules[0]], found.sets))
 				}
 			}
 			out.Tables = []figure.Table{t}
@@ -161,18 +167,18 @@ func (s setting) title() string {
 
 func fromReleases() experiment.Experiment {
 	const seeds = 5
-	return experiment.Experiment{Name: "parley-factors-released", Paper: "parley", Item: "Finding the number of factors in releases",
-		About: fmt.Sprintf("The data are drawn with %d to %d factors. Private studies with mechanism `statistics`, δ = %v and add-remove release their sums, and `parley select` has nothing but these.", fewest, most, delta),
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-factors-released",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, r := range releases {
 				for q := fewest; q <= most; q++ {
 					for seed := range uint64(seeds) {
 						if quick && (q > fewest || seed > 0 || i < len(releases)-1) {
 							continue
 						}
-						cells = append(cells, cell(r.String(), q, seed+1, func(ctx context.Context, c method.SelectConfig) (*method.Selection, error) {
-							return r.choose(ctx, seed+1, q, c)
-						}))
+						add(&cells, r.String(), q,
+							seed+1, func(ctx context.Context, c selects) (*method.Selection, error) {
+								return r.choose(ctx, seed+1, q, c)
+							})
 					}
 				}
 			}
@@ -180,11 +186,14 @@ func fromReleases() experiment.Experiment {
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			t := figure.Table{ID: "found", Title: "How often each rule finds the true number",
-				Caption: fmt.Sprintf("Of %d data sets in each row. Beside it, how often there was a warning, and how often the recommendation was wrong without one.", seeds*(most-fewest+1)),
-				Columns: figure.TextColumns("subjects in all", "ε", "sites", "BIC, noise split", "warned", "wrong without a warning")}
+				Caption: fmt.Sprintf("Of %d data sets in each row. Beside it, how often there was a warning, "+
+					"and how often the recommendation was wrong without one.", seeds*(most-fewest+1)),
+				Columns: figure.TextColumns("subjects in all", "ε", "sites", "BIC, noise split", "warned",
+					"wrong without a warning")}
 			for _, r := range releases {
 				if found := count(o, r.String(), seeds); found.sets > 0 {
-					t.Add(fmt.Sprint(r.subjects), fmt.Sprint(r.epsilon), fmt.Sprint(r.sites), found.of("smallest BIC, noise split"), fmt.Sprint(found.warned), fmt.Sprint(found.silence))
+					t.Add(fmt.Sprint(r.subjects), fmt.Sprint(r.epsilon), fmt.Sprint(r.sites),
+						found.of("smallest BIC, noise split"), fmt.Sprint(found.warned), fmt.Sprint(found.silence))
 				}
 			}
 			return experiment.Conclusion{Tables: []figure.Table{t}}

@@ -13,7 +13,8 @@ func TestRecommendation(t *testing.T) {
 	c := method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}}
 	for _, s := range settings {
 		for q := 3; q <= 6; q++ {
-			if s.name == "noise per feature, min-max" || s.name == "one scale per view, noise × 10" || !s.kept && q != 4 {
+			if s.name == "noise per feature, min-max" || s.name == "one scale per view, noise × 10" ||
+				!s.kept && q != 4 {
 				continue // left to the experiment
 			}
 			out, err := choose(t.Context(), s, 1, q, c)

@@ -7,15 +7,12 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/options"
 	"parley/methods/factors/statistics"
 	"parley/papers/deal"
-	"parley/privacy/account"
-	"parley/study"
 )
 
 // release is a kind of private study.
@@ -39,16 +36,11 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c method.Select
 	if err != nil {
 		return nil, err
 	}
-	config := local.Config{Methods: methods}
-	if config.Plan, err = r.plan(all, seed); err != nil {
-		return nil, err
-	}
 	rows, err := deal.Spread(ctx, all, "", evaluate.IID, r.sites, seed)
 	if err != nil {
 		return nil, err
 	}
-	config.Data = deal.BySite(rows)
-	out, err := local.Run(ctx, config)
+	p, out, err := deal.Run(ctx, methods, r.says(all, seed), deal.BySite(rows))
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +48,11 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c method.Select
 	if at < 0 {
 		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
 	}
-	return factors.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
+	return factors.Method{}.SelectReleased(ctx, p, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
 }
 
-// plan is that of the study. The ranges of the data stand in for public ones.
-func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
+// says is the plan of the study. The ranges of the data stand in for public ones.
+func (r release) says(all *dataset.Table, seed uint64) deal.Keys {
 	public := func(feature int) [2]float64 {
 		low, high := math.Inf(1), math.Inf(-1)
 		for i := range all.Len() {
@@ -69,7 +61,9 @@ func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
 		}
 		return [2]float64{low, high}
 	}
-	return deal.Plan(methods, deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": deal.Views(all.Schema(), public),
-		"method":  deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
-		"privacy": deal.Protected(account.Budget{Epsilon: r.epsilon, Delta: delta})})
+	return deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites),
+		"views": deal.Views(all.Schema(), public),
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange,
+			"mechanism": options.MechanismStatistics},
+		"privacy": deal.Protected(r.epsilon, delta)}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"strings"
 
 	"parley/dataset"
 	"parley/engine/local"
@@ -63,13 +62,12 @@ const (
 )
 
 func alzheimer() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-alzheimer", Paper: "parley", Item: "The Alzheimer example in one exchange",
-		About: "The example's subjects are spread over its sites in four ways: alike, with other groups (G), without some views (K), and both. The fit to the *sums* of all sites is that to all rows in one place.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-alzheimer",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			add := func(scenario string, w way) {
-				cells = append(cells, experiment.Cell{ID: w.id(scenario), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+				cells.Add(w.id(scenario), func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 					return w.fit(ctx, filepath.Join(at.Clone, examplePlan), scenario)
-				}})
+				})
 			}
 			for _, scenario := range exampleScenarios {
 				for _, w := range exampleFits {
@@ -91,18 +89,23 @@ func alzheimer() experiment.Experiment {
 }
 
 func concludeAlzheimer(o experiment.Outcomes) experiment.Conclusion {
-	minus := strings.NewReplacer("-", "−").Replace
-	fits := figure.Table{ID: "fits", Title: "Beside the published iteration", Caption: "Log-likelihood in nats for each training subject, and the same less that of the sums. Bytes are those that all sites send.",
-		Columns: figure.TextColumns("sites", "fit", "log-likelihood", "less that of the sums", "strength of the strongest factor", "bytes")}
+	minus := experiment.Minus
+	fits := figure.Table{ID: "fits", Title: "Beside the published iteration", Caption: "Log-likelihood in nats for " +
+		"each training subject, and the same less that of the sums. Bytes are those that all sites send.",
+		Columns: figure.TextColumns("sites", "fit", "log-likelihood", "less that of the sums",
+			"strength of the strongest factor", "bytes")}
 	for _, scenario := range exampleScenarios {
 		pooled := o[exampleFits[0].id(scenario)][logLik]
 		for _, w := range exampleFits {
 			if v := o[w.id(scenario)]; v != nil {
-				fits.Add(scenario, w.name, minus(fmt.Sprintf("%.2f", v[logLik][0])), minus(fmt.Sprintf("%.4f", v[logLik][0]-pooled[0])), fmt.Sprintf("%.1f", v[strength][0]), fmt.Sprintf("%.0f", v[sent][0]))
+				fits.Add(scenario, w.name, minus(fmt.Sprintf("%.2f", v[logLik][0])),
+					minus(fmt.Sprintf("%.4f", v[logLik][0]-pooled[0])), fmt.Sprintf("%.1f", v[strength][0]),
+					fmt.Sprintf("%.0f", v[sent][0]))
 			}
 		}
 	}
-	explained := figure.Table{ID: "scaling", Title: "R² of views by scaling", Columns: figure.TextColumns("scaling", "clinic", "immune", "metabolic", "vascular")}
+	explained := figure.Table{ID: "scaling", Title: "R² of views by scaling",
+		Columns: figure.TextColumns("scaling", "clinic", "immune", "metabolic", "vascular")}
 	for _, s := range scalings {
 		row := []any{s}
 		for _, view := range explained.Columns[1:] {
@@ -110,7 +113,8 @@ func concludeAlzheimer(o experiment.Outcomes) experiment.Conclusion {
 		}
 		explained.Add(row...)
 	}
-	noise := figure.Table{ID: "noise", Title: "Noise of views and of features", Caption: "Bytes are those of the site with all views.", Columns: figure.TextColumns("noise", "log-likelihood", "bytes")}
+	noise := figure.Table{ID: "noise", Title: "Noise of views and of features", Caption: "Bytes are those of the " +
+		"site with all views.", Columns: figure.TextColumns("noise", "log-likelihood", "bytes")}
 	for _, n := range noises {
 		v := o[noised(n).id(planned)]
 		noise.Add(n, minus(fmt.Sprintf("%.2f", v[logLik][0])), fmt.Sprintf("%.0f", v[most][0]))

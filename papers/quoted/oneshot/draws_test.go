@@ -65,17 +65,18 @@ func openDraw(ctx context.Context, dir string, s int) (*draw, error) {
 		d.folds = append(d.folds, make([][]string, max(0, f+1-len(d.folds)))...)
 		d.folds[f] = append(d.folds[f], id)
 	}
-	err = protocoltest.ReadCSV(filepath.Join(dir, prefix+"sites.csv.gz"), "test_fold,scenario,sites,id,site", func(c []string) error {
-		fold, err1 := strconv.Atoi(c[0])
-		n, err2 := strconv.Atoi(c[2])
-		site, err3 := strconv.Atoi(c[4])
-		if err := cmp.Or(err1, err2, err3); err != nil {
-			return err
-		}
-		w := where{fold, c[1] == evaluate.G.String(), n}
-		d.sites[w] = append(d.sites[w], evaluate.Placement{ID: c[3], Site: site - 1})
-		return nil
-	})
+	err = protocoltest.ReadCSV(filepath.Join(dir, prefix+"sites.csv.gz"),
+		"test_fold,scenario,sites,id,site", func(c []string) error {
+			fold, err1 := strconv.Atoi(c[0])
+			n, err2 := strconv.Atoi(c[2])
+			site, err3 := strconv.Atoi(c[4])
+			if err := cmp.Or(err1, err2, err3); err != nil {
+				return err
+			}
+			w := where{fold, c[1] == evaluate.G.String(), n}
+			d.sites[w] = append(d.sites[w], evaluate.Placement{ID: c[3], Site: site - 1})
+			return nil
+		})
 	return d, err
 }
 

@@ -31,16 +31,19 @@ func asIs(q, rounds int) options {
 func plan(schema dataset.Schema, sites []string, o options, seed uint64) (*study.Plan, error) {
 	m := deal.Keys{"name": factors.Method{}.Name()}
 	maps.Copy(m, o)
-	return deal.Plan(methods, deal.Keys{"name": "oneshot", "seed": seed, "sites": sites, "views": deal.Views(schema, nil), "method": m})
+	return deal.Plan(methods,
+		deal.Keys{"name": "oneshot", "seed": seed, "sites": sites, "views": deal.Views(schema, nil), "method": m})
 }
 
 // federate runs a whole study over the sites through the engine, in memory.
-func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*fitted.Model, *engine.Outcome, error) {
+func federate(ctx context.Context, sites []dataset.Source, o options,
+	seed uint64) (*fitted.Model, *engine.Outcome, error) {
 	return federateNamed(ctx, evaluate.SiteNames(len(sites)), sites, o, seed)
 }
 
 // federateNamed is federate over sites of these names, from which random starts follow.
-func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options, seed uint64) (*fitted.Model, *engine.Outcome, error) {
+func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options,
+	seed uint64) (*fitted.Model, *engine.Outcome, error) {
 	p, err := plan(sites[0].Schema(), names, o, seed)
 	if err != nil {
 		return nil, nil, err

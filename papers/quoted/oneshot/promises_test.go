@@ -100,7 +100,8 @@ const adcsfFactors = 6
 
 // adcsfBars are the test errors that repeat 0 must reach: what the authors' own later code
 // reaches (0.1000, 0.1007, 0.1017, 0.1023), bettered.
-var adcsfBars = map[evaluate.Scenario]float64{evaluate.IID: 0.0999, evaluate.G: 0.0999, evaluate.K: 0.1009, evaluate.GK: 0.1011}
+var adcsfBars = map[evaluate.Scenario]float64{evaluate.IID: 0.0999, evaluate.G: 0.0999, evaluate.K: 0.1009,
+	evaluate.GK: 0.1011}
 
 func TestClinicalData(t *testing.T) {
 	const data = "../../../judge/evaluate/testdata/adcsf"

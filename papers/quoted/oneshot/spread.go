@@ -172,16 +172,16 @@ func spreadID(sites int, c [2]float64, seed uint64) string {
 }
 
 func spreads() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-spread", Paper: "parley", Item: "The spread between sites",
-		About: "Sites of 90 drawn subjects differ by known standard deviations of loadings and means, in parts of a feature's range. The sums of the sites estimate them.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-spread",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, n := range spreadSites {
 				for _, c := range spreadCases {
 					for seed := uint64(1); seed <= spreadSeeds; seed++ {
 						if !quick || seed == 1 && n == spreadSites[0] {
-							cells = append(cells, experiment.Cell{ID: spreadID(n, c, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+							cells.Add(spreadID(n, c, seed), func(ctx context.Context,
+								_ experiment.Data) (experiment.Values, error) {
 								return estimate(ctx, n, c, seed)
-							}})
+							})
 						}
 					}
 				}
@@ -189,8 +189,10 @@ func spreads() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "spread", Title: "True and estimated standard deviations", Caption: fmt.Sprintf("Means of %d data sets, and their range.", spreadSeeds),
-				Columns: figure.TextColumns("sites", "true, loadings", "estimated", "range", "true, means", "estimated", "range")}
+			t := figure.Table{ID: "spread", Title: "True and estimated standard deviations",
+				Caption: fmt.Sprintf("Means of %d data sets, and their range.", spreadSeeds),
+				Columns: figure.TextColumns("sites", "true, loadings", "estimated", "range", "true, means",
+					"estimated", "range")}
 			for _, n := range spreadSites {
 				for _, c := range spreadCases {
 					row := []any{fmt.Sprint(n)}
@@ -200,7 +202,8 @@ func spreads() experiment.Experiment {
 							x = append(x, o[spreadID(n, c, seed)][name]...)
 						}
 						if len(x) > 0 {
-							row = append(row, fmt.Sprintf("%.4f", c[i]), fmt.Sprintf("%.4f", stat.Mean(x, nil)), fmt.Sprintf("%.4f to %.4f", slices.Min(x), slices.Max(x)))
+							row = append(row, fmt.Sprintf("%.4f", c[i]), fmt.Sprintf("%.4f", stat.Mean(x, nil)),
+								fmt.Sprintf("%.4f to %.4f", slices.Min(x), slices.Max(x)))
 						}
 					}
 					if len(row) > 1 {

@@ -28,8 +28,10 @@ type contest struct {
 }
 
 var contests = []contest{
-	{"400 drawn", 34, 5, func(_ context.Context, _ experiment.Data, r *rand.Rand) (*data, error) { return middling(r, 400) }},
-	{"4000 drawn", 34, 5, func(_ context.Context, _ experiment.Data, r *rand.Rand) (*data, error) { return middling(r, 4000) }},
+	{"400 drawn", 34, 5,
+		func(_ context.Context, _ experiment.Data, r *rand.Rand) (*data, error) { return middling(r, 400) }},
+	{"4000 drawn", 34, 5,
+		func(_ context.Context, _ experiment.Data, r *rand.Rand) (*data, error) { return middling(r, 4000) }},
 	{"333 rows", 3, 2, func(ctx context.Context, at experiment.Data, r *rand.Rand) (*data, error) {
 		folder, err := at.Folder("adcsf")
 		if err != nil {
@@ -52,16 +54,16 @@ const (
 var compared = []string{ours, pooled, eachSite, openly, theMean}
 
 func manySites() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-private-sites", Paper: "parley", Item: "Private statistics at many sites, and of many features",
-		About: "Drawn subjects have 38 features. The 333 rows are those of the Alzheimer example, two thirds of which are trained with. *Trusted curator* is the same mechanism at one site that has all rows. *Noise per site* is one plain release of moments at each site.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-private-sites",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, c := range contests {
 				for j, epsilon := range epsilons {
 					for draw := range c.draws {
 						if !quick || i+j+draw == 0 {
-							cells = append(cells, experiment.Cell{ID: id(c.name, epsilon, draw), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+							cells.Add(id(c.name, epsilon, draw), func(ctx context.Context,
+								at experiment.Data) (experiment.Values, error) {
 								return c.measure(ctx, at, epsilon, uint64(draw))
-							}})
+							})
 						}
 					}
 				}
@@ -69,8 +71,12 @@ func manySites() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "sites", Title: "Error of hidden views", Columns: figure.TextColumns(slices.Concat([]string{"subjects", "sites", "ε"}, compared, []string{"worse, warned"})...),
-				Caption: "Mean absolute error in parts of the range, and in brackets the per cent of hidden values that 90 % intervals hold. Worse: draws in which the study was worse than the mean by more than a fiftieth."}
+			t := figure.Table{ID: "sites", Title: "Error of hidden views",
+				Columns: figure.TextColumns(slices.Concat([]string{"subjects", "sites", "ε"}, compared,
+					[]string{"worse, warned"})...),
+				Caption: "Mean absolute error in parts of the range, " +
+					"and in brackets the per cent of hidden values that 90 % intervals hold. Worse: " +
+					"draws in which the study was worse than the mean by more than a fiftieth."}
 			for _, c := range contests {
 				for _, epsilon := range epsilons {
 					if row := c.row(o, epsilon); row != nil {
@@ -111,7 +117,8 @@ func (c contest) row(o experiment.Outcomes, epsilon float64) []any {
 }
 
 // measure compares the fits on one draw.
-func (c contest) measure(ctx context.Context, at experiment.Data, epsilon float64, seed uint64) (experiment.Values, error) {
+func (c contest) measure(ctx context.Context, at experiment.Data, epsilon float64,
+	seed uint64) (experiment.Values, error) {
 	x, err := c.draw(ctx, at, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
 		return nil, err
@@ -139,7 +146,8 @@ func (c contest) measure(ctx context.Context, at experiment.Data, epsilon float6
 }
 
 // fits makes all of them for one draw, and tells whether the study warned of itself.
-func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64) (map[string]evaluate.Model, bool, error) {
+func (x *data) fits(ctx context.Context, sites int, epsilon float64,
+	seed uint64) (map[string]evaluate.Model, bool, error) {
 	fits := map[string]evaluate.Model{}
 	warned := false
 	for _, of := range []struct {
@@ -195,7 +203,8 @@ func complete(ctx context.Context, r *rand.Rand, src dataset.Source) (*data, err
 			return nil, err
 		}
 		values := slices.Concat(row.Views...)
-		if !slices.ContainsFunc(values, math.IsNaN) && !slices.ContainsFunc(row.Views, func(v []float64) bool { return v == nil }) {
+		if !slices.ContainsFunc(values, math.IsNaN) &&
+			!slices.ContainsFunc(row.Views, func(v []float64) bool { return v == nil }) {
 			rows = append(rows, drawn{values: values})
 		}
 	}

@@ -82,7 +82,8 @@ func (x *data) split(dims []int, rows []drawn, train int) (err error) {
 	table := func(rows []drawn) (*dataset.Table, error) {
 		var out []dataset.Row
 		for i, row := range rows {
-			out = append(out, dataset.Row{ID: fmt.Sprintf("%08d", i), Subject: []string{row.group}, Views: melba.Views(dims, row.values)})
+			out = append(out, dataset.Row{ID: fmt.Sprintf("%08d", i), Subject: []string{row.group},
+				Views: melba.Views(dims, row.values)})
 		}
 		return dataset.NewTable(schema, out)
 	}

@@ -16,6 +16,7 @@ import (
 	"parley/methods/factors"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/ppca"
+	"parley/papers/deal"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -30,8 +31,9 @@ const (
 // plain fits a model to one isotropic release of noised moments of each site (Dwork,
 // Talwar, Thakurta and Zhang, "Analyze Gauss", STOC 2014), added up: eigenvalues of the
 // covariance that noise made negative are raised to a little. The noise is simulated.
-func (x *data) plain(ctx context.Context, sites []dataset.Source, epsilon float64, seed uint64) (evaluate.Model, error) {
-	sd, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: math.Sqrt2, Count: 1}}, account.AddRemove, account.Budget{Epsilon: epsilon, Delta: delta})
+func (x *data) plain(ctx context.Context, sites []dataset.Source, epsilon float64,
+	seed uint64) (evaluate.Model, error) {
+	sd, err := deal.Noise(1, math.Sqrt2, 1, account.Budget{Epsilon: epsilon, Delta: delta})
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +113,13 @@ func (x *data) plain(ctx context.Context, sites []dataset.Source, epsilon float6
 
 // model opens parameters of values in parts of the ranges.
 func (x *data) model(l ppca.Layout, p *ppca.Params) (evaluate.Model, error) {
-	m := &fitted.Model{Format: fitted.ModelFormat, Plan: strings.Repeat("0", 64), Study: "plain", Scaling: "range", Factors: make([]float64, p.Rank)}
+	m := &fitted.Model{Format: fitted.ModelFormat, Plan: strings.Repeat("0", 64), Study: "plain", Scaling: "range",
+		Factors: make([]float64, p.Rank)}
 	for k, v := range x.train.Schema().Views {
 		view := fitted.ModelView{Name: v.Name}
 		for lo, hi := l.View(k); lo < hi; lo++ {
-			view.Features = append(view.Features, fitted.ModelFeature{Name: v.Columns[len(view.Features)].Name, Shift: x.ranges[lo][0], Factor: 1 / (x.ranges[lo][1] - x.ranges[lo][0]),
+			view.Features = append(view.Features, fitted.ModelFeature{Name: v.Columns[len(view.Features)].Name,
+				Shift: x.ranges[lo][0], Factor: 1 / (x.ranges[lo][1] - x.ranges[lo][0]),
 				Mean: p.Mu[lo], Noise: p.Noise[k], Loadings: p.W[lo*p.Rank:][:p.Rank]})
 		}
 		m.Views = append(m.Views, view)

@@ -65,15 +65,15 @@ const (
 func under(epsilon float64) string { return fmt.Sprintf("ε = %v", epsilon) }
 
 func threeSites() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-private", Paper: "parley", Item: "Private statistics at three sites",
-		About: "Whole studies with mechanism `statistics`, δ = 10⁻⁵ and add-remove. *Paper* is data like those of the paper of Fed-mv-PPCA, with 33 features, and *wide* has 130. In G one group is at one site and the other at another. In K two sites lack a view each.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-private",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, k := range kinds {
 				for draw := range k.draws {
 					if !quick || i+draw == 0 {
-						cells = append(cells, experiment.Cell{ID: id(k.name, "", draw), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						cells.Add(id(k.name, "", draw), func(ctx context.Context,
+							_ experiment.Data) (experiment.Values, error) {
 							return k.measure(ctx, uint64(draw))
-						}})
+						})
 					}
 				}
 			}
@@ -89,10 +89,13 @@ func threeSites() experiment.Experiment {
 				id, title, caption, of, format string
 				scale                          float64
 			}{
-				{"error", "Error on subjects who took no part", "Mean absolute errors in parts of the range, mean ± standard deviation between draws.", missed, "%.4f", 1},
-				{"coverage", "Intervals of 90 %", "Per cent of hidden values that they hold, mean ± standard deviation between draws.", coverage, "%.1f", 100},
+				{"error", "Error on subjects who took no part", "Mean absolute errors in parts of the range, " +
+					"mean ± standard deviation between draws.", missed, "%.4f", 1},
+				{"coverage", "Intervals of 90 %", "Per cent of hidden values that they hold, " +
+					"mean ± standard deviation between draws.", coverage, "%.1f", 100},
 			} {
-				table := figure.Table{ID: t.id, Title: t.title, Caption: t.caption, Columns: figure.TextColumns(append([]string{t.id}, names...)...)}
+				table := figure.Table{ID: t.id, Title: t.title, Caption: t.caption,
+					Columns: figure.TextColumns(append([]string{t.id}, names...)...)}
 				for _, k := range kinds {
 					row, found := []any{k.name}, false
 					for _, name := range names {

@@ -12,7 +12,6 @@ import (
 	"parley/methods/factors/options"
 	"parley/papers/deal"
 	"parley/papers/experiment"
-	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -91,6 +90,8 @@ var methods = method.Registry{factors.Method{}}
 func (x *data) plan(epsilon float64, lacking [][]int, seed uint64) (*study.Plan, error) {
 	schema := x.train.Schema()
 	return deal.Plan(methods, deal.Keys{"name": "private", "seed": seed, "sites": evaluate.SiteNames(len(lacking)),
-		"views": deal.Views(schema, func(j int) [2]float64 { return x.ranges[j] }), "privacy": deal.Protected(account.Budget{Epsilon: epsilon, Delta: delta}),
-		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
+		"views":   deal.Views(schema, func(j int) [2]float64 { return x.ranges[j] }),
+		"privacy": deal.Protected(epsilon, delta),
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange,
+			"mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
 }

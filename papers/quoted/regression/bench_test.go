@@ -17,7 +17,7 @@ func BenchmarkPrivateStudy(b *testing.B) {
 	b.ReportAllocs()
 	bytes := 0.0
 	for b.Loop() {
-		_, out, err := fitOf(b.Context(), p, &account.Budget{Epsilon: 1, Delta: rivalDelta}, false)
+		_, out, err := fitOf(b.Context(), p, account.Budget{Epsilon: 1, Delta: rivalDelta}, false)
 		if err != nil {
 			b.Fatal(err)
 		}

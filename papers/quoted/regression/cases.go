@@ -77,7 +77,8 @@ const heldOut = 4000
 
 func (s simulation) draw(_ context.Context, _ experiment.Data, seed uint64) (*problem, error) {
 	r := rand.New(rand.NewPCG(seed, 17))
-	p := &problem{Division: dppvi.Division{Outcome: classes, Subjects: []string{outcomeColumn}}, truth: map[string]float64{"intercept": s.intercept}}
+	p := &problem{Division: dppvi.Division{Outcome: classes, Subjects: []string{outcomeColumn}},
+		truth: map[string]float64{"intercept": s.intercept}}
 	var names []string
 	var columns []dataset.Column
 	w := make([]float64, s.d)
@@ -88,7 +89,8 @@ func (s simulation) draw(_ context.Context, _ experiment.Data, seed uint64) (*pr
 		p.truth[name] = w[j]
 	}
 	p.numbers(names...)
-	schema := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: columns}}, Subject: []dataset.Column{{Name: outcomeColumn}}}
+	schema := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: columns}},
+		Subject: []dataset.Column{{Name: outcomeColumn}}}
 	n := heldOut
 	for _, size := range s.sizes {
 		n += size
@@ -135,12 +137,17 @@ type recorded struct {
 
 var (
 	heart = recorded{"heart_sites.csv.gz", "site", "disease", "1", []options.Constant{
-		{Feature: "age", Centre: 55, Scale: 10}, {Feature: "trestbps", Centre: 130, Scale: 20}, {Feature: "thalach", Centre: 140, Scale: 25}, {Feature: "oldpeak", Centre: 1, Scale: 1}},
-		map[string][]string{"sex": {"0", "1"}, "cp": {"1", "2", "3", "4"}, "restecg": {"0", "1", "2"}, "exang": {"0", "1"}}}
+		{Feature: "age", Centre: 55, Scale: 10}, {Feature: "trestbps", Centre: 130, Scale: 20},
+		{Feature: "thalach", Centre: 140, Scale: 25}, {Feature: "oldpeak", Centre: 1, Scale: 1}},
+		map[string][]string{"sex": {"0", "1"}, "cp": {"1", "2", "3", "4"}, "restecg": {"0", "1", "2"},
+			"exang": {"0", "1"}}}
 	stays = recorded{"stays.csv.gz", "ICUType", "In_hospital_death", "1", []options.Constant{
-		{Feature: "Age", Centre: 65, Scale: 17}, {Feature: "HR_mean", Centre: 85, Scale: 15}, {Feature: "GCS_mean", Centre: 12, Scale: 3.5}, {Feature: "BUN_mean", Centre: 25, Scale: 20},
-		{Feature: "Creatinine_mean", Centre: 1.3, Scale: 1.2}, {Feature: "WBC_mean", Centre: 12, Scale: 6}, {Feature: "HCO3_mean", Centre: 23, Scale: 5}, {Feature: "Temp_mean", Centre: 37, Scale: 0.8},
-		{Feature: "Urine_mean", Centre: 120, Scale: 100}, {Feature: "Na_mean", Centre: 139, Scale: 5}}, map[string][]string{"Gender": {"0", "1"}}}
+		{Feature: "Age", Centre: 65, Scale: 17}, {Feature: "HR_mean", Centre: 85, Scale: 15},
+		{Feature: "GCS_mean", Centre: 12, Scale: 3.5}, {Feature: "BUN_mean", Centre: 25, Scale: 20},
+		{Feature: "Creatinine_mean", Centre: 1.3, Scale: 1.2}, {Feature: "WBC_mean", Centre: 12, Scale: 6},
+		{Feature: "HCO3_mean", Centre: 23, Scale: 5}, {Feature: "Temp_mean", Centre: 37, Scale: 0.8},
+		{Feature: "Urine_mean", Centre: 120, Scale: 100}, {Feature: "Na_mean", Centre: 139, Scale: 5}},
+		map[string][]string{"Gender": {"0", "1"}}}
 )
 
 // draw holds out every fourth row in an order of the seed.
@@ -158,7 +165,8 @@ func (d recorded) draw(_ context.Context, at experiment.Data, seed uint64) (*pro
 		column[name] = i
 	}
 	records = records[1:]
-	p := &problem{Division: dppvi.Division{Outcome: classes, Subjects: []string{outcomeColumn}, Constants: d.numbers, Sites: map[string]*dataset.Table{}}}
+	p := &problem{Division: dppvi.Division{Outcome: classes, Subjects: []string{outcomeColumn}, Constants: d.numbers,
+		Sites: map[string]*dataset.Table{}}}
 	var features []map[string]any
 	view := dataset.View{Name: "v"}
 	for _, k := range d.numbers {
@@ -167,15 +175,18 @@ func (d recorded) draw(_ context.Context, at experiment.Data, seed uint64) (*pro
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.categories)) {
 		features = append(features, map[string]any{"name": name, "kind": "category", "levels": d.categories[name]})
-		view.Columns = append(view.Columns, dataset.Column{Name: name, Kind: dataset.Category, Levels: d.categories[name]})
+		view.Columns = append(view.Columns,
+			dataset.Column{Name: name, Kind: dataset.Category, Levels: d.categories[name]})
 	}
 	p.Views = []map[string]any{{"name": "v", "features": features}}
 	schema := dataset.Schema{Views: []dataset.View{view}, Subject: []dataset.Column{{Name: outcomeColumn}}}
-	rand.New(rand.NewPCG(seed, 19)).Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+	rand.New(rand.NewPCG(seed, 19)).Shuffle(len(records),
+		func(i, j int) { records[i], records[j] = records[j], records[i] })
 	sites := map[string][]dataset.Row{}
 	var held []dataset.Row
 	for i, r := range records {
-		row := dataset.Row{ID: fmt.Sprintf("%07d", i), Views: [][]float64{make([]float64, len(view.Columns))}, Subject: []string{classes.Levels[0]}}
+		row := dataset.Row{ID: fmt.Sprintf("%07d", i), Views: [][]float64{make([]float64, len(view.Columns))},
+			Subject: []string{classes.Levels[0]}}
 		if r[column[d.outcome]] == d.yes {
 			row.Subject[0] = classes.Levels[1]
 		}

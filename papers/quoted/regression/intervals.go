@@ -45,16 +45,16 @@ func privateLine(epsilon float64) string { return fmt.Sprintf("ε %v", epsilon) 
 // intervals tells what 90 % intervals hold over simulated data sets: of each outcome without
 // privacy, and of the private default.
 func intervals() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-intervals", Paper: "parley", Item: "Intervals of regressions",
-		About: "Weights are drawn with the rows. Studies without privacy have five sites of 60 subjects with four numbers, and private ones ten sites of 400 subjects with eight.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-intervals",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			add := func(line string, fit func(ctx context.Context, set uint64, to experiment.Values) error) {
 				sets, of := intervalSets, setsOfCell
 				if quick {
 					sets, of = 1, 1
 				}
 				for first := 0; first < sets; first += of {
-					cells = append(cells, experiment.Cell{ID: intervalID(line, first), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+					cells.Add(intervalID(line, first), func(ctx context.Context,
+						_ experiment.Data) (experiment.Values, error) {
 						v := experiment.Values{asked: {0}, holds: {0}}
 						for set := first; set < first+of; set++ {
 							if err := fit(ctx, uint64(set), v); err != nil {
@@ -62,7 +62,7 @@ func intervals() experiment.Experiment {
 							}
 						}
 						return v, nil
-					}})
+					})
 				}
 			}
 			for _, o := range outcomes {
@@ -93,11 +93,11 @@ func coverPrivate(ctx context.Context, set uint64, total account.Budget, to expe
 	if err != nil {
 		return err
 	}
-	m, _, err := fitOf(ctx, p, &total, false)
+	m, _, err := fitOf(ctx, p, total, false)
 	if err != nil {
 		return err
 	}
-	exact, _, err := fitOf(ctx, p, nil, true)
+	exact, _, err := fitOf(ctx, p, account.Budget{}, true)
 	if err != nil {
 		return err
 	}
@@ -141,13 +141,17 @@ func shareHeld(o experiment.Outcomes, line string) (share, all float64, wide []f
 }
 
 func concludeIntervals(o experiment.Outcomes) (c experiment.Conclusion) {
-	open := figure.Table{ID: "open", Title: "Without privacy", Caption: fmt.Sprintf("%d data sets for each outcome.", intervalSets),
+	open := figure.Table{ID: "open", Title: "Without privacy",
+		Caption: fmt.Sprintf("%d data sets for each outcome.", intervalSets),
 		Columns: figure.TextColumns("outcome", "90 % intervals that hold the truth", "of weights")}
-	private := figure.Table{ID: "private", Title: "The private default", Caption: fmt.Sprintf("%d data sets for each ε, δ = %v. Widths are compared with those of a partitioned posterior without privacy.", intervalSets, intervalDelta),
+	private := figure.Table{ID: "private", Title: "The private default",
+		Caption: fmt.Sprintf("%d data sets for each ε, δ = %v. "+
+			"Widths are compared with those of a partitioned posterior without privacy.", intervalSets, intervalDelta),
 		Columns: figure.TextColumns("ε", "90 % intervals that hold the truth", "median sd over the exact one")}
 	promise := func(line string, share, all, low, high float64) {
 		if doubt := 3 * math.Sqrt(0.09/all); share < low-doubt || share > high+doubt {
-			c.Broken = append(c.Broken, fmt.Sprintf("%s: %.3f of the intervals hold the truth, which is not %v to %v", line, share, low, high))
+			c.Broken = append(c.Broken,
+				fmt.Sprintf("%s: %.3f of the intervals hold the truth, which is not %v to %v", line, share, low, high))
 		}
 	}
 	for _, x := range outcomes {
@@ -189,13 +193,16 @@ func yes(is bool) string {
 var noYes = []string{"no", "yes"}
 
 var outcomes = []observed{
-	{"two classes", []string{"y"}, map[string]any{"outcome": map[string]any{"column": "y", "levels": noYes}}, map[string]float64{"intercept": level},
+	{"two classes", []string{"y"}, map[string]any{"outcome": map[string]any{"column": "y", "levels": noYes}},
+		map[string]float64{"intercept": level},
 		func(r *rand.Rand, a float64) []string { return []string{yes(chance(r, level+a))} }, 60},
-	{"number", []string{"y"}, map[string]any{"outcome": map[string]any{"column": "y"}}, map[string]float64{"intercept": level},
+	{"number", []string{"y"}, map[string]any{"outcome": map[string]any{"column": "y"}},
+		map[string]float64{"intercept": level},
 		func(r *rand.Rand, a float64) []string {
 			return []string{strconv.FormatFloat(level+a+r.NormFloat64(), 'g', -1, 64)}
 		}, 60},
-	{"count", []string{"y"}, map[string]any{"outcome": map[string]any{"column": "y"}, "likelihood": "poisson"}, map[string]float64{"intercept": level},
+	{"count", []string{"y"}, map[string]any{"outcome": map[string]any{"column": "y"}, "likelihood": "poisson"},
+		map[string]float64{"intercept": level},
 		func(r *rand.Rand, a float64) []string {
 			k := 0
 			for left := math.Exp(level+a) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
@@ -203,7 +210,8 @@ var outcomes = []observed{
 			}
 			return []string{strconv.Itoa(k)}
 		}, 60},
-	{"time until an event", []string{"days", "died"}, map[string]any{"outcome": map[string]any{"column": "days", "event": "died", "levels": noYes, "cuts": []int{30, 60, 90}}}, map[string]float64{},
+	{"time until an event", []string{"days", "died"}, map[string]any{"outcome": map[string]any{"column": "days",
+		"event": "died", "levels": noYes, "cuts": []int{30, 60, 90}}}, map[string]float64{},
 		func(r *rand.Rand, a float64) []string {
 			censored := 120 * r.Float64()
 			for k := range 3 {
@@ -231,7 +239,8 @@ func (o *observed) fit(ctx context.Context, r *rand.Rand) (*fitted.Model, map[st
 		name := fmt.Sprintf("x%d", j)
 		w[j] = spread * r.NormFloat64()
 		truth[name] = w[j]
-		names, view.Columns = append(names, name), append(view.Columns, dataset.Column{Name: name, Kind: dataset.Number})
+		names, view.Columns = append(names, name),
+			append(view.Columns, dataset.Column{Name: name, Kind: dataset.Number})
 	}
 	p.numbers(names...)
 	schema := dataset.Schema{Views: []dataset.View{view}}
@@ -250,7 +259,8 @@ func (o *observed) fit(ctx context.Context, r *rand.Rand) (*fitted.Model, map[st
 				}
 				a += w[j] * x[j]
 			}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{x}, Subject: o.observe(r, a)})
+			rows = append(rows,
+				dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{x}, Subject: o.observe(r, a)})
 		}
 		table, err := dataset.NewTable(schema, rows)
 		if err != nil {
@@ -258,6 +268,6 @@ func (o *observed) fit(ctx context.Context, r *rand.Rand) (*fitted.Model, map[st
 		}
 		data[fmt.Sprintf("s%d", site)] = table
 	}
-	m, _, err := p.study(ctx, o.options, data, nil)
+	m, _, err := p.study(ctx, o.options, data, account.Budget{})
 	return m, truth, err
 }

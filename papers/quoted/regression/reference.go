@@ -21,6 +21,7 @@ import (
 	"parley/methods/regression/exact"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/study"
 )
@@ -73,8 +74,10 @@ func (a *agreement) values() experiment.Values {
 	if a.converged {
 		settled = 1
 	}
-	return experiment.Values{subjectsOf: {float64(a.subjects)}, sitesOf: {float64(a.sites)}, weightsOf: {float64(a.weights)}, exchangesOf: {float64(a.exchanges)}, hasSettled: {settled},
-		fitEstimate: {a.fit.estimate}, fitCovariance: {a.fit.covariance}, studyEstimate: {a.study.estimate}, studyCovariance: {a.study.covariance}}
+	return experiment.Values{subjectsOf: {float64(a.subjects)}, sitesOf: {float64(a.sites)},
+		weightsOf: {float64(a.weights)}, exchangesOf: {float64(a.exchanges)}, hasSettled: {settled},
+		fitEstimate: {a.fit.estimate}, fitCovariance: {a.fit.covariance}, studyEstimate: {a.study.estimate},
+		studyCovariance: {a.study.covariance}}
 }
 
 // described are the names of the regressions that regressions.json describes, by data and kind.
@@ -89,27 +92,27 @@ var described = func() (names []string) {
 
 // references tells how far fits to recorded data are from a second implementation.
 func references() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-reference", Paper: "parley", Item: "Regressions beside a second implementation", Data: []string{dataName, "adult"},
-		About: "`papers/reference/regression.py` calculates regressions a second time. Estimates are compared in its standard errors, and covariances in products of these: " +
-			"of a fit to all rows in one place, and of a study with default options at the sites that the data have.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-reference", Data: []string{dataName, "adult"},
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, name := range described {
 				if quick && name != "heart-sites-linear" {
 					continue
 				}
-				cells = append(cells, experiment.Cell{ID: name, Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+				cells.Add(name, func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 					a, err := agree(ctx, at.Clone, name)
 					if err != nil {
 						return nil, err
 					}
 					return a.values(), nil
-				}})
+				})
 			}
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) (c experiment.Conclusion) {
-			t := figure.Table{ID: "distances", Title: "The largest distances", Caption: "A study that has not converged says so first.",
-				Columns: figure.TextColumns("regression", subjectsOf, sitesOf, weightsOf, "all rows: estimates", "covariances", "study: exchanges", "estimates", "covariances")}
+			t := figure.Table{ID: "distances", Title: "The largest distances",
+				Caption: "A study that has not converged says so first.",
+				Columns: figure.TextColumns("regression", subjectsOf, sitesOf, weightsOf, "all rows: estimates",
+					"covariances", "study: exchanges", "estimates", "covariances")}
 			for _, name := range described {
 				v := o[name]
 				if v == nil {
@@ -123,8 +126,10 @@ func references() experiment.Experiment {
 				if v[hasSettled][0] == 0 {
 					says = ", not converged"
 				}
-				t.Add(append(row, small(v[fitEstimate][0]), small(v[fitCovariance][0]), fmt.Sprint(v[exchangesOf][0])+says, small(v[studyEstimate][0]), small(v[studyCovariance][0]))...)
-				if !(v[fitEstimate][0] <= estimateOff && v[fitCovariance][0] <= covarianceOff && (v[studyEstimate][0] <= studyOff || says != "")) {
+				t.Add(append(row, small(v[fitEstimate][0]), small(v[fitCovariance][0]),
+					fmt.Sprint(v[exchangesOf][0])+says, small(v[studyEstimate][0]), small(v[studyCovariance][0]))...)
+				if !(v[fitEstimate][0] <= estimateOff && v[fitCovariance][0] <= covarianceOff &&
+					(v[studyEstimate][0] <= studyOff || says != "")) {
 					c.Broken = append(c.Broken, name+" is too far from the second implementation")
 				}
 			}
@@ -262,21 +267,13 @@ func (r *reference) study(rows []map[string]string) (*study.Plan, map[string]*da
 			sites[row[r.Site]] = append(sites[row[r.Site]], row)
 		}
 	}
-	var names []string
-	for i := range sites {
-		names = append(names, i)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(sites))
 	called := make([]string, len(names))
 	for i := range names {
 		called[i] = fmt.Sprintf("s%d", i+1)
 	}
-	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": r.Name, "sites": called, "subjects": subjects, "method": with,
-		"views": []map[string]any{{"name": "v", "features": features}}, "privacy": map[string]any{"protection": study.ProtectionNone}})
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := study.Parse("plan", text, method.Registry{regression.Method{}})
+	plan, err := deal.Plan(method.Registry{regression.Method{}}, deal.Keys{"name": r.Name, "sites": called,
+		"subjects": subjects, "method": with, "views": []deal.Keys{{"name": "v", "features": features}}})
 	if err != nil {
 		return nil, nil, err
 	}

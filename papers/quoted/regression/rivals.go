@@ -35,13 +35,13 @@ var arms = []string{armDefault, armDescent, armFedAvg, armOnce}
 
 // fitOf fits a problem's two classes: by default, or without a total, which is without privacy, with independent
 // weights, which are those of partitioned inference.
-func fitOf(ctx context.Context, p *problem, total *account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
+func fitOf(ctx context.Context, p *problem, total account.Budget, once bool) (*fitted.Model, *local.Outcome, error) {
 	data, err := p.data(once)
 	if err != nil {
 		return nil, nil, err
 	}
 	with := map[string]any{"outcome": p.Outcome}
-	if total == nil {
+	if total.Epsilon == 0 {
 		with["name"], with["algorithm"] = dppvi.Name, "exact"
 	}
 	return p.study(ctx, with, data, total)
@@ -134,7 +134,7 @@ func (v *rival) sum(d *glm.Design, w []float64, clip, rate, noise float64) []flo
 // descent is full-batch gradient descent with momentum .9 and steps of .3, and the mean of
 // the second half of its iterates; clip and rounds are settings.
 func (v *rival) descent(clip float64, rounds int, total account.Budget) ([]float64, error) {
-	noise, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: rounds}}, account.AddRemove, total)
+	noise, err := deal.Noise(1, 2, rounds, total)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (v *rival) descent(clip float64, rounds int, total account.Budget) ([]float
 // the mean of the second half of its rounds; clip and rate of learning are settings.
 func (v *rival) fedAvg(clip, learn float64, total account.Budget) ([]float64, error) {
 	const rounds, steps, rate = 20, 10, 0.1
-	noise, err := account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: rate, Diameter: 2, Count: rounds * steps}}, account.AddRemove, total)
+	noise, err := deal.Noise(rate, 2, rounds*steps, total)
 	if err != nil {
 		return nil, err
 	}
@@ -202,10 +202,12 @@ type setting struct {
 var settings = func() (all []setting) {
 	for _, clip := range []float64{1, 3} {
 		for _, rounds := range []int{30, 100} {
-			all = append(all, setting{armDescent, func(v *rival, b account.Budget) ([]float64, error) { return v.descent(clip, rounds, b) }})
+			all = append(all, setting{armDescent,
+				func(v *rival, b account.Budget) ([]float64, error) { return v.descent(clip, rounds, b) }})
 		}
 		for _, learn := range []float64{0.5, 2} {
-			all = append(all, setting{armFedAvg, func(v *rival, b account.Budget) ([]float64, error) { return v.fedAvg(clip, learn, b) }})
+			all = append(all, setting{armFedAvg,
+				func(v *rival, b account.Budget) ([]float64, error) { return v.fedAvg(clip, learn, b) }})
 		}
 	}
 	return all
@@ -240,10 +242,8 @@ func sentBy(arm string) string { return arm + ", kB" }
 
 // rivals sets the private default for two classes beside other ways to spend the budget.
 func rivals() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-rivals", Paper: "parley", Item: "Private regression beside its rivals", Data: []string{dataName, "adult"},
-		About: "Regressions of two classes under differential privacy: simulated ones, heart-sites by hospital, physionet2012 by type of unit, and the census data by four distributions. " +
-			"All arms add noise at each site, but for *noise once*, which has all rows at one site. Descent and FedAvg have the best of four settings, picked by the rows that judge them.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-rivals", Data: []string{dataName, "adult"},
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for _, c := range cases {
 				for _, epsilon := range epsilons {
 					runs := rivalRuns
@@ -252,9 +252,10 @@ func rivals() experiment.Experiment {
 							continue
 						}
 					}
-					cells = append(cells, experiment.Cell{ID: rivalID(c, epsilon), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+					cells.Add(rivalID(c, epsilon), func(ctx context.Context,
+						at experiment.Data) (experiment.Values, error) {
 						return c.marks(ctx, at, account.Budget{Epsilon: epsilon, Delta: rivalDelta}, runs)
-					}})
+					})
 				}
 			}
 			return cells
@@ -265,7 +266,8 @@ func rivals() experiment.Experiment {
 
 // marks runs every arm of a case: mean log-likelihoods by arm and run, of rivals by the best
 // setting.
-func (k problemCase) marks(ctx context.Context, at experiment.Data, total account.Budget, runs int) (experiment.Values, error) {
+func (k problemCase) marks(ctx context.Context, at experiment.Data, total account.Budget,
+	runs int) (experiment.Values, error) {
 	out := experiment.Values{}
 	bySetting := map[string][]float64{}
 	for seed := range uint64(runs) {
@@ -275,7 +277,7 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 		}
 		var encoding *glm.Encoding
 		for _, arm := range []string{armDefault, armOnce} {
-			m, ran, err := fitOf(ctx, p, &total, arm == armOnce)
+			m, ran, err := fitOf(ctx, p, total, arm == armOnce)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
 			}
@@ -313,7 +315,8 @@ func (k problemCase) marks(ctx context.Context, at experiment.Data, total accoun
 	}
 	for _, s := range settings {
 		for name, x := range bySetting {
-			if strings.HasPrefix(name, s.arm+" ") && (out[s.arm] == nil || stat.Mean(x, nil) > stat.Mean(out[s.arm], nil)) {
+			if strings.HasPrefix(name, s.arm+" ") && (out[s.arm] == nil ||
+				stat.Mean(x, nil) > stat.Mean(out[s.arm], nil)) {
 				out[s.arm] = x
 			}
 		}
@@ -349,13 +352,14 @@ func (t *tally) add(where string, advantage, se float64) {
 // is ahead and behind.
 func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
 	all := figure.Table{ID: "marks", Title: "Mean log-likelihood of rows held out",
-		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error. δ is %v. The last column has the kB that a site sends by default.", rivalRuns, rivalDelta),
+		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error. "+
+			"δ is %v. The last column has the kB that a site sends by default.", rivalRuns, rivalDelta),
 		Columns: figure.TextColumns(slices.Concat([]string{"case", "ε"}, arms, []string{"kB"})...)}
 	tallies := map[string]*tally{}
 	for _, arm := range arms[1:] {
 		tallies[arm] = &tally{}
 	}
-	minus := strings.NewReplacer("-", "−").Replace
+	minus := experiment.Minus
 	for _, k := range cases {
 		for _, epsilon := range epsilons {
 			v := o[rivalID(k, epsilon)]
@@ -376,11 +380,14 @@ func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
 			all.Add(append(row, fmt.Sprintf("%.0f", stat.Mean(v[sentBy(armDefault)], nil)))...)
 		}
 	}
-	count := figure.Table{ID: "tally", Title: "Where the default is ahead and behind", Caption: fmt.Sprintf("By more than %v and %d standard errors.", leastDifference, leastErrors),
-		Columns: figure.TextColumns("beside", "comparisons", "default ahead", "level", "default behind", "where it is behind")}
+	count := figure.Table{ID: "tally", Title: "Where the default is ahead and behind",
+		Caption: fmt.Sprintf("By more than %v and %d standard errors.", leastDifference, leastErrors),
+		Columns: figure.TextColumns("beside", "comparisons", "default ahead", "level", "default behind",
+			"where it is behind")}
 	for _, arm := range arms[1:] {
 		if t := tallies[arm]; arm != armOnce {
-			count.Add(arm, fmt.Sprint(t.ahead+t.level+len(t.behind)), fmt.Sprint(t.ahead), fmt.Sprint(t.level), fmt.Sprint(len(t.behind)), strings.Join(t.behind, "; "))
+			count.Add(arm, fmt.Sprint(t.ahead+t.level+len(t.behind)), fmt.Sprint(t.ahead), fmt.Sprint(t.level),
+				fmt.Sprint(len(t.behind)), strings.Join(t.behind, "; "))
 		}
 	}
 	return experiment.Conclusion{Tables: []figure.Table{count, all}}

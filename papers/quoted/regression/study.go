@@ -2,7 +2,6 @@ package regression
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -12,31 +11,19 @@ import (
 	"parley/methods/published/dppvi"
 	"parley/methods/regression"
 	"parley/methods/regression/fitted"
+	"parley/papers/deal"
 	"parley/privacy/account"
-	"parley/study"
 )
 
 // study runs a plan for a problem through the engine, in memory, with these options of the
-// method; no total is no privacy.
-func (p *problem) study(ctx context.Context, options map[string]any, data map[string]dataset.Source, total *account.Budget) (*fitted.Model, *local.Outcome, error) {
-	with := map[string]any{"name": regression.Method{}.Name(), "constants": p.Constants}
+// method; an ε of 0 is no privacy.
+func (p *problem) study(ctx context.Context, options map[string]any, data map[string]dataset.Source,
+	total account.Budget) (*fitted.Model, *local.Outcome, error) {
+	with := deal.Keys{"name": regression.Method{}.Name(), "constants": p.Constants}
 	maps.Copy(with, options)
-	protection := map[string]any{"protection": study.ProtectionNone}
-	if total != nil {
-		protection = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove, "total": total}
-	}
-	// JSON is YAML.
-	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": "case", "sites": slices.Sorted(maps.Keys(data)), "views": p.Views, "subjects": p.Subjects,
-		"method": with, "privacy": protection})
-	if err != nil {
-		return nil, nil, err
-	}
-	methods := method.Registry{regression.Method{}, dppvi.Method{}}
-	plan, err := study.Parse("plan", text, methods)
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: data})
+	_, out, err := deal.Run(ctx, method.Registry{regression.Method{}, dppvi.Method{}}, deal.Keys{"name": "case",
+		"sites": slices.Sorted(maps.Keys(data)), "views": p.Views, "subjects": p.Subjects, "method": with,
+		"privacy": deal.Protected(total.Epsilon, total.Delta)}, data)
 	if err != nil {
 		return nil, nil, err
 	}

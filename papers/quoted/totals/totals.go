@@ -4,10 +4,10 @@ package totals
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -21,6 +21,7 @@ import (
 	"parley/methods/regression"
 	"parley/papers/deal"
 	"parley/papers/experiment"
+	"parley/papers/melba"
 	"parley/study"
 )
 
@@ -28,9 +29,9 @@ import (
 type kind struct {
 	name    string
 	m       method.Method
-	options string
 	rows    int // for the fit; half as many are held out
 	draw    func(r *rand.Rand, x []float64) (label string)
+	options deal.Keys
 }
 
 const features = 6
@@ -38,14 +39,14 @@ const features = 6
 var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
 var kinds = []kind{
-	{"factors", factors.Method{}, "name: factors, latent: 2", 2000, func(r *rand.Rand, x []float64) string {
+	{"factors", factors.Method{}, 2000, func(r *rand.Rand, x []float64) string {
 		f, g := r.NormFloat64(), r.NormFloat64()
 		for j := range x {
 			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
 		}
 		return "no"
-	}},
-	{"regression", regression.Method{}, "name: regression, outcome: {column: ill, levels: [no, yes]}", 4000, func(r *rand.Rand, x []float64) string {
+	}, deal.Keys{"name": "factors", "latent": 2}},
+	{"regression", regression.Method{}, 4000, func(r *rand.Rand, x []float64) string {
 		a := -0.5
 		f := r.NormFloat64()
 		for j := range x {
@@ -56,8 +57,8 @@ var kinds = []kind{
 			return "yes"
 		}
 		return "no"
-	}},
-	{"mixture", mixture.Method{}, "name: mixture, components: 2, draws: 128", 4000, func(r *rand.Rand, x []float64) string {
+	}, deal.Keys{"name": "regression", "outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}},
+	{"mixture", mixture.Method{}, 4000, func(r *rand.Rand, x []float64) string {
 		at := 2.0
 		if r.Float64() < 0.4 {
 			at = -2
@@ -66,7 +67,7 @@ var kinds = []kind{
 			x[j] = at + 0.7*r.NormFloat64()
 		}
 		return "no"
-	}},
+	}, deal.Keys{"name": "graffl", "components": 2, "draws": 128}},
 }
 
 var (
@@ -93,9 +94,8 @@ func id(k kind, sites int, epsilon float64, draw int) string {
 }
 
 func totals() experiment.Experiment {
-	return experiment.Experiment{Name: "parley-totals", Paper: "parley", Item: "Secure sums",
-		About: "Drawn rows with six features. *One noise* is the study at one site that has all rows. Excess is by how many nats a held-out row is less likely than by the same method without noise, times 1000.",
-		Cells: func(quick bool) (cells []experiment.Cell) {
+	return experiment.Experiment{Name: "parley-totals",
+		Cells: func(quick bool) (cells experiment.Cells) {
 			for i, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
@@ -103,9 +103,10 @@ func totals() experiment.Experiment {
 							if quick && (i+draw > 0 || sites > 3 || epsilon != 3) {
 								continue
 							}
-							cells = append(cells, experiment.Cell{ID: id(k, sites, epsilon, draw), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+							cells.Add(id(k, sites, epsilon, draw), func(ctx context.Context,
+								_ experiment.Data) (experiment.Values, error) {
 								return k.measure(ctx, sites, epsilon, uint64(draw))
-							}})
+							})
 						}
 					}
 				}
@@ -113,8 +114,11 @@ func totals() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			t := figure.Table{ID: "excess", Title: "What noise costs", Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
-				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws. The variance is that of the secure sum, in units of one noise; at each site it is that of as many as there are sites.", draws)}
+			t := figure.Table{ID: "excess", Title: "What noise costs",
+				Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
+				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws. The variance is that of "+
+					"the secure sum, in units of one noise; at each site it is that of as many as there are sites.",
+					draws)}
 			for _, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
@@ -129,7 +133,8 @@ func totals() experiment.Experiment {
 						if err != nil {
 							continue // it was run
 						}
-						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon), fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
+						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon),
+							fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
 						for _, way := range ways {
 							row = append(row, fmt.Sprintf("%.2f", median(o.Gather(way, ids...))))
 						}
@@ -144,19 +149,14 @@ func totals() experiment.Experiment {
 
 // plan is a study of so many sites; without noise where ε is 0.
 func (k kind) plan(sites int, epsilon float64, secure bool) (*study.Plan, error) {
-	var list []string
-	for j := range features {
-		list = append(list, fmt.Sprintf("{name: x%d, range: [-6, 6]}", j))
-	}
-	privacy := "protection: none"
-	if epsilon > 0 {
-		privacy = fmt.Sprintf("protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: %v, delta: 1e-5}", epsilon)
-	}
+	schema := melba.Schema([]int{features})
+	privacy := deal.Protected(epsilon, 1e-5)
 	if secure {
-		privacy += ", sum: secure"
+		privacy["sum"] = "secure"
 	}
-	return study.Parse("plan.yaml", fmt.Appendf(nil, "parley: 1\nname: totals\nsites: [%s]\nviews: [{name: v, features: [%s]}]\nsubjects: [ill]\nmethod: {%s}\nprivacy: {%s}\n",
-		strings.Join(evaluate.SiteNames(sites), ", "), strings.Join(list, ", "), k.options, privacy), methods)
+	return deal.Plan(methods, deal.Keys{"name": "totals", "sites": evaluate.SiteNames(sites),
+		"views": deal.Views(schema, deal.Within(6)), "subjects": []string{"ill"}, "method": maps.Clone(k.options),
+		"privacy": privacy})
 }
 
 // measure makes the three studies of one draw of rows, and the one without noise.
