@@ -331,12 +331,12 @@ func (c *Conn) Put(ctx context.Context, key string, value []byte, after uint64) 
 		}
 		if errors.Is(err, wire.ErrMoved) {
 			// What moved it may be this end's own put, of which nobody has been woken: the answer to it came too late.
-			c.announce(p, 0)
+			c.announce(p, 0, nil)
 			return 0, err
 		}
 		return 0, fmt.Errorf("putting %s: %w", p.subject(), err)
 	}
-	c.announce(p, revision)
+	c.announce(p, revision, value)
 	return revision, nil
 }
 
@@ -448,14 +448,22 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 	return nil
 }
 
+// withWake is how many bytes a value of the coordinator may have to travel with the wake, so that the site that waits for
+// it need not ask. A longer one is asked for: else the broker would hold it for all who are to have it at once. What a
+// site has put, the coordinator reads where the broker is, and it would pass the site's line twice.
+const withWake = 16 << 10
+
 // announce wakes those who wait for a value, here and elsewhere.
-func (c *Conn) announce(p place, revision uint64) {
-	c.wake(p.wake(), revision)
+func (c *Conn) announce(p place, revision uint64, value []byte) {
+	c.wake(p.wake(), revision, nil)
+	if c.o.Name != coordinator || len(value) > withWake {
+		value = nil
+	}
 	c.mu.Lock()
 	nc := c.nc
 	c.mu.Unlock()
 	if nc != nil {
 		// If it is lost, readers look by themselves.
-		nc.Publish(p.wake(), binary.BigEndian.AppendUint64(nil, revision))
+		nc.Publish(p.wake(), append(binary.BigEndian.AppendUint64(nil, revision), value...))
 	}
 }
