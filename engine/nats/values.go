@@ -346,10 +346,14 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 		return 0, err
 	}
 	most := min(int(nc.MaxPayload())-room, maxMessage)
+	limit := min(MaxValue, maxParts*most)
+	if c.o.Name != coordinator {
+		limit = min(maxAnswer, limit)
+	}
 	switch {
-	case len(value) > MaxValue || most <= 0 || len(value) > maxParts*most:
+	case most <= 0 || len(value) > limit:
 		return 0, fmt.Errorf("%w: it has %d bytes, above the limit of %d of this broker", wire.ErrTooLarge, len(value),
-			max(0, min(MaxValue, maxParts*most)))
+			max(0, limit))
 	case 1+len(value) <= most:
 		return c.store(ctx, p, p, encodeShort(value), after)
 	}
