@@ -44,6 +44,9 @@ func (c *Conn) woken(m *nats.Msg) {
 	var value []byte
 	if len(m.Data) >= 8 && m.Data[0] == 0 && len(m.Header) == min(1, len(m.Header[accountHeader])) {
 		revision, value = binary.BigEndian.Uint64(m.Data), m.Data[8:]
+		c.mu.Lock()
+		c.heard = time.Now()
+		c.mu.Unlock()
 	}
 	c.wake(m.Subject, revision, value)
 }
@@ -118,7 +121,7 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 			return nil, 0, err
 		}
 		good := err == nil && whole
-		if good && c.missed(w, wakes, revision) {
+		if good && c.missed(w, wakes, seen, revision) {
 			c.renew()
 		}
 		newest := c.lookedAt(w, wakes, revision, len(value), good)
@@ -193,14 +196,19 @@ func (c *Conn) unwatch(w *watch, signal chan struct{}) {
 // due says after how long a look is worth its bytes for somebody who has seen a
 // revision; at most 0 for now. Long values are looked at less often without a wake, as are those
 // where nothing new was found, and those of many sites no more often than looksEvery for all together.
+// A site that was just woken by one value hears of others, too.
 func (c *Conn) due(w *watch, seen uint64) (wakes uint64, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.wakes != w.looked || w.hint > w.seen || w.seen != 0 && w.seen != seen {
 		return w.wakes, 0
 	}
-	return w.wakes, time.Until(w.at.Add(max(c.again, time.Duration(len(c.watched))*looksEvery)<<w.idle +
-		min(5*time.Minute, time.Duration(w.size)*time.Second/256)))
+	last := w.at
+	if c.o.Name != coordinator && c.heard.After(last) {
+		last = c.heard
+	}
+	return w.wakes, time.Until(last.Add(max(c.again, time.Duration(len(c.watched))*looksEvery)<<w.idle +
+		min(5*time.Minute, time.Duration(w.size)*time.Second/64)))
 }
 
 // lookedAt records what a look found, and says whether it is the newest that was
@@ -222,12 +230,11 @@ func (c *Conn) lookedAt(w *watch, wakes, revision uint64, size int, good bool) (
 	return true
 }
 
-// missed says whether a look found what no wake had told of, although it had been
-// looked for before.
-func (c *Conn) missed(w *watch, wakes, revision uint64) bool {
+// missed says whether a look found what no wake had told of, although that was all that was waited for.
+func (c *Conn) missed(w *watch, wakes, seen, revision uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return w.looked == wakes && w.wakes == wakes && revision > max(w.seen, w.hint)
+	return w.seen == seen && w.looked == wakes && w.wakes == wakes && revision > max(w.seen, w.hint)
 }
 
 // renewEvery is how often a connection is renewed at most, because a wake was missed.
