@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +36,7 @@ import (
 type networkOptions struct {
 	sites, rounds, features int
 	dir, profile            string
+	idle                    time.Duration
 }
 
 // result is what was measured.
@@ -48,13 +51,18 @@ type result struct {
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
-	cpu           time.Duration // processor time of the coordinator
+	study         time.Duration // from its submission to the last site's results
+	cpu           time.Duration // processor time of the coordinator until then
+	idle          float64       // part of a processor that it needs afterwards, with every site connected; NaN if unknown
 }
 
 func (r *result) String() string {
-	t := slices.Sorted(slices.Values(r.times))
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
-		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond))
+	t, idle := slices.Sorted(slices.Values(r.times)), ""
+	if !math.IsNaN(r.idle) {
+		idle = fmt.Sprintf(", and of one %.2f %% while idle", 100*r.idle)
+	}
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, its results %v; coordinator %v of processor time%s",
+		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.study.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond), idle)
 }
 
 // bound is what may pass at the socket.
@@ -148,6 +156,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 			}
 		})
 	}
+	submitted := time.Now()
 	digest, _, err := f.Submit(plan)
 	if err != nil {
 		return nil, err
@@ -167,14 +176,25 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err := ended(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
-	r.ended = time.Since(r.last)
-	if err := r.apportion(f, plan, float64(p.bytes.Load())/float64(o.sites)); err != nil {
+	r.ended, r.study = time.Since(r.last), time.Since(submitted)
+	passed := float64(p.bytes.Load()) / float64(o.sites)
+	r.cpu, r.idle = cpuTime(c.cmd.Process.Pid), math.NaN()
+	if o.idle > 0 {
+		say("the study took %v; now nothing happens for %v", r.study.Round(time.Millisecond), settle+o.idle)
+		time.Sleep(settle) // what is left to do is done
+		before := cpuTime(c.cmd.Process.Pid)
+		time.Sleep(o.idle)
+		r.idle = float64(cpuTime(c.cmd.Process.Pid)-before) / float64(o.idle)
+	}
+	if err := r.apportion(f, plan, passed); err != nil {
 		return nil, err
 	}
 	r.rss = c.stop()
-	r.cpu = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
 	return r, nil
 }
+
+// settle is how long after a study its coordinator is left alone before it counts as idle.
+const settle = 20 * time.Second
 
 // apportion says what of all that passed at a site's socket was bodies, and what beginning and end.
 func (r *result) apportion(f *coordinator.Folder, p *study.Plan, all float64) error {
@@ -492,4 +512,19 @@ func peakMemory(pid int) int64 {
 	var kb int64
 	fmt.Sscan(text, &kb)
 	return kb << 10
+}
+
+// cpuTime is how long processors have worked for the process of this number, to a hundredth of a second; 0 where the
+// system does not tell.
+func cpuTime(pid int) (used time.Duration) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(data), ") ") // after its name
+	for _, field := range strings.Fields(text)[11:13] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		used += time.Duration(ticks) * time.Second / 100
+	}
+	return used
 }
