@@ -20,9 +20,10 @@ import (
 
 var (
 	errNobody = errors.New("the broker has nobody who answers this")
-	errSlow   = errors.New("the broker does not answer in time")
-	errBroke  = errors.New("the connection to the broker broke meanwhile")
-	errBusy   = errors.New("too much waits to be stored at the broker")
+	// ErrSlow means that a broker has not answered in time.
+	ErrSlow  = errors.New("the broker does not answer in time")
+	errBroke = errors.New("the connection to the broker broke meanwhile")
+	errBusy  = errors.New("too much waits to be stored at the broker")
 )
 
 // call is a request that is on its way.
@@ -95,7 +96,7 @@ func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool
 		now := c.t.in.Load()
 		if now-before < slowest/2 || time.Now().After(latest) {
 			c.within.Store(int64(min(2*within, requestMost)))
-			cancel(errSlow)
+			cancel(ErrSlow)
 			return
 		}
 		before = now
@@ -276,12 +277,18 @@ func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after u
 	return sequence, err
 }
 
-// Stored is when the broker last acknowledged a put of this end into the bucket of a key; zero if it has not.
-func (c *Conn) Stored(key string) time.Time {
+// Stored is when the broker last acknowledged a put of this end into the bucket of a key, or into any if that is empty;
+// zero if it has not.
+func (c *Conn) Stored(key string) (last time.Time) {
 	first, _, _ := strings.Cut(key, ".")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stored[bucketOf(first)]
+	for bucket, at := range c.stored {
+		if (key == "" || bucket == bucketOf(first)) && at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // answer reads what JetStream says.
