@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -42,12 +43,13 @@ type networkOptions struct {
 // result is what was measured.
 type result struct {
 	sites, rounds int
-	times         []time.Duration // of each round but the first
-	running       int64           // peak of the coordinator's memory until the last round, in bytes
-	rss           int64           // the same until the end
-	socket        float64         // bytes at the sockets for each site and round: between the first round's end and the last's
-	bodies        float64         // of these, the bodies of tasks and answers
-	all           float64         // bytes at the sockets from first to last, for each site, less those of every exchange
+	times         []time.Duration  // of each round but the first
+	worked        [2]time.Duration // processor time of coordinator and sites in each of these
+	running       int64            // peak of the coordinator's memory until the last round, in bytes
+	rss           int64            // the same until the end
+	socket        float64          // bytes at the sockets for each site and round: between the first round's end and the last's
+	bodies        float64          // of these, the bodies of tasks and answers
+	all           float64          // bytes at the sockets from first to last, for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
@@ -61,8 +63,8 @@ func (r *result) String() string {
 	if !math.IsNaN(r.idle) {
 		idle = fmt.Sprintf(", and of one %.2f %% while idle", 100*r.idle)
 	}
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, its results %v; coordinator %v of processor time%s",
-		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.study.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond), idle)
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator and %v at the sites; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, its results %v; coordinator %v of processor time%s",
+		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.worked[0].Round(time.Millisecond), r.worked[1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.study.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond), idle)
 }
 
 // bound is what may pass at the socket.
@@ -166,6 +168,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		return nil, err
 	}
 	defer stopProfile()
+	debug.SetGCPercent(400) // the sites' memory is that of many machines
 	if err := approve(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
@@ -261,10 +264,13 @@ func ended(ctx context.Context, o networkOptions, names []string, digest string,
 // watch takes the times of rounds, and what passes at the sockets meanwhile.
 func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	var first uint64
-	round := 0
+	round, both := 0, [2]int{c.cmd.Process.Pid, os.Getpid()}
 	for at := range c.rounds {
 		if round++; round == 1 {
 			first = p.bytes.Load()
+			for i, pid := range both {
+				r.worked[i] = -cpuTime(pid)
+			}
 		} else {
 			r.times = append(r.times, at.Sub(r.last))
 		}
@@ -275,6 +281,9 @@ func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	}
 	if round < o.rounds {
 		return fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
+	}
+	for i, pid := range both {
+		r.worked[i] = (r.worked[i] + cpuTime(pid)) / time.Duration(o.rounds-1)
 	}
 	r.running = peakMemory(c.cmd.Process.Pid)
 	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
