@@ -131,7 +131,7 @@ func newSplitter(in input, tolerant bool) (*splitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &splitter{src: src, in: in, buf: make([]byte, 256<<10), tolerant: tolerant}, nil
+	return &splitter{src: src, in: in, buf: make([]byte, 32<<10), tolerant: tolerant}, nil
 }
 
 func (s *splitter) Close() error { return s.src.Close() }

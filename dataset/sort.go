@@ -94,7 +94,7 @@ func (s *sorter) add(rec *record) error {
 	// Texts of earlier rows stay in the old array when the arena grows into a
 	// new one, so it grows in blocks that are never copied.
 	if from+len(rec.text) > cap(s.arena) {
-		s.arena, from = make([]byte, 0, max(1<<20, len(rec.text))), 0
+		s.arena, from = make([]byte, 0, max(4<<10, min(2*cap(s.arena), 1<<20), len(rec.text))), 0
 	}
 	s.arena = append(s.arena, rec.text...)
 	kept := record{line: rec.line, quoted: rec.quoted, text: s.arena[from:len(s.arena):len(s.arena)]}

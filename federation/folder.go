@@ -237,22 +237,20 @@ func Put(ctx context.Context, w wire.Wire, key string, value []byte) error {
 }
 
 // Replace is Put for who has put the key's value before, with its revision in last; 0 if that is not known. It looks
-// at what stands there only if that is another value, and says whether it was.
+// at what stands there only if that is another value, and says whether it was in place of the one that was known.
 func Replace(ctx context.Context, w wire.Wire, key string, value []byte, last *uint64) (other bool, err error) {
 	for known := *last > 0; ; known = false {
-		if !known {
-			if _, *last, err = w.Get(ctx, key); err != nil {
-				return other, err
-			}
-		}
-		var revision uint64
-		if revision, err = w.Put(ctx, key, value, *last); err == nil {
+		revision, err := w.Put(ctx, key, value, *last)
+		if err == nil {
 			*last = revision
 		}
 		if !errors.Is(err, wire.ErrMoved) {
 			return other, err
 		}
-		other = known
+		other = other || known
+		if _, *last, err = w.Get(ctx, key); err != nil {
+			return other, err
+		}
 	}
 }
 

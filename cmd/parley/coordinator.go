@@ -146,7 +146,7 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 		go func() {
 			for tick := time.Tick(10 * time.Second); cmd.Context().Err() == nil; <-tick {
 				if r, err := f.Registry(); err == nil {
-					debug.SetMemoryLimit(160<<20 + int64(len(r.Members))*100<<10)
+					debug.SetMemoryLimit(104<<20 + int64(len(r.Members))*100<<10)
 				}
 			}
 		}()

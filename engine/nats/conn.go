@@ -66,6 +66,7 @@ type Conn struct {
 	pending map[string]map[*call]struct{} // by subject
 	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
+	heard   time.Time                     // when the last wake came
 	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
 	most    map[place]int                 // bytes of a value: see Limit
 }
@@ -77,7 +78,7 @@ const (
 	atOnce        = 15              // values on their way: below what a server keeps for a connection, 64 MiB
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
-	lookAgain     = 30 * time.Second
+	lookAgain     = time.Minute
 	pingEvery     = 10 * time.Second
 	silentMost    = 3 * pingEvery // and as long as a slow line needs for the longest value on its way
 )

@@ -4,9 +4,11 @@
 // JetStream is used as a table and not as a queue: one stream for each study, one
 // message for each key, replaced by compare-and-set. There are no consumers,
 // acknowledgements by readers, or windows against duplicates, because whoever
-// reads knows by the content what is new. Who has put a value publishes a small
-// message beside it, so that a waiting reader looks at once; it is a hint, and
-// readers look from time to time without it.
+// reads knows by the content what is new. Who has put a value publishes a wake
+// beside it: its revision and, if it is short, the value itself, so that a waiting
+// reader has it at once, or looks at once. Wakes are hints, which may be lost or
+// lie: readers look from time to time without one, and open what it brings as
+// anything else that a broker hands out.
 //
 // An end connects with a key that signs whatever a broker asks, and with a token
 // (JWT) from an [Authority] that says which keys it may read and write. It sees no
@@ -30,6 +32,9 @@ const (
 	maxMessage = 4 << 20               // bytes of a value in one message
 	maxParts   = MaxValue / maxMessage // messages of a value that is longer
 	room       = 1024                  // for headers, which count as payload
+	// maxAnswer is the largest value of another end than the coordinator. Each of its messages has a name of its own in
+	// that end's token, which the server keeps for each connection.
+	maxAnswer = 16 << 20
 )
 
 // errRefused means that the token does not allow what was tried.

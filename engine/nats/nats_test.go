@@ -215,7 +215,7 @@ func TestLongValuesGoInParts(t *testing.T) {
 	key := wire.AnswerKey(study, "north")
 	put(t, c, study+".coordinator", "here", 0) // makes the bucket
 	var after uint64
-	for _, size := range []int{0, 1, maxMessage - 1, maxMessage, maxMessage + 1, 20 << 20, 3} {
+	for _, size := range []int{0, 1, maxMessage - 1, maxMessage, maxMessage + 1, maxAnswer, 3} {
 		value := make([]byte, size)
 		rand.Read(value)
 		r, err := s.Put(within(t), key, value, after)
@@ -228,10 +228,13 @@ func TestLongValuesGoInParts(t *testing.T) {
 		}
 		after = r
 	}
-	if _, err := s.Put(within(t), key, make([]byte, MaxValue+1), after); err == nil ||
+	if _, err := s.Put(within(t), key, make([]byte, maxAnswer+1), after); err == nil ||
 		!strings.Contains(err.Error(), "limit") {
 		t.Errorf("a value above the limit: %v", err)
 	}
+	long := strings.Repeat("long", 5<<20)
+	put(t, c, wire.TaskKey(study, "north"), long, 0)
+	holds(t, s, wire.TaskKey(study, "north"), long)
 	own, _, err := s.Get(within(t), key)
 	testkit.Do(t, err)
 	c.Limit(key, 1<<20) // short or in parts, what is longer is empty to this end

@@ -20,9 +20,10 @@ import (
 
 var (
 	errNobody = errors.New("the broker has nobody who answers this")
-	errSlow   = errors.New("the broker does not answer in time")
-	errBroke  = errors.New("the connection to the broker broke meanwhile")
-	errBusy   = errors.New("too much waits to be stored at the broker")
+	// ErrSlow means that a broker has not answered in time.
+	ErrSlow  = errors.New("the broker does not answer in time")
+	errBroke = errors.New("the connection to the broker broke meanwhile")
+	errBusy  = errors.New("too much waits to be stored at the broker")
 )
 
 // call is a request that is on its way.
@@ -95,7 +96,7 @@ func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool
 		now := c.t.in.Load()
 		if now-before < slowest/2 || time.Now().After(latest) {
 			c.within.Store(int64(min(2*within, requestMost)))
-			cancel(errSlow)
+			cancel(ErrSlow)
 			return
 		}
 		before = now
@@ -276,12 +277,18 @@ func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after u
 	return sequence, err
 }
 
-// Stored is when the broker last acknowledged a put of this end into the bucket of a key; zero if it has not.
-func (c *Conn) Stored(key string) time.Time {
+// Stored is when the broker last acknowledged a put of this end into the bucket of a key, or into any if that is empty;
+// zero if it has not.
+func (c *Conn) Stored(key string) (last time.Time) {
 	first, _, _ := strings.Cut(key, ".")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stored[bucketOf(first)]
+	for bucket, at := range c.stored {
+		if (key == "" || bucket == bucketOf(first)) && at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // answer reads what JetStream says.
@@ -331,12 +338,12 @@ func (c *Conn) Put(ctx context.Context, key string, value []byte, after uint64) 
 		}
 		if errors.Is(err, wire.ErrMoved) {
 			// What moved it may be this end's own put, of which nobody has been woken: the answer to it came too late.
-			c.announce(p, 0)
+			c.announce(p, 0, nil)
 			return 0, err
 		}
 		return 0, fmt.Errorf("putting %s: %w", p.subject(), err)
 	}
-	c.announce(p, revision)
+	c.announce(p, revision, value)
 	return revision, nil
 }
 
@@ -346,10 +353,14 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 		return 0, err
 	}
 	most := min(int(nc.MaxPayload())-room, maxMessage)
+	limit := min(MaxValue, maxParts*most)
+	if c.o.Name != coordinator {
+		limit = min(maxAnswer, limit)
+	}
 	switch {
-	case len(value) > MaxValue || most <= 0 || len(value) > maxParts*most:
+	case most <= 0 || len(value) > limit:
 		return 0, fmt.Errorf("%w: it has %d bytes, above the limit of %d of this broker", wire.ErrTooLarge, len(value),
-			max(0, min(MaxValue, maxParts*most)))
+			max(0, limit))
 	case 1+len(value) <= most:
 		return c.store(ctx, p, p, encodeShort(value), after)
 	}
@@ -448,14 +459,22 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 	return nil
 }
 
+// withWake is how many bytes a value of the coordinator may have to travel with the wake, so that the site that waits
+// for it need not ask. A longer one is asked for: else the broker would hold it for all who are to have it at once. What
+// a site has put, the coordinator reads where the broker is, and it would pass the site's line twice.
+const withWake = 16 << 10
+
 // announce wakes those who wait for a value, here and elsewhere.
-func (c *Conn) announce(p place, revision uint64) {
-	c.wake(p.wake(), revision)
+func (c *Conn) announce(p place, revision uint64, value []byte) {
+	c.wake(p.wake(), revision, nil)
+	if c.o.Name != coordinator || len(value) > withWake {
+		value = nil
+	}
 	c.mu.Lock()
 	nc := c.nc
 	c.mu.Unlock()
 	if nc != nil {
 		// If it is lost, readers look by themselves.
-		nc.Publish(p.wake(), binary.BigEndian.AppendUint64(nil, revision))
+		nc.Publish(p.wake(), append(binary.BigEndian.AppendUint64(nil, revision), value...))
 	}
 }

@@ -11,20 +11,24 @@ import (
 
 // watch is what is known of a value that somebody here waits for, or did.
 type watch struct {
-	wakes  uint64 // reasons to look, counted
+	wakes  uint64 // reasons to look that tell of no revision, counted
 	hint   uint64 // the newest revision that a wake told of; it may lie
 	looked uint64 // wakes when it was last looked at; that look found
 	seen   uint64 // this revision,
 	size   int    // of so many bytes,
 	at     time.Time
+	idle   int    // times that a look has found nothing new, up to seldomer
+	came   []byte // the value itself, if a wake has brought it since, of this revision
+	of     uint64
 	// waiting has a channel with room for one for each that waits
 	waiting map[chan struct{}]struct{}
 }
 
 // signal is called with the lock of the connection held.
 func (w *watch) signal(revision uint64) {
-	w.wakes++
-	w.hint = max(w.hint, revision)
+	if w.hint = max(w.hint, revision); revision == 0 {
+		w.wakes++
+	}
 	for c := range w.waiting {
 		select {
 		case c <- struct{}{}:
@@ -33,23 +37,52 @@ func (w *watch) signal(revision uint64) {
 	}
 }
 
-// woken takes a wake from the broker.
+// woken takes a wake from the broker. A reply that another end has sent astray, such as a value read back, has headers
+// of the broker's storage, or no revision that could be one: it is worth a look, and no more.
 func (c *Conn) woken(m *nats.Msg) {
 	var revision uint64
-	if len(m.Data) == 8 {
-		revision = binary.BigEndian.Uint64(m.Data)
+	var value []byte
+	if len(m.Data) >= 8 && m.Data[0] == 0 && len(m.Header) == min(1, len(m.Header[accountHeader])) {
+		revision, value = binary.BigEndian.Uint64(m.Data), m.Data[8:]
+		c.mu.Lock()
+		c.heard = time.Now()
+		c.mu.Unlock()
 	}
-	c.wake(m.Subject, revision)
+	c.wake(m.Subject, revision, value)
 }
 
-func (c *Conn) wake(subject string, revision uint64) {
+// accountHeader is what the server within this program gives to what passes from one account to the other.
+const accountHeader = "Nats-Request-Info"
+
+func (c *Conn) wake(subject string, revision uint64, value []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.watched[subject]
 	if w == nil || revision != 0 && revision == w.seen {
 		return // nobody waits, or it has been read already
 	}
+	if revision < w.seen { // late, or the broker has come back older
+		revision = 0
+	}
+	if revision == 0 || len(value) > 0 && revision > max(w.seen, w.of) {
+		w.came, w.of = value, revision
+	}
 	w.signal(revision)
+}
+
+// brought is the value that a wake has brought, if it is later than the one seen. It is believed as one that the broker
+// has handed out: whoever opens it learns who has sealed it.
+func (c *Conn) brought(p place, w *watch, seen uint64) (value []byte, revision uint64, ok bool) {
+	most := c.mostOf(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, revision = w.came, w.of
+	w.came, w.of = nil, 0
+	if revision <= max(seen, w.seen) || revision < w.hint || len(value) > most {
+		return nil, 0, false
+	}
+	w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
+	return value, revision, true
 }
 
 // Wait implements [wire.Wire]. Without a connection it goes on waiting; it fails
@@ -70,6 +103,9 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 		if errors.Is(err, errClosed) {
 			return nil, 0, err
 		}
+		if value, revision, ok := c.brought(p, w, seen); ok {
+			return value, revision, nil
+		}
 		wakes, next := c.due(w, seen)
 		if next > 0 {
 			if err := c.idle(ctx, signal, next); err != nil {
@@ -85,7 +121,7 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 			return nil, 0, err
 		}
 		good := err == nil && whole
-		if good && c.missed(w, wakes, revision) {
+		if good && c.missed(w, wakes, seen, revision) {
 			c.renew()
 		}
 		newest := c.lookedAt(w, wakes, revision, len(value), good)
@@ -119,6 +155,7 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 const (
 	shortly    = 25 * time.Millisecond
 	looksEvery = 50 * time.Millisecond
+	seldomer   = 2 // times that the time between two looks is doubled
 	pauseMost  = 5 * time.Second
 	stale      = 5 // looks after which an older revision than the one seen is believed
 )
@@ -157,16 +194,21 @@ func (c *Conn) unwatch(w *watch, signal chan struct{}) {
 }
 
 // due says after how long a look is worth its bytes for somebody who has seen a
-// revision; at most 0 for now. Long values are looked at less often without a wake, and
-// those of many sites no more often than looksEvery for all together.
+// revision; at most 0 for now. Long values are looked at less often without a wake, as are those
+// where nothing new was found, and those of many sites no more often than looksEvery for all together.
+// A site that was just woken by one value hears of others, too.
 func (c *Conn) due(w *watch, seen uint64) (wakes uint64, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.wakes != w.looked || w.seen != 0 && w.seen != seen {
+	if w.wakes != w.looked || w.hint > w.seen || w.seen != 0 && w.seen != seen {
 		return w.wakes, 0
 	}
-	return w.wakes, time.Until(w.at.Add(max(c.again, time.Duration(len(c.watched))*looksEvery) +
-		min(5*time.Minute, time.Duration(w.size)*time.Second/256)))
+	last := w.at
+	if c.o.Name != coordinator && c.heard.After(last) {
+		last = c.heard
+	}
+	return w.wakes, time.Until(last.Add(max(c.again, time.Duration(len(c.watched))*looksEvery)<<w.idle +
+		min(5*time.Minute, time.Duration(w.size)*time.Second/64)))
 }
 
 // lookedAt records what a look found, and says whether it is the newest that was
@@ -177,6 +219,9 @@ func (c *Conn) lookedAt(w *watch, wakes, revision uint64, size int, good bool) (
 	if !good {
 		return false
 	}
+	if w.idle = min(w.idle+1, seldomer); revision != w.seen {
+		w.idle = 0
+	}
 	w.seen, w.size, w.at = revision, size, time.Now()
 	if revision < w.hint {
 		return false
@@ -185,12 +230,11 @@ func (c *Conn) lookedAt(w *watch, wakes, revision uint64, size int, good bool) (
 	return true
 }
 
-// missed says whether a look found what no wake had told of, although it had been
-// looked for before.
-func (c *Conn) missed(w *watch, wakes, revision uint64) bool {
+// missed says whether a look found what no wake had told of, although that was all that was waited for.
+func (c *Conn) missed(w *watch, wakes, seen, revision uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return w.looked == wakes && w.wakes == wakes && revision > w.seen
+	return w.seen == seen && w.looked == wakes && w.wakes == wakes && revision > max(w.seen, w.hint)
 }
 
 // renewEvery is how often a connection is renewed at most, because a wake was missed.

@@ -26,8 +26,8 @@ type Link struct {
 	Site  string
 	Term  uint64 // of this coordinator: see [Claim]
 	Life  []byte // of the site's process that is to answer: see [Server]
-	// Again is after how long a message is put again that has no answer, and how
-	// long an error of the wire is waited out.
+	// Again is after how long a message is put again that has no answer, the next
+	// times twice as long, and how long an error of the wire is waited out.
 	Again time.Duration
 	// Audit, if not nil, is told of what had no effect, and why: one line each.
 	Audit func(line string)
@@ -215,21 +215,12 @@ func final(question, answer int) bool {
 // ask puts a message, again and again, until the site has answered it.
 func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	m.Version, m.Term, m.Life = messageVersion, l.Term, l.Life
-	r := receiptOf(&m, l.Study, l.Site)
-	if err := l.Key.confirm(&r); err != nil {
-		return up{}, err
-	}
-	m.Receipt = r.Signature
-	payload, err := encoding.Marshal(m)
-	if err != nil {
-		return up{}, fmt.Errorf("encoding a message for site %s: %w", l.Site, err)
-	}
-	message, err := l.Key.Seal(l.Peer, TaskKey(l.Study, l.Site), payload)
-	if err != nil {
+	var message []byte
+	if err := Apart(func() (err error) { message, err = l.seal(&m); return err }); err != nil {
 		return up{}, fmt.Errorf("sealing a message for site %s: %w", l.Site, err)
 	}
-	for {
-		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message)
+	for within := l.Again; ; {
+		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message, within)
 		if earlier := (*EarlierError)(nil); ok || errors.As(err, &earlier) || errors.Is(err, ErrFenced) ||
 			errors.Is(err, ErrTooLarge) {
 			return a, err
@@ -237,23 +228,51 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 		if err := context.Cause(ctx); err != nil {
 			return up{}, err
 		}
-		if err != nil && !errors.Is(err, errNoAnswer) { // the wire's error: it will come back
+		switch {
+		case !errors.Is(err, errNoAnswer): // the wire's error: it will come back
 			l.audit("tried again: %v", err)
-			if err := Pause(ctx, l.Again); err != nil {
-				return up{}, err
+			if within = l.Again; Pause(ctx, within) != nil {
+				return up{}, context.Cause(ctx)
 			}
+		case l.put != 0: // it was put: what takes long is not sent again all the time
+			within = min(2*within, seldom*l.Again)
 		}
 	}
 }
 
+// seal signs and seals a message to the site.
+func (l *Link) seal(m *down) ([]byte, error) {
+	r := receiptOf(m, l.Study, l.Site)
+	if err := l.Key.confirm(&r); err != nil {
+		return nil, err
+	}
+	m.Receipt = r.Signature
+	payload, err := encoding.Marshal(*m)
+	if err != nil {
+		return nil, err
+	}
+	return l.Key.Seal(l.Peer, TaskKey(l.Study, l.Site), payload)
+}
+
+// Apart does something on a stack of its own, which is gone afterwards: what a signature makes of one that then waits
+// for days would be kept for each site.
+func Apart(do func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	return <-done
+}
+
+// seldom is how often at least a message is put again that has no answer, in terms of Again.
+const seldom = 16
+
 var errNoAnswer = errors.New("no answer yet")
 
 // answered puts the message once and waits for the answer for a while.
-func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up, bool, error) {
+func (l *Link) answered(ctx context.Context, say int, name, message []byte, within time.Duration) (up, bool, error) {
 	if err := l.send(ctx, message); err != nil {
 		return up{}, false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.Again, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
 	defer cancel()
 	for {
 		value, revision, err := l.Wire.Wait(ctx, AnswerKey(l.Study, l.Site), l.seen)
@@ -264,11 +283,14 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up,
 			return up{}, false, err
 		}
 		l.seen = revision
-		payload, err := l.Key.Open(l.Peer, AnswerKey(l.Study, l.Site), value)
 		var a up
-		if err == nil {
-			a, err = decodeUp(payload)
-		}
+		err = Apart(func() error {
+			payload, err := l.Key.Open(l.Peer, AnswerKey(l.Study, l.Site), value)
+			if err == nil {
+				a, err = decodeUp(payload)
+			}
+			return err
+		})
 		switch {
 		case err != nil:
 			l.audit("what stood for an answer of site %s was passed over: %v", l.Site, err)

@@ -38,7 +38,8 @@ type Wire interface {
 	// Get returns the value of key, with revision 0 if there is none.
 	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
 	// Wait returns the value as soon as its revision is not the one seen, or
-	// fails when ctx ends.
+	// fails when ctx ends. It may return one that has been replaced meanwhile, as
+	// the next Wait tells.
 	Wait(ctx context.Context, key string, seen uint64) (value []byte, revision uint64, err error)
 }
 

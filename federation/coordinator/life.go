@@ -27,7 +27,7 @@ type lived struct {
 
 // living is how long a process may take to say that it lives, where its connection may be to
 // somebody else's broker, or is open though the process is gone: 40 seconds, for it hears of the
-// question at once, or at its next look at the board half a minute later. After a start of the
+// question at once, or as soon as it has connected again. After a start of the
 // coordinator it has three times as long, since it has to connect again, which at the broker of
 // this program takes half as long. After that a process that is alone at this broker serves at
 // once, whatever became of the one before.

@@ -111,19 +111,11 @@ func (m *member) listen(ctx context.Context) {
 			continue
 		}
 		seen = revision
-		if err := apart(func() error { return m.take(value) }); err != nil {
+		if err := wire.Apart(func() error { return m.take(value) }); err != nil {
 			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
 		m.giveWay()
 	}
-}
-
-// apart does something on a stack of its own, which is gone afterwards: what a signature makes of one that then waits
-// for days would be kept for each site.
-func apart(do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	return <-done
 }
 
 // take takes in a hello.
@@ -268,7 +260,7 @@ func (m *member) post(ctx context.Context) {
 	at := time.Now() // of the last look whether the board still stands
 	for ctx.Err() == nil {
 		changed, news := m.news.changed(), d.news.changed()
-		err := apart(func() error { return m.putBoard(ctx, &p) })
+		err := wire.Apart(func() error { return m.putBoard(ctx, &p) })
 		wait := d.Again
 		if m.wants() != "" {
 			wait = min(wait, handedEvery)
@@ -295,10 +287,11 @@ func (m *member) post(ctx context.Context) {
 	}
 }
 
-// posting is the board that was put last: its digest without the count, which is nil if it is to be put again, its
-// count, and its revision at the broker.
+// posting is the board that was put last: its digest without plans and the count, which is nil if it is to be put
+// again, the studies whose plans are on it, its count, and its revision at the broker.
 type posting struct {
 	sum             []byte
+	plans           map[string]bool
 	count, revision uint64
 }
 
@@ -330,12 +323,19 @@ func (m *member) putBoard(ctx context.Context, p *posting) error {
 	if err != nil {
 		return err
 	}
-	data, err := encoding.Marshal(board)
+	// A plan that the site has kept since may stay on the board.
+	bare, lacks := board, false
+	bare.Studies = slices.Clone(board.Studies)
+	for i, s := range board.Studies {
+		lacks = lacks || len(s.Plan) > 0 && !p.plans[s.Study]
+		bare.Studies[i].Plan = nil
+	}
+	data, err := encoding.Marshal(bare)
 	if err != nil {
 		return err
 	}
 	key, sum := federation.BoardKey(m.site), sha256.Sum256(append(data, joined.User...))
-	if bytes.Equal(sum[:], p.sum) {
+	if bytes.Equal(sum[:], p.sum) && !lacks {
 		return nil
 	}
 	p.count++
@@ -345,7 +345,10 @@ func (m *member) putBoard(ctx context.Context, p *posting) error {
 		_, err = federation.Replace(ctx, d.conn, key, value, &p.revision)
 	}
 	if err == nil {
-		p.sum = sum[:]
+		p.sum, p.plans = sum[:], map[string]bool{}
+		for _, s := range board.Studies {
+			p.plans[s.Study] = len(s.Plan) > 0
+		}
 	}
 	return err
 }

@@ -54,7 +54,7 @@ type Watcher interface {
 const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
-	lookPart = 200
+	lookPart = 1000
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
@@ -252,12 +252,13 @@ func (d *Daemon) revoke() error {
 
 // watchHealth writes to a broker to which nothing else is written: nothing else tells whether
 // it can. An embedded one that cannot is started anew, which helps after a full disk. One that is
-// only slow acknowledges what others write meanwhile.
+// only slow acknowledges what others write meanwhile, and is given ten times as long.
 func (d *Daemon) watchHealth(ctx context.Context) {
-	const patience = 3
+	const patience, each = 30, 10
 	pause := min(10*time.Second, 5*d.Again)
 	failed := 0
 	for {
+		began := time.Now()
 		inner, cancel := context.WithTimeout(ctx, pause)
 		err := d.probe(inner, pause)
 		cancel()
@@ -269,7 +270,11 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 			failed = 0
 			d.setHealth("")
 		} else {
-			failed++
+			failed += each
+			if (errors.Is(err, nats.ErrSlow) || errors.Is(err, context.DeadlineExceeded)) &&
+				d.conn.Stored("").After(began) {
+				failed -= each - 1
+			}
 			wait = min(time.Second, pause)
 			if failed >= patience {
 				d.setHealth("the broker takes no writes: " + err.Error())

@@ -45,7 +45,7 @@ type answering struct {
 
 // longWork is from when on the coordinator hears that a task is computed: a hello
 // for each short one would be more than all the rest.
-const longWork = 2 * time.Second
+const longWork = 10 * time.Second
 
 // standing is what the coordinator is told.
 func (a *answering) standing() federation.Standing {
@@ -80,7 +80,8 @@ func (a *answering) set(word, text, local string) {
 	if a.word == word && a.text == text && a.local == local {
 		return
 	}
-	if a.word != word || a.text != text { // of what is local, and when it comes, a hello says nothing
+	// Of what is local, and when it comes, a hello says nothing; that its results have come, an answer has said.
+	if (a.word != word || a.text != text) && (a.word != federation.Approved || word != federation.Done) {
 		a.daemon.tell()
 	}
 	a.word, a.text, a.local, a.since = word, text, local, time.Now()

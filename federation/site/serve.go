@@ -329,7 +329,7 @@ func (d *Daemon) greet(ctx context.Context) {
 // nothing has changed, in terms of Again.
 const (
 	firstBoard = 2 * time.Second
-	seldom     = 10
+	seldom     = 20
 )
 
 // say puts a hello, and says whether another process has put one since the last.

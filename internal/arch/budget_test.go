@@ -16,10 +16,10 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 118_700
+	maxSource    = 118_900
 	maxTests     = 71_500
 	maxPackages  = 75
-	papersSource = 15_900
+	papersSource = 16_000
 	papersTests  = 3_932
 	maxWide      = 0
 	columns      = 120 // of a line, a tab being four; what stands in raw strings is not counted

@@ -13,6 +13,7 @@ import (
 //
 //	go run -C papers ./measure network            # 200 sites, 20 rounds
 //	go run -C papers ./measure network -sites 20 -rounds 5 -features 60
+//	go run -C papers ./measure network -sites 1000 -rounds 10 -idle 1m
 //
 // The coordinator is a process of its own: parley coordinator serve, built from the
 // source here. The sites are daemons in this process, each with its folder, store
@@ -23,6 +24,8 @@ func runNetwork(ctx context.Context, args []string) error {
 	set.IntVar(&o.sites, "sites", 200, "how many sites")
 	set.IntVar(&o.rounds, "rounds", 20, "how many rounds")
 	set.IntVar(&o.features, "features", 88, "features of the data: what a body takes grows with them")
+	set.DurationVar(&o.idle, "idle", 0, "after the study, measure for so long what the coordinator needs while "+
+		"nothing happens (1m; 0: do not)")
 	set.StringVar(&o.dir, "dir", "", "where to make the folders (default a temporary one, removed at the end)")
 	set.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the sites' process to this folder")
 	if err := parse(set, args, func() error {

@@ -9,13 +9,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,31 +38,39 @@ import (
 type networkOptions struct {
 	sites, rounds, features int
 	dir, profile            string
+	idle                    time.Duration
 }
 
 // result is what was measured.
 type result struct {
 	sites, rounds int
-	times         []time.Duration // of each round but the first
-	running       int64           // peak of the coordinator's memory until the last round, in bytes
-	rss           int64           // the same until the end
-	socket        float64         // bytes at the sockets for each site and round after the first
-	bodies        float64         // of these, the bodies of tasks and answers
-	all           float64         // bytes at the sockets for each site, less those of every exchange
+	times         []time.Duration  // of each round but the first
+	worked        [2]time.Duration // processor time of coordinator and sites in each of these
+	running       int64            // peak of the coordinator's memory until the last round, in bytes
+	rss           int64            // the same until the end
+	socket        float64          // bytes at the sockets for each site and round after the first
+	bodies        float64          // of these, the bodies of tasks and answers
+	all           float64          // bytes at the sockets for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
-	cpu           time.Duration // processor time of the coordinator
+	study         time.Duration // from its submission to the last site's results
+	cpu           time.Duration // processor time of the coordinator until then
+	idle          float64       // part of a processor that it needs afterwards; NaN if unknown
 }
 
 func (r *result) String() string {
-	t := slices.Sorted(slices.Values(r.times))
+	t, idle := slices.Sorted(slices.Values(r.times)), ""
+	if !math.IsNaN(r.idle) {
+		idle = fmt.Sprintf(", and of one %.2f %% while idle", 100*r.idle)
+	}
 	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most; coordinator %d MB at most in rounds, "+
-		"%d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end "+
-		"%.0f bytes a site; joining took %v, results %v; coordinator %v of processor time",
-		r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(),
-		r.all, ms(r.joined), ms(r.ended), ms(r.cpu))
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator "+
+		"and %v at the sites; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round "+
+		"at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, "+
+		"its results %v; coordinator %v of processor time%s",
+		r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), ms(r.worked[0]), ms(r.worked[1]), r.running/1e6, r.rss/1e6,
+		r.socket, r.bodies, r.bound(), r.all, ms(r.joined), ms(r.study), ms(r.ended), ms(r.cpu), idle)
 }
 
 // bound is what may pass at the socket.
@@ -80,6 +91,22 @@ func buildParley(ctx context.Context, binary string) error {
 	build.Dir = strings.TrimSpace(string(root))
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building parley: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// joinAll invites every site, and then makes it join.
+func joinAll(ctx context.Context, o networkOptions, f *coordinator.Folder, names []string, address string) (err error) {
+	invitations := make([]*federation.Invitation, len(names))
+	for i, name := range names {
+		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
+			return err
+		}
+	}
+	for i, name := range names {
+		if err := join(ctx, o, invitations[i], name, address); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -126,16 +153,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	}
 	defer c.stop()
 	began := time.Now()
-	invitations := make([]*federation.Invitation, len(names))
-	for i, name := range names {
-		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
-			return nil, err
-		}
-	}
-	for i, name := range names {
-		if err := join(ctx, o, invitations[i], name, p.address()); err != nil {
-			return nil, err
-		}
+	if err := joinAll(ctx, o, f, names, p.address()); err != nil {
+		return nil, err
 	}
 	r.joined = time.Since(began)
 	say("%d sites have joined in %v", o.sites, r.joined.Round(time.Millisecond))
@@ -157,6 +176,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 			}
 		})
 	}
+	submitted := time.Now()
 	digest, _, err := f.Submit(plan)
 	if err != nil {
 		return nil, err
@@ -166,6 +186,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		return nil, err
 	}
 	defer stopProfile()
+	debug.SetGCPercent(400) // the sites' memory is that of many machines
 	if err := approve(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
@@ -176,13 +197,29 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err := ended(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
-	r.ended = time.Since(r.last)
-	if err := r.apportion(f, plan, float64(p.bytes.Load())/float64(o.sites)); err != nil {
+	r.ended, r.study = time.Since(r.last), time.Since(submitted)
+	passed := float64(p.bytes.Load()) / float64(o.sites)
+	r.cpu, r.idle = cpuTime(c.cmd.Process.Pid), math.NaN()
+	if o.idle > 0 {
+		say("the study took %v; now nothing happens for %v", r.study.Round(time.Millisecond), settle+o.idle)
+		r.idle = idleTime(c, o.idle)
+	}
+	if err := r.apportion(f, plan, passed); err != nil {
 		return nil, err
 	}
 	r.rss = c.stop()
-	r.cpu = c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
 	return r, nil
+}
+
+// settle is how long after a study its coordinator is left alone before it counts as idle.
+const settle = 20 * time.Second
+
+// idleTime is what part of a processor the coordinator needs while nothing happens.
+func idleTime(c *process, over time.Duration) float64 {
+	time.Sleep(settle) // what is left to do is done
+	before := cpuTime(c.cmd.Process.Pid)
+	time.Sleep(over)
+	return float64(cpuTime(c.cmd.Process.Pid)-before) / float64(over)
 }
 
 // apportion says what of all that passed at a site's socket was bodies, and what beginning and end.
@@ -250,10 +287,13 @@ func ended(ctx context.Context, o networkOptions, names []string, digest string,
 // watch takes the times of rounds, and what passes at the sockets meanwhile.
 func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	var first uint64
-	round := 0
+	round, both := 0, [2]int{c.cmd.Process.Pid, os.Getpid()}
 	for at := range c.rounds {
 		if round++; round == 1 {
 			first = p.bytes.Load()
+			for i, pid := range both {
+				r.worked[i] = -cpuTime(pid)
+			}
 		} else {
 			r.times = append(r.times, at.Sub(r.last))
 		}
@@ -264,6 +304,9 @@ func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	}
 	if round < o.rounds {
 		return fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
+	}
+	for i, pid := range both {
+		r.worked[i] = (r.worked[i] + cpuTime(pid)) / time.Duration(o.rounds-1)
 	}
 	r.running = peakMemory(c.cmd.Process.Pid)
 	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
@@ -497,4 +540,19 @@ func peakMemory(pid int) int64 {
 	var kb int64
 	fmt.Sscan(text, &kb)
 	return kb << 10
+}
+
+// cpuTime is how long processors have worked for the process of this number, to a hundredth of a second; 0 where the
+// system does not tell.
+func cpuTime(pid int) (used time.Duration) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, text, _ := strings.Cut(string(data), ") ") // after its name
+	for _, field := range strings.Fields(text)[11:13] {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		used += time.Duration(ticks) * time.Second / 100
+	}
+	return used
 }
