@@ -213,6 +213,7 @@ func (f *facts) spellings() (list problem.List) {
 				list.Add(problem.Problem{Where: f.where(),
 					What: fmt.Sprintf("%s and %s seem to be the same, and are taken for two values", one, other),
 					Hint: "write them the same way, or let 'mapping.yaml' do so"})
+				break
 			}
 		}
 	}
@@ -340,8 +341,8 @@ func (f *FeatureSummary) Counting(name string) bool {
 }
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
-// group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other, and the
-// smaller one has four values or more; a drug that is given in a few doses has few values.
+// group, within a quarter. The groups are farther apart than either reaches, so that none is a tail of the other, and
+// the smaller one has four values or more; a drug that is given in a few doses has few values.
 func (f *FeatureSummary) slips() (n int64, times int) {
 	s := f.sizes
 	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {
@@ -362,7 +363,7 @@ func (f *FeatureSummary) slips() (n int64, times int) {
 			for _, c := range of.count {
 				of.n += c
 			}
-			if len(of.count) > third || of.n < 4 {
+			if len(of.count) > gap || of.n < 4 {
 				return 0, 0
 			}
 		}

@@ -256,6 +256,7 @@ type table struct {
 	// identified is the column that was taken for that of the ids; "" where it is called id, or a mapping names it.
 	identified string
 	numbered   bool  // beside it, the first column has no name, and is left out: it numbers rows
+	unnamed    bool  // the last columns have no names, and must be empty
 	bytes      int64 // of text, decompressed
 	ids        []string
 	faults     *faults
@@ -319,6 +320,9 @@ func (t *table) survey(ctx context.Context, path string, from *tableMapping, wor
 	}
 	for _, f := range fields {
 		t.header = append(t.header, heading{strings.TrimSpace(string(f.text)), f})
+	}
+	for n := len(t.header) - 1; n > 0 && t.header[n].name == ""; n-- { // of columns that a spreadsheet left empty
+		t.header, t.unnamed = t.header[:n], true
 	}
 	if id := identifying(t.header); id != "" && each == nil && (from == nil || from.ID == "") {
 		known := tableMapping{where: "the file"}
