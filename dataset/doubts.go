@@ -229,6 +229,11 @@ func (s *Summary) Doubts() (list problem.List) {
 			What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
 	}
+	if s.spelt != nil {
+		list.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("ids that are another but for their spelling: %d of %d, such as %+q", s.spelt.again,
+				s.Subjects, s.spelt.alike), Hint: "does one person count twice? write each id in one way"})
+	}
 	if v := s.visits; v != nil {
 		hint := "are rows visits of one person, or members of a family? Each counts as a subject of its own, which " +
 			"makes standard errors and intervals too narrow: keep one row of each person"
@@ -391,7 +396,7 @@ func (s *Summary) Shapes() (list problem.List) {
 			if n, end := f.atAnEnd(); n > 0 && f.bareZeros() == 0 {
 				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
 			}
-			if f.skewed() {
+			if n, _ := f.slips(); n == 0 && f.skewed() {
 				skewed = append(skewed, f.Name)
 			}
 		}

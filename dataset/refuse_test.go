@@ -104,7 +104,8 @@ func TestRefused(t *testing.T) {
 		},
 		"feature without a name": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,\na,1,2\n"},
-			want:  []string{"view_v.csv:2:5: subject a: 3 cells, but the header has 2", "  hint: name the last columns in the header, or empty them"},
+			want: []string{"view_v.csv:2:5: subject a: 3 cells, but the header has 2",
+				"  hint: name the last columns in the header, or empty them"},
 		},
 		"ragged rows": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y\na,1\nb,1,2,3\nc,1,2,3,4\n"},
