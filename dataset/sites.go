@@ -98,6 +98,9 @@ func (o Others) Doubts() (list problem.List) {
 		same[s.Census.Fingerprint] = o.Sites[i]
 		for j, other := range o.Summaries[:i] {
 			n := common(s.rows, other.rows)
+			if rare*int64(n) <= min(s.Subjects, other.Subjects) {
+				n = 0
+			}
 			if n == 0 {
 				n = repeats(s.alike, other.alike)
 			}
@@ -372,6 +375,9 @@ func Standardised(n, mean, squares []float64) bool {
 	}
 	return features >= fewestStandardised
 }
+
+// rare is of how many subjects one may have the values of another, as rounded ones agree by chance.
+const rare = 500
 
 // common counts what two sets have in common.
 func common(a, b map[uint64]bool) (n int) {
