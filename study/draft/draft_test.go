@@ -407,6 +407,7 @@ func TestFewEvents(t *testing.T) {
 // Times until an event that not everybody had are no numbers like others.
 func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 	for column, want := range map[string]string{
+		"relapsed": `outcome: {column: months, event: relapsed, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"status":   `outcome: {column: months, event: status, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"censored": `outcome: {column: months, event: censored, levels: ["1", "0"], cuts: [END OF EACH PERIOD]}`,
 		"died_of": `outcome: {column: months, event: died_of, levels: ["NO EVENT", EVENT], cuts: [END OF EACH ` +
