@@ -183,7 +183,7 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 			bound[i] = newColumn(c, j)
 			continue
 		}
-		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
+		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s is missing", c.Name)}
 		if near := problem.Nearest(c.Name, ignored); near != "" {
 			p.Hint = fmt.Sprintf("is it the column %s?\nif so, rename it, or let '%s' do so", near, MappingFile)
 		} else if other := b.elsewhere(view, c.Name); other != "" {
@@ -197,9 +197,9 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 		f.add(p)
 	}
 	if len(missing) > 0 {
-		what := fmt.Sprintf("column %s of the plan is missing", missing[0])
+		what := fmt.Sprintf("column %s is missing", missing[0])
 		if len(missing) > 1 {
-			what = fmt.Sprintf("%d columns of the plan are missing: %s", len(missing), problem.Names(missing))
+			what = fmt.Sprintf("%d columns are missing: %s", len(missing), problem.Names(missing))
 		}
 		f.add(problem.Problem{Line: line, Where: where, What: what,
 			Hint: "a site has all columns that the plan names: add what is missing, with empty cells for what was " +
@@ -373,7 +373,9 @@ func (t *table) checkSpelling(subjects *table) {
 			exact++
 		} else if same, ok := spelt[plainID(id)]; ok {
 			if other++; other == 1 {
-				here, there = id, same
+				if here, there = id, same; problem.Confusable(id, same) {
+					here, there = problem.Spelt(id, same)
+				}
 			}
 		}
 	}

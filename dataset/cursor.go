@@ -149,7 +149,8 @@ func (w *walker) advance() (bool, error) {
 		case w.line > 0 && order == 0 && !w.many:
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id",
 				What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
-				Hint: "every subject has one row in a file; keep one of each person's visits"})
+				Hint: "every subject has one row in a file; keep one of each person's visits, or let '" + MappingFile +
+					"' do so, by rows and by"})
 			continue
 		case order > 0:
 			return false, w.table.in.problem("has changed while it was read", "start again with the new data")
@@ -175,8 +176,9 @@ func (w *walker) fields() ([]field, bool) {
 		w.fault(quoteProblem(w.rec, err))
 		return nil, false
 	}
-	w.cells = fields
 	want := len(w.table.header)
+	fields = upTo(fields, want)
+	w.cells = fields
 	if len(fields) == want {
 		return fields, true
 	}
@@ -185,7 +187,9 @@ func (w *walker) fields() ([]field, bool) {
 	if len(fields) > want {
 		p.Column = fields[want].column()
 		p.Hint = "put cells that hold a comma in quotes"
-		if len(fields) == 2*want-1 {
+		if w.table.unnamed {
+			p.Hint = "name the last columns in the header, or empty them"
+		} else if len(fields) == 2*want-1 {
 			p.Hint = "numbers seem to have decimal commas: use decimal points"
 		}
 	} else if bytes.ContainsAny(w.rec.text, ";\t") {
@@ -195,6 +199,14 @@ func (w *walker) fields() ([]field, bool) {
 	}
 	w.fault(p)
 	return nil, false
+}
+
+// upTo leaves out empty cells beyond the header's, as spreadsheets write them beside a table.
+func upTo(fields []field, want int) []field {
+	for len(fields) > want && len(fields[len(fields)-1].text) == 0 {
+		fields = fields[:len(fields)-1]
+	}
+	return fields
 }
 
 func encodingProblem(rec *record) problem.Problem {

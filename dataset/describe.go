@@ -42,6 +42,7 @@ type Summary struct {
 	rows        map[uint64]bool // of such subjects: hashes of their values
 	alike       map[uint64]int  // subjects with the same values in every feature, by hash; nil if there are too many
 	beyondRange string          // of the schema
+	spelt       *rowsOf         // where ids are another but for their spelling
 	visits      *rowsOf         // where ids look like those of several rows of one person
 }
 
@@ -297,6 +298,9 @@ func (m *viewTally) add(values []float64) {
 func (d *describer) summary() (*Summary, *problem.Problem) {
 	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{},
 		alike: d.alike, beyondRange: d.schema.BeyondRange, visits: d.ids.visits(d.subjects)}
+	if d.ids.again > 0 {
+		s.spelt = &d.ids
+	}
 	if d.schema.Person != "" { // which the plan allows for
 		s.visits = nil
 	}

@@ -213,6 +213,7 @@ func (f *facts) spellings() (list problem.List) {
 				list.Add(problem.Problem{Where: f.where(),
 					What: fmt.Sprintf("%s and %s seem to be the same, and are taken for two values", one, other),
 					Hint: "write them the same way, or let 'mapping.yaml' do so"})
+				break
 			}
 		}
 	}
@@ -223,10 +224,15 @@ func (f *facts) spellings() (list problem.List) {
 // like visits of one person, and of each column what the table of doubts knows. Codes and spellings are quoted, and no
 // other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
-	if s.Copies > 0 {
+	if rare*s.Copies > s.Subjects {
 		list.Add(problem.Problem{Where: "subjects",
 			What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
+	}
+	if s.spelt != nil {
+		list.Add(problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("ids that are another but for their spelling: %d of %d, such as %+q", s.spelt.again,
+				s.Subjects, s.spelt.alike), Hint: "does one person count twice? write each id in one way"})
 	}
 	if v := s.visits; v != nil {
 		hint := "are rows visits of one person, or members of a family? Each counts as a subject of its own, which " +
@@ -340,8 +346,8 @@ func (f *FeatureSummary) Counting(name string) bool {
 }
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
-// group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other, and the
-// smaller one has four values or more; a drug that is given in a few doses has few values.
+// group, within a quarter. The groups are farther apart than either reaches, so that none is a tail of the other, and
+// the smaller one has four values or more; a drug that is given in a few doses has few values.
 func (f *FeatureSummary) slips() (n int64, times int) {
 	s := f.sizes
 	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {
@@ -362,7 +368,7 @@ func (f *FeatureSummary) slips() (n int64, times int) {
 			for _, c := range of.count {
 				of.n += c
 			}
-			if len(of.count) > third || of.n < 4 {
+			if len(of.count) > gap || of.n < 4 {
 				return 0, 0
 			}
 		}
@@ -390,7 +396,7 @@ func (s *Summary) Shapes() (list problem.List) {
 			if n, end := f.atAnEnd(); n > 0 && f.bareZeros() == 0 {
 				ends = append(ends, fmt.Sprintf("%s (%s: %d of %d)", f.Name, end, n, f.Observed))
 			}
-			if f.skewed() {
+			if n, _ := f.slips(); n == 0 && f.skewed() {
 				skewed = append(skewed, f.Name)
 			}
 		}

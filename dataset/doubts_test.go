@@ -227,6 +227,7 @@ func TestIDsWrittenDifferently(t *testing.T) {
 		"one of three": {"p1 p2 p3", "p1 p2 P03", "P03 here may be p3 there"},
 		"fractions":    {"1 2 10", "1.0 2.0 10.0", "1.0 here may be 1 there"},
 		"signs":        {"ab-1 ab-2", "ab_1 ab_2", "ab_1 here may be ab-1 there"},
+		"invisible":    {"a1 a2 b1", "a1 a2 \ufeffb1", `"\ufeffb1" here may be "b1" there`},
 		"others":       {"a b c", "a b d", "is not in subjects.csv"},
 	} {
 		dir := folder(t, map[string]string{"subjects.csv": subjects(strings.Fields(c.subjects)...),
@@ -386,6 +387,8 @@ func TestIDsOfVisits(t *testing.T) {
 			}
 			return fmt.Sprintf("p%03d", i)
 		}, "20 of 60 have"},
+		"capitals": {func(i int) string { return fmt.Sprintf("%c%03d", 'S'+32*(i/59), i%59) },
+			`ids that are another but for their spelling: 1 of 60, such as "s000"`},
 		"numbers":     {func(i int) string { return fmt.Sprintf("%04d", i) }, ""},
 		"a country":   {func(i int) string { return fmt.Sprintf("UK-%03d", i) }, ""},
 		"countries":   {func(i int) string { return fmt.Sprintf("%c-%03d", 'A'+i/5, i) }, ""},

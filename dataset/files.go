@@ -430,8 +430,11 @@ func (in input) problem(what, hint string) problem.Problem {
 	return problem.Problem{File: in.path, What: what, Hint: hint}
 }
 
-// damaged explains an error of the decompressor or of the disk.
+// damaged explains an error of the decompressor, of the disk or of a database.
 func (in input) damaged(err error) error {
+	if in.from != nil && in.from.SQL != nil {
+		return in.problem(err.Error(), "")
+	}
 	return in.problem("cannot be read to its end: "+err.Error(), "copy or compress it again")
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,10 @@ func TestFormatsAgree(t *testing.T) {
 			return "sep=;\r\n" + strings.NewReplacer("\n", "\r\n", ",", ";").Replace(s)
 		},
 		"mark and tab": func(s string) string { return "\ufeff" + strings.ReplaceAll(s, ",", "\t") },
+		"empty cells around": func(s string) string {
+			return ",,\n" + strings.ReplaceAll(s, "\n", ",,\n") + ",,,\n\"\",\"\"\n ,,\n"
+		},
+		"padded": func(s string) string { return regexp.MustCompile(`[^,\n]+`).ReplaceAllString(s, `"$0 "`) },
 	} {
 		dir := folder(t, map[string]string{"subjects.csv": rewrite(people), "view_v.csv": rewrite(v),
 			"view_w.csv.gz": zipped(rewrite(w))})

@@ -163,6 +163,9 @@ func TestEveryDoubtOfSitesRunsOnEveryKindOfColumn(t *testing.T) {
 		"levels of more than two":      {cycle("mild", "moderate", "severe"), cycle("mild", "mittel", "severe")},
 		"levels shifted":               {cycle("1", "2", "3"), cycle("2", "3", "4")},
 		"one for each site":            {cycle("x"), cycle("y")},
+		"signs": {sizes(1), spread(60, func(i int) string {
+			return decimal(math.Log(0.5+float64(i*37%41)/41), 2)
+		})},
 	} {
 		as, bs := ways(t, cells{name: "column", of: c.a}), ways(t, cells{name: "column", of: c.b})
 		for kind, s := range as {

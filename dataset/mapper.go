@@ -273,6 +273,7 @@ func (m *mapped) Close() error { return m.src.Close() }
 // split parts a row of the site; one that cannot be parted is a record with a fault.
 func (m *mapped) split(rec *record) (fields []field, bad *record) {
 	fields, quotes := rec.appendFields(m.cells[:0])
+	fields = upTo(fields, m.width)
 	m.cells = fields
 	fault := problem.Problem{Line: rec.line, Where: fmt.Sprintf("subject %s", rec.id),
 		What: fmt.Sprintf("%d cells, but the header has %d", len(fields), m.width),

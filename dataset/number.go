@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/width"
 )
 
 // pow10 holds the powers of ten that a float64 represents exactly.
@@ -123,6 +125,10 @@ func otherwise(cell string) (what, hint string) {
 		}
 		return r
 	}, cell)
+	usual := strings.TrimSuffix(strings.TrimLeft(width.Fold.String(cell), `='"`), `"`) // ="5", '5 and ５
+	if _, ok := parseNumber([]byte(usual)); ok && !isMissing([]byte(usual)) && usual != strings.TrimSpace(cell) {
+		return "has other characters than digits, a sign and a point", "write " + usual
+	}
 	m := anyNumber.FindStringSubmatch(strings.TrimSpace(cell))
 	if m == nil || isDate.MatchString(cell) {
 		return "", ""

@@ -31,6 +31,8 @@ type ColumnProfile struct {
 	// Otherwise counts the words that are numbers in another spelling: 9,81 or 5.1 mg/l.
 	Otherwise int64
 	First     word // the first of them, with its hint
+	// Kinds counts the numbers of a view's column by how they are written; nil if there are more than mostListed.
+	Kinds map[string]int64
 	// Words are the cells that are neither, of a column of the subjects table all that are
 	// not missing, in ascending order; nil if there are more than MaxLevels.
 	Words []word
@@ -60,6 +62,7 @@ func (d *Dir) Profile(ctx context.Context) ([]ColumnProfile, error) {
 	add := func(view, name string) {
 		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name, File: files[view]},
 			words: map[string]*word{}}
+		p.Kinds = map[string]int64{}
 		all, places[[2]string{view, name}] = append(all, p), p
 	}
 	if d.long != nil {
@@ -141,6 +144,12 @@ func (p *profiler) look(f field) {
 	_, number := parseNumber(f.text)
 	if number {
 		if p.Numbers++; p.View != "" {
+			if p.Kinds != nil {
+				p.Kinds[string(f.text)]++
+			}
+			if len(p.Kinds) > mostListed {
+				p.Kinds = nil
+			}
 			return
 		}
 	} else if p.Other++; p.Line == 0 || f.line < p.Line { // rows come by id, not by line
@@ -256,6 +265,7 @@ type table struct {
 	// identified is the column that was taken for that of the ids; "" where it is called id, or a mapping names it.
 	identified string
 	numbered   bool  // beside it, the first column has no name, and is left out: it numbers rows
+	unnamed    bool  // the last columns have no names, and must be empty
 	bytes      int64 // of text, decompressed
 	ids        []string
 	faults     *faults
@@ -319,6 +329,9 @@ func (t *table) survey(ctx context.Context, path string, from *tableMapping, wor
 	}
 	for _, f := range fields {
 		t.header = append(t.header, heading{strings.TrimSpace(string(f.text)), f})
+	}
+	for n := len(t.header) - 1; n > 0 && t.header[n].name == ""; n-- { // of columns that a spreadsheet left empty
+		t.header, t.unnamed = t.header[:n], true
 	}
 	if id := identifying(t.header); id != "" && each == nil && (from == nil || from.ID == "") {
 		known := tableMapping{where: "the file"}

@@ -323,7 +323,7 @@ func TestLineBreaksInQuotes(t *testing.T) {
 	os.WriteFile(filepath.Join(dir, "view_v.csv"), []byte("id,x\na,1\n\"b,c\",2\n"), 0o666)
 	table := collect(t, dir, Options{})
 	if got, want := fmt.Sprintf("%q", [][]string{table.Row(0).Subject, table.Row(1).Subject}),
-		`[["two\nlines, \"quoted\""] [" kept "]]`; got != want || table.Row(1).ID != "b,c" {
+		`[["two\nlines, \"quoted\""] ["kept"]]`; got != want || table.Row(1).ID != "b,c" {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -429,10 +429,12 @@ func TestRoundTrip(t *testing.T) {
 func drawTable(t *rapid.T) *Table {
 	schema := Schema{Subject: []Column{{Name: "note", Kind: Label}}, Views: []View{
 		{Name: "a view", Columns: []Column{{Name: "x, \"y\""},
-			{Name: "grade", Kind: Category, Levels: []string{"low", " high", "NA"}}}},
+			{Name: "grade", Kind: Category, Levels: []string{"low", "high", "NA"}}}},
 		{Name: "b", Columns: []Column{{Name: "z"}}},
 	}}
-	text := rapid.StringMatching(`[a-z0-9 ",äß\n\t]{0,6}`)
+	text := rapid.Map(rapid.StringMatching(`[a-z0-9 ",äß\n\t]{0,6}`), func(s string) string {
+		return strings.Trim(s, " \t") // as cells are read
+	})
 	number := rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN()), rapid.Just(math.Copysign(0, -1)),
 		rapid.Map(rapid.IntRange(-1e6, 1e6), func(i int) float64 { return float64(i) / 1000 }))
 	ids := rapid.SliceOfNDistinct(rapid.Map(text, func(s string) string { return "s" + s }), 1, 8,

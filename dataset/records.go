@@ -50,8 +50,8 @@ type field struct {
 // only counted where it is asked for.
 func (f *field) column() int { return utf8.RuneCount(f.before) + 1 }
 
-// appendFields splits a row as encoding/csv does, drops the space around cells
-// that are not quoted, and appends the cells to dst. They share the row's text.
+// appendFields splits a row as encoding/csv does, drops the space around cells, and
+// appends them to dst. Where nothing is quoted they share the row's text.
 func (r *record) appendFields(dst []field) ([]field, error) {
 	if !r.quoted {
 		for pos := 0; pos <= len(r.text); {
@@ -72,11 +72,7 @@ func (r *record) appendFields(dst []field) ([]field, error) {
 	for i, cell := range cells {
 		line, column := reader.FieldPos(i)
 		at := lines[line-1]
-		text := []byte(cell)
-		if column > len(at) || at[column-1] != '"' {
-			text = trim(text)
-		}
-		dst = append(dst, field{text, r.line + line - 1, at[:min(column-1, len(at))]})
+		dst = append(dst, field{trim([]byte(cell)), r.line + line - 1, at[:min(column-1, len(at))]})
 	}
 	return dst, nil
 }
@@ -136,7 +132,7 @@ func newSplitter(in input, tolerant bool) (*splitter, error) {
 
 func (s *splitter) Close() error { return s.src.Close() }
 
-// next returns the next row that is not blank.
+// next returns the next row that is not blank: one of empty cells is, as spreadsheets write them below a table.
 func (s *splitter) next() (*record, error) {
 	for {
 		n, err := s.lineEnd(0)
@@ -163,7 +159,7 @@ func (s *splitter) next() (*record, error) {
 		if len(text) > 0 && text[len(text)-1] == '\r' {
 			text = text[:len(text)-1]
 		}
-		if len(text) == 0 {
+		if len(bytes.Trim(text, ", \t\"")) == 0 {
 			continue
 		}
 		s.rec = record{line: first, text: text, quoted: quoted}

@@ -104,7 +104,8 @@ func TestRefused(t *testing.T) {
 		},
 		"feature without a name": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,\na,1,2\n"},
-			want:  []string{"view_v.csv:1:6: column 3 has no name"},
+			want: []string{"view_v.csv:2:5: subject a: 3 cells, but the header has 2",
+				"  hint: name the last columns in the header, or empty them"},
 		},
 		"ragged rows": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y\na,1\nb,1,2,3\nc,1,2,3,4\n"},
@@ -228,13 +229,13 @@ func TestRefused(t *testing.T) {
 		"missing feature": {
 			files:  map[string]string{"subjects.csv": abc, "view_v.csv": "id,age,ptau\na,1,2\n"},
 			schema: tau,
-			want: []string{"view_v.csv:1: view v: column p_tau of the plan is missing",
+			want: []string{"view_v.csv:1: view v: column p_tau is missing",
 				"  hint: is it the column ptau?"},
 		},
 		"missing subject column": {
 			files:  map[string]string{"subjects.csv": "id,Grp\na,x\n", "view_v.csv": "id,age,p_tau\na,1,2\n"},
 			schema: &Schema{Views: tau.Views, Subject: []Column{{Name: "grp", Kind: Label}}},
-			want: []string{"subjects.csv:1: subjects: column grp of the plan is missing",
+			want: []string{"subjects.csv:1: subjects: column grp is missing",
 				"  hint: is it the column Grp?"},
 		},
 		"none of the views": {
@@ -267,7 +268,7 @@ func TestRefused(t *testing.T) {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,p_tau\na,1\n",
 				"view_blood.csv": "id,age,x\na,1,2\n"},
 			schema: tau,
-			want: []string{"view_v.csv:1: view v: column age of the plan is missing; view_blood.csv has a column of " +
+			want: []string{"view_v.csv:1: view v: column age is missing; view_blood.csv has a column of " +
 				"this name",
 				"  hint: a feature stands in one view, the same at all sites: move it here, or change the plan and " +
 					"the other sites"},
@@ -275,7 +276,7 @@ func TestRefused(t *testing.T) {
 		"a subject column in a view": {
 			files:  map[string]string{"subjects.csv": abc, "view_v.csv": "id,age,p_tau,grp\na,1,2,3\n"},
 			schema: &Schema{Views: tau.Views, Subject: []Column{{Name: "grp", Kind: Label}}},
-			want: []string{"subjects.csv:1: subjects: column grp of the plan is missing; view_v.csv has a column of " +
+			want: []string{"subjects.csv:1: subjects: column grp is missing; view_v.csv has a column of " +
 				"this name"},
 		},
 		"many missing features": {
@@ -284,7 +285,7 @@ func TestRefused(t *testing.T) {
 				{Name: "crp03"}, {Name: "crp04"}, {Name: "crp05"}, {Name: "crp06"},
 				{Name: "crp07"}, {Name: "crp08"}, {Name: "crp09"}, {Name: "crp10"}, {Name: "crp11"},
 				{Name: "crp12"}}}}},
-			want: []string{"view_v.csv:1: view v: 12 columns of the plan are missing: crp01, crp02, crp03, crp04, " +
+			want: []string{"view_v.csv:1: view v: 12 columns are missing: crp01, crp02, crp03, crp04, " +
 				"crp05, crp06, crp07, crp08, crp09, crp10 and 2 more"},
 		},
 		"quotes that do not match": {
@@ -340,7 +341,7 @@ func TestRefused(t *testing.T) {
 		"long: no subjects file": {
 			files:  map[string]string{"long.csv": longHeader + "\na,v,age,1\na,v,p_tau,1\n"},
 			schema: &Schema{Views: tau.Views, Subject: []Column{{Name: "grp", Kind: Label}}},
-			want:   []string{": subjects: column grp of the plan is missing"},
+			want:   []string{": subjects: column grp is missing"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,8 @@ const (
 type sizes struct {
 	n     int64
 	zeros int64
-	first int // the class of the first count
+	below int64 // zero
+	first int   // the class of the first count
 	count []int64
 }
 
@@ -43,6 +44,9 @@ func (s *sizes) add(v float64, n int64) {
 	if v == 0 {
 		s.zeros += n
 		return
+	}
+	if v < 0 {
+		s.below += n
 	}
 	class := int(math.Float64bits(math.Abs(v)) >> 49)
 	switch at := class - s.first; {
@@ -94,6 +98,9 @@ func (o Others) Doubts() (list problem.List) {
 		same[s.Census.Fingerprint] = o.Sites[i]
 		for j, other := range o.Summaries[:i] {
 			n := common(s.rows, other.rows)
+			if rare*int64(n) <= min(s.Subjects, other.Subjects) {
+				n = 0
+			}
 			if n == 0 {
 				n = repeats(s.alike, other.alike)
 			}
@@ -178,6 +185,24 @@ var siteDoubts = []siteDoubt{
 				problem.Names(rest)),
 			"is it another unit? write them the same way at all sites, or let 'mapping.yaml' convert them"
 	}},
+	{"signs", func(sites []string, of []*facts) (string, string) {
+		var below, with, others int64
+		var at []int
+		for i, f := range of {
+			switch {
+			case f.number == nil || f.number.sizes == nil || len(f.number.suspects()) > 0:
+			case f.number.sizes.below > 0:
+				below, with, at = below+f.number.sizes.below, with+f.number.sizes.n, append(at, i)
+			default:
+				others += f.number.sizes.n
+			}
+		}
+		if with == 0 || float64(below)/float64(with)*float64(others) < few {
+			return "", ""
+		}
+		return "values below zero stand at " + namesAt(sites, at) + " alone", "are they logarithms or standardised " +
+			"values there, or differences? take them as the others do"
+	}},
 	{"levels", func(sites []string, of []*facts) (string, string) {
 		levels := make([][]Level, len(of))
 		if !of[0].feature && placeNames.MatchString(of[0].name) {
@@ -257,6 +282,9 @@ func LevelsDiffer(sites []string, levels [][]Level) (what, hint string, sure boo
 	return "", "", false
 }
 
+// few is how many subjects would have what none has, were shares alike: chance makes none of them in one of a thousand.
+const few = 7
+
 func namesAt(sites []string, at []int) string {
 	var names []string
 	for _, i := range at {
@@ -274,7 +302,7 @@ func haveIt(sites []string, at []int, but int) string {
 }
 
 // exchanged returns a level that a site alone has and one that it lacks although all others have it: both would be
-// seven subjects or more on the other side, were shares alike, which chance makes none in one of a thousand.
+// few subjects or more on the other side, were shares alike.
 func exchanged(levels [][]Level, total []int64, having map[string]int, site int, at []int) (alone, lacks string) {
 	var others int64
 	counts := map[string]int64{}
@@ -286,7 +314,6 @@ func exchanged(levels [][]Level, total []int64, having map[string]int, site int,
 			}
 		}
 	}
-	const few = 7
 	var most int64
 	for _, l := range levels[site] {
 		if having[l.Name] == 1 && float64(l.Subjects)/float64(total[site])*float64(others) >= few && l.Subjects > most {
@@ -348,6 +375,9 @@ func Standardised(n, mean, squares []float64) bool {
 	}
 	return features >= fewestStandardised
 }
+
+// rare is of how many subjects one may have the values of another, as rounded ones agree by chance.
+const rare = 500
 
 // common counts what two sets have in common.
 func common(a, b map[uint64]bool) (n int) {

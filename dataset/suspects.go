@@ -3,6 +3,7 @@ package dataset
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strconv"
@@ -111,11 +112,22 @@ type rowsOf struct {
 	run, most      int64 // of the stem, so far; and of any stem
 	people, rows   int64 // stems of two ids or more, and ids with such stems
 	first, example string
+	keys           map[uint64]bool // of ids, as spellings are compared
+	again          int64           // ids that are another but for their spelling
+	alike          string          // the last of them
 }
 
 const longestEnding = 3
 
 func (c *rowsOf) add(id string) {
+	switch h := maphash.String(hashed, problem.Key(id)); {
+	case c.keys[h]:
+		c.again, c.alike = c.again+1, id
+	case c.keys == nil:
+		c.keys = map[uint64]bool{h: true}
+	case len(c.keys) < mostRows:
+		c.keys[h] = true
+	}
 	stem, at := "", strings.LastIndexAny(id, "-_./: #")
 	if at >= 0 && at < len(id)-1 && len(id)-1-at <= longestEnding && strings.ContainsAny(id[:at], "0123456789") {
 		stem = id[:at]

@@ -53,7 +53,7 @@ type List []Problem
 // Add appends a problem.
 func (l *List) Add(p Problem) { *l = append(*l, p) }
 
-// Err sorts the list and returns it as an error, or nil if it is empty.
+// Err sorts the list and returns it as an error, each problem once, or nil if it is empty.
 func (l List) Err() error {
 	if len(l) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (l List) Err() error {
 	slices.SortStableFunc(l, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return l
+	return slices.Compact(l)
 }
 
 // Error lists one problem after the other.

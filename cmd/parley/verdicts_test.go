@@ -266,9 +266,9 @@ func TestBadInputIsExplained(t *testing.T) {
 			"south/view_lab.csv":    "id,tau\ns1,190\ns2,205\n"}, "site south, subjects", "there are only 2",
 			"join this site with another"},
 		"a feature missing at one": {north("view_clinic.csv", "id,age\nn1,71\nn2,60\n"),
-			"north/view_clinic.csv:1: view clinic", "column crp of the plan is missing", "a site has all columns"},
+			"north/view_clinic.csv:1: view clinic", "column crp is missing", "a site has all columns"},
 		"a feature spelt otherwise": {north("view_clinic.csv", strings.Replace(clinic, "crp", "CR_P", 1)),
-			"north/view_clinic.csv:1: view clinic", "column crp of the plan is missing", "is it the column CR_P?"},
+			"north/view_clinic.csv:1: view clinic", "column crp is missing", "is it the column CR_P?"},
 		// Plans.
 		"a feature that is a number": {plan("[age, crp]", "[age, 1433]"), "plan.yaml:6:21: views.features",
 			"1433 where a name is expected", `write it in quotes: "1433"`},

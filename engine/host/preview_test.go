@@ -107,7 +107,7 @@ func TestPreviewOfBadData(t *testing.T) {
 	for name, c := range map[string]struct {
 		faults problem.List
 		want   string
-	}{"opened": {list, "column y of the plan is missing"}, "none": {nil, "the site has no data yet"}} {
+	}{"opened": {list, "column y is missing"}, "none": {nil, "the site has no data yet"}} {
 		h.Data, h.Faults = nil, c.faults
 		p := testkit.Get(h.Preview(t.Context(), plan))(t)
 		if got := strings.Join(strings.Fields(text(t, p)), " "); p.TakesPart || !strings.Contains(got, c.want) ||

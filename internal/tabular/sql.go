@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // PostgreSQL
 	mssql "github.com/microsoft/go-mssqldb"
 	_ "modernc.org/sqlite"
@@ -114,6 +115,9 @@ func (q *Query) secrets(connection string) []string {
 // plainly says what went wrong in one line, without the password.
 func (q *Query) plainly(doing, connection string, err error) error {
 	text := err.Error()
+	if said := (*pgconn.PgError)(nil); errors.As(err, &said) {
+		text = said.Error() // of all attempts to connect, what the database said
+	}
 	for _, secret := range q.secrets(connection) {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "…")

@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// stata is a data set of Stata as its header has it (Stata's help for dta; formats 114 and 115 are of Stata 10 to 12,
-// 117 of 13, 118 and 119 of 14 to 18).
+// stata is a data set of Stata as its header has it (Stata's help for dta; format 110 is of Stata 7, as R's foreign
+// writes it, 113 of 8 and 9, 114 and 115 of 10 to 12, 117 of 13, 118 and 119 of 14 to 18).
 type stata struct {
 	src     *io.SectionReader
 	order   binary.ByteOrder
@@ -150,9 +150,9 @@ func (s *stata) table(at int64, each int, use func(i int, b []byte)) (int64, err
 
 const maxStata = 120_000 // columns
 
-// packed reads formats 114 and 115.
+// packed reads formats 110, 111 and 113 to 115.
 func (s *stata) packed(release int) (err error) {
-	if s.release = release; release != 114 && release != 115 {
+	if s.release = release; release < 110 || release > 115 {
 		return fmt.Errorf("format %d of Stata is not read here: saveold it for Stata 13, or export delimited", release)
 	}
 	b, err := s.bytesOf(0, 109)
@@ -165,10 +165,18 @@ func (s *stata) packed(release int) (err error) {
 	s.vars = make([]stataVar, s.order.Uint16(b[4:]))
 	s.rows = int64(int32(s.order.Uint32(b[6:])))
 	kinds := map[byte]int{251: stataInt8, 252: stataInt16, 253: stataInt32, 254: stataFloat, 255: stataDouble}
+	texts, format := byte(0), 49 // before the length of a text
+	if release < 114 {
+		format = 12
+	}
+	if release < 111 {
+		kinds = map[byte]int{'b': stataInt8, 'i': stataInt16, 'l': stataInt32, 'f': stataFloat, 'd': stataDouble}
+		texts = 127
+	}
 	at := int64(109)
 	if at, err = s.table(at, 1, func(i int, b []byte) {
-		if s.vars[i].kind = int(b[0]); b[0] > 244 {
-			s.vars[i].kind = kinds[b[0]]
+		if s.vars[i].kind = kinds[b[0]]; s.vars[i].kind == 0 && b[0] > texts {
+			s.vars[i].kind = int(b[0] - texts)
 		}
 	}); err != nil {
 		return err
@@ -177,7 +185,7 @@ func (s *stata) packed(release int) (err error) {
 		return err
 	}
 	at += 2 * int64(len(s.vars)+1)
-	if at, err = s.table(at, 49, func(i int, b []byte) { s.vars[i].format = word(b) }); err != nil {
+	if at, err = s.table(at, format, func(i int, b []byte) { s.vars[i].format = word(b) }); err != nil {
 		return err
 	}
 	if at, err = s.table(at, 33, func(i int, b []byte) { s.vars[i].label = word(b) }); err != nil {
@@ -343,6 +351,7 @@ func (s *stata) cell(b []byte, v *stataVar, raw []byte) ([]byte, error) {
 		return append(b, word(raw)...), nil
 	}
 	var x float64
+	old := s.release < 113 // with one missing value of each type
 	switch v.kind {
 	case stataLong:
 		key := [2]uint64{uint64(s.order.Uint32(raw)), uint64(s.order.Uint32(raw[4:]))}
@@ -365,19 +374,20 @@ func (s *stata) cell(b []byte, v *stataVar, raw []byte) ([]byte, error) {
 		long, err := s.bytesOf(at+4, int64(s.order.Uint32(n)))
 		return append(b, word(long)...), err
 	case stataInt8:
-		if int8(raw[0]) > 100 {
+		n := int8(raw[0])
+		if n > 100 && !(old && n < 127) {
 			return b, nil
 		}
-		x = float64(int8(raw[0]))
+		x = float64(n)
 	case stataInt16:
 		n := int16(s.order.Uint16(raw))
-		if n > 32740 {
+		if n > 32740 && !(old && n < 32767) {
 			return b, nil
 		}
 		x = float64(n)
 	case stataInt32:
 		n := int32(s.order.Uint32(raw))
-		if n > 2147483620 {
+		if n > 2147483620 && !(old && n < 2147483647) {
 			return b, nil
 		}
 		x = float64(n)

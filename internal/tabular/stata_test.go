@@ -28,17 +28,17 @@ func decoded(t testing.TB, read reader, data []byte) string {
 	return string(testkit.Get(io.ReadAll(r))(t))
 }
 
-// Every format of Stata, as pandas writes it, gives the rows that were written: labels for the numbers of a category,
-// days, texts of any length, nothing for what is missing.
+// Every format of Stata, as pandas and R write it, gives the rows that were written: labels for the numbers of a
+// category, days, texts of any length, nothing for what is missing.
 func TestStata(t *testing.T) {
 	const begin, long = "id,crp,age,dose,stage,born,note\np0000,0.225,56,0,II,1943-07-26,xxxxxxxxxx\np0001,3.567,43," +
 		"0.32,I,1953-04-24,xxxxxxxxxx\n", 3000
-	for _, name := range []string{"few114", "few117", "few118", "few119"} {
+	for _, name := range []string{"few110", "few113", "few114", "few117", "few118", "few119"} {
 		got := decoded(t, Stata, gunzipped(t, name+".dta.gz"))
 		if !strings.HasPrefix(got, begin) || strings.Count(got, "\n") != 6 {
 			t.Errorf("%s: %.400s", name, got)
 		}
-		if name != "few114" && !strings.Contains(got, ","+strings.Repeat("y", long)+"\n") {
+		if name > "few114" && !strings.Contains(got, ","+strings.Repeat("y", long)+"\n") {
 			t.Errorf("%s: no text of any length in %.300s", name, got)
 		}
 		if strings.HasSuffix(name, "8") && !strings.Contains(got, "Großzellig") {
@@ -88,6 +88,10 @@ func TestCellsOfStatisticsPrograms(t *testing.T) {
 			t.Errorf("%q: %q, want %q", raw, got, want)
 		}
 	}
+	s.release = 110
+	if got, _ := s.cell(nil, &stataVar{kind: stataInt8}, []byte("\x65")); string(got) != "101" {
+		t.Errorf("a byte of Stata 7: %s", got)
+	}
 	moment := xportVar{width: 8, format: "DATETIME"}
 	if got := string(moment.cell(nil, []byte("\x45\x15\x18\x00\x00\x00\x00\x00"))); got != "1960-01-02" {
 		t.Errorf("a moment: %s", got)
@@ -119,7 +123,7 @@ func TestStatisticsFilesRefused(t *testing.T) {
 		want string
 	}{
 		{Stata, whole[:5], "too short"}, {Stata, whole[:len(whole)/3], "it ends"},
-		{Stata, append([]byte{113}, make([]byte, 200)...), "format 113 of Stata is not read here"},
+		{Stata, append([]byte{109}, make([]byte, 200)...), "format 109 of Stata is not read here"},
 		{Stata, bytes.Replace(whole, []byte("<release>118"), []byte("<release>120"), 1), "format 120"},
 		{Xport, transport[:900], "it ends within its columns"},
 		{Xport, []byte(strings.Repeat("HEADER RECORD*******LIBV8   ", 20)), "no LIBRARY"},
@@ -133,7 +137,7 @@ func TestStatisticsFilesRefused(t *testing.T) {
 }
 
 func FuzzStata(f *testing.F) {
-	for _, name := range []string{"few114", "few117", "few118", "few119"} {
+	for _, name := range []string{"few110", "few113", "few114", "few117", "few118", "few119"} {
 		f.Add(gunzipped(f, name+".dta.gz"))
 	}
 	fuzz(f, Stata)

@@ -16,6 +16,7 @@ type column struct {
 	dataset.ColumnProfile
 	at    []*dataset.ColumnProfile // by site; nil where it is not
 	words map[string]int64
+	kinds map[string]int64 // numbers of a few values; nil if there are more
 }
 
 // leaveOut forgets the views and columns that a person does not want.
@@ -57,7 +58,8 @@ func (d *Draft) mergeColumns() {
 			c := known[key]
 			if c == nil {
 				c = &column{ColumnProfile: dataset.ColumnProfile{View: p.View, Name: p.Name},
-					at: make([]*dataset.ColumnProfile, len(d.Sites)), words: map[string]int64{}}
+					at: make([]*dataset.ColumnProfile, len(d.Sites)), words: map[string]int64{},
+					kinds: map[string]int64{}}
 				known[key], d.columns = c, append(d.columns, c)
 			}
 			c.at[i] = p
@@ -66,6 +68,36 @@ func (d *Draft) mergeColumns() {
 			for _, w := range p.Words {
 				c.words[w.Text] += w.Cells
 			}
+			if c.kinds == nil || p.Kinds == nil {
+				c.kinds = nil
+			} else {
+				for kind, n := range p.Kinds {
+					c.kinds[kind] += n
+				}
+			}
+		}
+	}
+}
+
+// unite takes few words and numbers of a column for the levels of a category, as where a site has m and f, and
+// another 1 and 2.
+func (d *Draft) unite(c *column) {
+	levels, _ := c.levels(d.Missing)
+	if len(levels) == 0 || c.Numbers == 0 || c.kinds == nil || c.Otherwise+c.Dates > 0 ||
+		len(levels)+len(c.kinds) > maxOutcome {
+		return
+	}
+	for kind, n := range c.kinds {
+		c.words[kind] += n
+	}
+	c.Numbers = 0
+	for _, alone := range [][]string{slices.Collect(maps.Keys(c.kinds)), levels} {
+		if len(alone) == 1 {
+			d.Said.Add(problem.Problem{Where: c.where() + ", feature " + c.Name,
+				What: fmt.Sprintf("%q stands among %s, and is taken for a level", alone[0],
+					problem.Names(slices.Sorted(maps.Keys(c.words)))),
+				Hint: "if it stands for a missing value: --missing " + quote(alone[0])})
+			return
 		}
 	}
 }
@@ -316,6 +348,9 @@ func (d *Draft) findViews() {
 // feature says what a column is, or why it is left out.
 func (d *Draft) feature(c *column) (f study.Feature, why string) {
 	f = study.Feature{Name: c.Name, Kind: study.Number}
+	if d.Method == "pvi" {
+		d.unite(c)
+	}
 	words := -d.codesIn(c)
 	for _, n := range c.words {
 		words += n
@@ -364,10 +399,9 @@ func (d *Draft) mixed(c *column, words int64) string {
 			if p.Dates > 0 {
 				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as " +
 					"2024-01-31 everywhere"
-			}
-			if key := problem.Key(w.Text); key == "true" || key == "false" {
-				d.Said[len(d.Said)-1].Hint = "write TRUE and FALSE at all sites, or 1 and 0; a site's mapping.yaml " +
-					"can do that: levels: {TRUE: 1, FALSE: 0}"
+			} else if p.Numbers == 0 {
+				d.Said[len(d.Said)-1].Hint = "this site has words alone: write what the others do, or let " +
+					"'mapping.yaml' do so, as by levels: [[TRUE, 1], [FALSE, 0]]"
 			}
 			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with "+
 				"--missing", plural(words, "word"), plural(c.Numbers, "number"))

@@ -55,10 +55,12 @@ func TestLook(t *testing.T) {
 				}
 				return "usual"
 			}),
-		"North Clinic/view_lab.csv": rows("n", 20, "x,y,kind,only", value, coded, label("u", "v"), value),
+		"North Clinic/view_lab.csv": rows("n", 20, "x,y,kind,sex,grade,only", value, coded, label("u", "v"),
+			label("m", "f"), label("low", "9", "high"), value),
 		"south/subjects.csv": rows("s", 20, "group,born,person,rare", label("a", "b"),
 			func(i int) any { return 1950 + i }, func(i int) any { return fmt.Sprint("q", i) }, label("usual")),
-		"south/view_lab.csv":   rows("s", 20, "x,y,kind", value, value, label("u", "v")),
+		"south/view_lab.csv": rows("s", 20, "x,y,kind,sex,grade", value, value, label("u", "v"), label("1", "2"),
+			label("low", "high")),
 		"south/view_gene.csv":  rows("s", 20, "g", func(i int) any { return i * i % 7 }),
 		"south/notes.txt":      "nothing",
 		".hidden/subjects.csv": "id\na\n",
@@ -68,6 +70,7 @@ func TestLook(t *testing.T) {
 	for _, want := range []string{
 		"sites: [north-clinic, south]\n", "# north-clinic lacks the views: gene\n",
 		"      - {name: \"y\", missing: [-99]}  # looks like a code", "      - x\n",
+		"      - {name: sex, kind: category, levels: [\"1\", \"2\", f, m]}\n", "levels: [\"9\", high, low]}\n",
 		"#   view lab, only: north-clinic has it, and south has not\n", "#   subjects, person: it has too many values",
 		"subjects: [group, born, rare]\n",
 		"  name: regression\n  outcome: {column: group, levels: [a, b]}\n", "    north-clinic: \"North Clinic\"\n",
@@ -76,6 +79,9 @@ func TestLook(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
+	}
+	if said := d.Said.Error(); strings.Count(said, "among") != 1 || !strings.Contains(said, `grade: "9" stands among`) {
+		t.Errorf("got %s", said)
 	}
 	without := testkit.Get(Look(t.Context(), root, Options{Name: "tried"}))(t)
 	if text := string(without.YAML(root)); !strings.Contains(text,
@@ -401,6 +407,7 @@ func TestFewEvents(t *testing.T) {
 // Times until an event that not everybody had are no numbers like others.
 func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 	for column, want := range map[string]string{
+		"relapsed": `outcome: {column: months, event: relapsed, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"status":   `outcome: {column: months, event: status, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
 		"censored": `outcome: {column: months, event: censored, levels: ["1", "0"], cuts: [END OF EACH PERIOD]}`,
 		"died_of": `outcome: {column: months, event: died_of, levels: ["NO EVENT", EVENT], cuts: [END OF EACH ` +

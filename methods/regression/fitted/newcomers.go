@@ -183,8 +183,8 @@ func (f *newcomers) notes() (notes method.Notes) {
 	add(odd, "of %d subjects some features are far from all subjects of the fit: %s",
 		"are they in the units of the fit? check units, codes for missing values and mixed-up columns")
 	add(far, fmt.Sprintf("of %%d subjects some have values more than %d standard deviations from the mean of the fit: "+
-		"%%s", farAlone), "check units and codes for missing values; if these values are right, the model has seen "+
-		"nobody like these subjects")
+		"%%s", farAlone), "check units and codes for missing values; if these values are right, few or none "+
+		"of the fit are like these subjects")
 	add(never, "of %d subjects some have levels that nobody had in the fit: %s",
 		"the prior alone speaks of such a level")
 	add(lack, "of %d subjects some lack features: %s", "predictions average over what these features may be, each by "+
