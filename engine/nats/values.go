@@ -460,8 +460,8 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 }
 
 // withWake is how many bytes a value of the coordinator may have to travel with the wake, so that the site that waits
-// for it need not ask. A longer one is asked for: else the broker would hold it for all who are to have it at once. What
-// a site has put, the coordinator reads where the broker is, and it would pass the site's line twice.
+// for it need not ask. A longer one is asked for: else the broker would hold it for all who are to have it at once. The
+// coordinator reads what a site has put where the broker is, and it would pass the site's line twice.
 const withWake = 16 << 10
 
 // announce wakes those who wait for a value, here and elsewhere.

@@ -262,7 +262,8 @@ func (d *Draft) enough() {
 // Parts of names of columns that are the time until an event, and of those that say how it ended.
 var (
 	times = []string{"time", "day", "week", "month", "year", "follow", "surviv", "duration", "until", "pfs", "tte"}
-	ends  = []string{"event", "status", "death", "died", "dead", "deceas", "surviv", "censor", "relaps", "recur", "progress"}
+	ends  = []string{"event", "status", "death", "died", "dead", "deceas", "surviv", "censor", "relaps", "recur",
+		"progress"}
 )
 
 // followUp says so if a number that is to be predicted looks like the time until an event, which
