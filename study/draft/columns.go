@@ -348,7 +348,7 @@ func (d *Draft) findViews() {
 // feature says what a column is, or why it is left out.
 func (d *Draft) feature(c *column) (f study.Feature, why string) {
 	f = study.Feature{Name: c.Name, Kind: study.Number}
-	if d.Method == "pvi" {
+	if d.Method == "regression" {
 		d.unite(c)
 	}
 	words := -d.codesIn(c)
