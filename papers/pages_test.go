@@ -76,8 +76,9 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 			t.Errorf("%s repeats nothing that the status names", x.Name)
 		}
 	}
-	for _, s := range []experiment.Status{{Mark: "?", Why: "x"}, {Mark: experiment.Whole}, {Mark: experiment.Missing,
-		Why: "x", By: []string{"dppvi-table-1"}}, {Mark: experiment.Whole, Why: "x", By: []string{"none"}}} {
+	for _, s := range []experiment.Status{{Mark: "?", Why: "x"}, {Mark: experiment.Whole},
+		{Mark: experiment.Missing, Why: "x", By: []string{"dppvi-table-1"}},
+		{Mark: experiment.Whole, Why: "x", By: []string{"none"}}} {
 		if _, err := experiment.StatusTables([]experiment.Status{s}, nil, experiments); err == nil {
 			t.Errorf("%+v is taken", s)
 		}

@@ -65,6 +65,9 @@ func ReadPaper(name, page string) Paper {
 // Tell gives experiments the texts of the page, which has one of each.
 func (p Paper) Tell(all List) List {
 	for i, x := range all {
+		if p.texts[x.Name] == nil {
+			panic("the page of " + p.Name + " has no section on " + x.Name)
+		}
 		all[i].Paper, all[i].Text = p.Name, *p.texts[x.Name]
 	}
 	return all

@@ -139,21 +139,26 @@ func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
 			before = w
 		}
 		smallest.Add(d.name, fmt.Sprint(d.largest), d.smallest(o, noiseOf[0].prefix), d.smallest(o, noiseOf[1].prefix))
-		dimension := figure.Axis{Label: "latent dimension", Count: true}
+		byDimension := func(label string, lines ...figure.Line) figure.Lines {
+			for i := range lines {
+				lines[i].X = q
+			}
+			return figure.Lines{X: figure.Axis{Label: "latent dimension", Count: true}, Y: figure.Axis{Label: label},
+				Series: lines}
+		}
 		out.Figures = append(out.Figures,
 			figure.Figure{ID: "error-" + d.name, Title: "Error by latent dimension, " + d.name,
 				Caption: "Figure 3: mean absolute error of the published method, each site scaled by itself.",
-				Alt:     "Training and test error by latent dimension.", Chart: figure.Lines{X: dimension,
-					Y:      figure.Axis{Label: "mean absolute error"},
-					Series: []figure.Line{{Name: "training", X: q, Y: train}, {Name: "test", X: q, Y: test}}}},
+				Alt:     "Training and test error by latent dimension.",
+				Chart: byDimension("mean absolute error", figure.Line{Name: "training", Y: train},
+					figure.Line{Name: "test", Y: test})},
 			figure.Figure{ID: "waic-" + d.name, Title: "WAIC by latent dimension, " + d.name,
-				Caption: "Figures 3 and 9: mean over repeats, and the range.",
-				Alt:     "WAIC by latent dimension.", Chart: figure.Lines{X: dimension, Y: figure.Axis{Label: "WAIC"},
-					Series: []figure.Line{{Name: "WAIC", X: q, Y: middle, Low: low, High: high}}}},
+				Caption: "Figures 3 and 9: mean over repeats, and the range.", Alt: "WAIC by latent dimension.",
+				Chart: byDimension("WAIC", figure.Line{Name: "WAIC", Y: middle, Low: low, High: high})},
 			figure.Figure{ID: "waic-steps-" + d.name, Title: "Standardised steps of WAIC, " + d.name,
 				Caption: "Figure 4: what one more dimension changes, in standard errors.",
-				Alt:     "Standardised mean differences of WAIC by latent dimension.", Chart: figure.Lines{X: dimension,
-					Y: figure.Axis{Label: "standard errors"}, Series: []figure.Line{{Name: "step", X: q, Y: steps}}}},
+				Alt:     "Standardised mean differences of WAIC by latent dimension.",
+				Chart:   byDimension("standard errors", figure.Line{Name: "step", Y: steps})},
 		)
 	}
 	out.Tables = append(out.Tables, smallest)

@@ -47,14 +47,14 @@ func generate(dir string, rows, columns int, seed uint64) error {
 		header = fmt.Appendf(header, ",x%03d", j+1)
 	}
 	src := rand.New(rand.NewPCG(seed, 0))
-	return errors.Join(err, write(filepath.Join(dir, "view_big.csv"), append(header, '\n'),
-		rows, func(b []byte, _ int) []byte {
-			for j := range columns {
-				b = append(b, ',')
-				b = strconv.AppendFloat(b, float64(j)+10*src.NormFloat64(), 'f', 4, 64)
-			}
-			return append(b, '\n')
-		}))
+	numbers := func(b []byte, _ int) []byte {
+		for j := range columns {
+			b = append(b, ',')
+			b = strconv.AppendFloat(b, float64(j)+10*src.NormFloat64(), 'f', 4, 64)
+		}
+		return append(b, '\n')
+	}
+	return errors.Join(err, write(filepath.Join(dir, "view_big.csv"), append(header, '\n'), rows, numbers))
 }
 
 // write writes one table; rest appends what follows the id of row i.

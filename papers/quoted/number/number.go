@@ -175,10 +175,10 @@ func fromReleases() experiment.Experiment {
 						if quick && (q > fewest || seed > 0 || i < len(releases)-1) {
 							continue
 						}
-						add(&cells, r.String(), q,
-							seed+1, func(ctx context.Context, c selects) (*method.Selection, error) {
-								return r.choose(ctx, seed+1, q, c)
-							})
+						choose := func(ctx context.Context, c selects) (*method.Selection, error) {
+							return r.choose(ctx, seed+1, q, c)
+						}
+						add(&cells, r.String(), q, seed+1, choose)
 					}
 				}
 			}

@@ -45,7 +45,7 @@ var kinds = []kind{
 			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
 		}
 		return "no"
-	}, deal.Keys{"name": "factors", "latent": 2}},
+	}, deal.Keys{"latent": 2}},
 	{"regression", regression.Method{}, 4000, func(r *rand.Rand, x []float64) string {
 		a := -0.5
 		f := r.NormFloat64()
@@ -57,7 +57,7 @@ var kinds = []kind{
 			return "yes"
 		}
 		return "no"
-	}, deal.Keys{"name": "regression", "outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}},
+	}, deal.Keys{"outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}},
 	{"mixture", mixture.Method{}, 4000, func(r *rand.Rand, x []float64) string {
 		at := 2.0
 		if r.Float64() < 0.4 {
@@ -67,7 +67,7 @@ var kinds = []kind{
 			x[j] = at + 0.7*r.NormFloat64()
 		}
 		return "no"
-	}, deal.Keys{"name": "graffl", "components": 2, "draws": 128}},
+	}, deal.Keys{"components": 2, "draws": 128}},
 }
 
 var (
@@ -149,13 +149,14 @@ func totals() experiment.Experiment {
 
 // plan is a study of so many sites; without noise where ε is 0.
 func (k kind) plan(sites int, epsilon float64, secure bool) (*study.Plan, error) {
-	schema := melba.Schema([]int{features})
+	schema, with := melba.Schema([]int{features}), maps.Clone(k.options)
+	with["name"] = k.m.Name()
 	privacy := deal.Protected(epsilon, 1e-5)
 	if secure {
 		privacy["sum"] = "secure"
 	}
 	return deal.Plan(methods, deal.Keys{"name": "totals", "sites": evaluate.SiteNames(sites),
-		"views": deal.Views(schema, deal.Within(6)), "subjects": []string{"ill"}, "method": maps.Clone(k.options),
+		"views": deal.Views(schema, deal.Within(6)), "subjects": []string{"ill"}, "method": with,
 		"privacy": privacy})
 }
 
