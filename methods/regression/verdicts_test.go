@@ -21,6 +21,7 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 		counts = "outcome: {column: falls}\nlikelihood: poisson\n"
 		hazard = "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n"
 		dead   = "outcome: {column: died, levels: [\"no\", \"yes\"]}\n"
+		three  = "outcome: {column: died, levels: [\"no\", \"yes\", maybe]}\n"
 	)
 	same := func(*rand.Rand, *dataset.Row) {}
 	for name, c := range map[string]struct {
@@ -94,6 +95,13 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Subject[1] = "yes"
 			}
 		}, "Outcomes differ between sites by more than the features explain"},
+		"a class at each site": {three, func(_ *rand.Rand, row *dataset.Row) {
+			i, _ := strconv.Atoi(row.ID)
+			row.Subject[1] = []string{"no", "yes", "maybe"}[min(i*i%7, 2)] // as among deals them
+		}, "Outcomes differ between sites by more than the features explain"},
+		"three classes": {three, func(r *rand.Rand, row *dataset.Row) {
+			row.Subject[1] = []string{"no", "yes", "maybe"}[min(r.IntN(5), 2)]
+		}, ""},
 		"a site the other way round": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			y := r.NormFloat64() + (row.Views[0][0]-60)/10
 			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them

@@ -3,9 +3,11 @@ package exact
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"parley/figure"
+	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -14,8 +16,11 @@ import (
 )
 
 // misfits says how outcomes are other than the likelihood takes them for: apart by sites, with effects that differ
-// between sites, or with effects that bend. Nothing is known of three classes or more.
+// between sites, or with effects that bend. Of three classes or more, the first alone is known.
 func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessment) (says []string) {
+	if c.classes() > 1 && s.Fit.Settled && c.Options.Weights == nil {
+		return c.classesApart(s)
+	}
 	if pooled == nil || pooled.Residuals == nil || !s.Fit.Settled { // what has not settled leaves residuals of its own
 		return nil
 	}
@@ -28,9 +33,11 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	turned := c.reversed(s) // sites differ in all then
 	says = append(says, turned...)
 	if by := predict.SiteScoreTest(sites, all, 1); by != nil && turned == nil && !c.Options.Random() {
-		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects "+
-			"of features that differ between sites are then partly those of the sites, even with the wrong sign, and "+
-			"their standard errors are too small. %s", strings.Join(c.farthest(by), ", "), c.apart()))
+		level := ""
+		if levels := c.Options.Outcome.Levels; len(levels) > 1 {
+			level = levels[1]
+		}
+		says = append(says, c.outcomesDiffer(c.farthest(by, level)))
 	}
 	names, groups := m.Encoding.Features(), m.Encoding.Groups()
 	straight, tests := map[string]bool{}, 0
@@ -78,6 +85,38 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	return says
 }
 
+// classesApart says of three classes or more which have another share at some sites than the features explain, by the
+// residuals of the last exchange.
+func (c coordinator) classesApart(s *state) []string {
+	var parts []string
+	width := c.Encoding.Width()
+	for k, level := range c.Options.Outcome.Levels {
+		at := k*width + width - 1 // the intercept
+		all, sites := &predict.Residuals{}, make([]*predict.Residuals, len(c.Plan.Sites))
+		for i, site := range c.Plan.Sites {
+			if a := s.Sums[site]; a != nil && a.At[0].Rows > 0 {
+				sites[i] = predict.ClassResiduals(a.At[0].Rows, a.At[0].Gradient[at],
+					a.At[0].Information[glm.Packed(at, at)])
+				method.AddSums(all, sites[i])
+			}
+		}
+		if by := predict.SiteScoreTest(sites, all, len(c.Options.Outcome.Levels)); by != nil {
+			parts = append(parts, c.farthest(by, level)[0])
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return []string{c.outcomesDiffer(parts)}
+}
+
+// outcomesDiffer says that sites' outcomes are apart by so much.
+func (c coordinator) outcomesDiffer(parts []string) string {
+	return fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that "+
+		"differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors "+
+		"are too small. %s", strings.Join(parts, ", "), c.apart())
+}
+
 // changing says which features have an effect that changes over time.
 func (c common) changing(s *state, pooled *predict.Assessment, m *fitted.Model) []string {
 	if pooled.Periods == nil {
@@ -103,7 +142,7 @@ func (c common) changing(s *state, pooled *predict.Assessment, m *fitted.Model) 
 
 // apart says what to do about sites that differ.
 func (c coordinator) apart() string {
-	if len(c.Plan.Sites) < options.FewestRandom {
+	if len(c.Plan.Sites) < options.FewestRandom || c.classes() > 1 {
 		return "Make the site a feature, a category that says where a subject is from."
 	}
 	return "Let sites have intercepts of their own: site_effects: random."
@@ -112,24 +151,20 @@ func (c coordinator) apart() string {
 // ofEverybody says whether columns of a group belong to no feature.
 func ofEverybody(group string) bool { return group == glm.InterceptGroup || group == glm.PeriodGroup }
 
-// farthest says how the two sites that are farthest off differ.
-func (c coordinator) farthest(by []float64) (parts []string) {
-	low, high := 0, 0
-	for i, x := range by {
-		if x < by[low] {
-			low = i
-		}
-		if x > by[high] {
-			high = i
-		}
+// farthest says how the sites that are farthest off on either side differ, the farther one first, in the share of a
+// level where outcomes are classes.
+func (c coordinator) farthest(by []float64, level string) (parts []string) {
+	first, other := slices.Index(by, slices.Max(by)), slices.Index(by, slices.Min(by))
+	if -by[other] > by[first] {
+		first, other = other, first
 	}
-	for _, i := range []int{low, high} {
+	for _, i := range []int{first, other} {
 		x, word, what, unit := by[i], "higher", "the mean", ""
 		if x < 0 {
 			x, word = -x, "lower"
 		}
 		if !c.Options.Numeric() {
-			what, x, unit = "the share of "+c.Options.Outcome.Levels[1], 100*x, " points"
+			what, x, unit = "the share of "+level, 100*x, " points"
 		}
 		if c.Options.Likelihood == options.LikelihoodHazard {
 			what = "the share of events in a period"

@@ -66,6 +66,13 @@ func newResiduals(columns int) *Residuals {
 		BinSquares: binned()}
 }
 
+// ClassResiduals are those of so many rows by whether each is of one class, of which no more is known than their sum
+// and its variance under the model.
+func ClassResiduals(rows int, net, variance float64) *Residuals {
+	n := float64(rows)
+	return &Residuals{Rows: rows, Weight: n, Net: net, Variance: variance, Second: n, Fourth: n * (n/variance - 3)}
+}
+
 // Alike is how many rows one stands for: its weight if that counts rows, and one if the rows are a sample's.
 func Alike(row glm.Row, sampled bool) int {
 	if sampled || row.Weight == 0 {
