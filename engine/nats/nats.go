@@ -32,9 +32,7 @@ const (
 	maxMessage = 4 << 20               // bytes of a value in one message
 	maxParts   = MaxValue / maxMessage // messages of a value that is longer
 	room       = 1024                  // for headers, which count as payload
-	// maxAnswer is the largest value of another end than the coordinator. Each of its messages has a name of its own in
-	// that end's token, which the server keeps for each connection.
-	maxAnswer = 16 << 20
+	maxAnswer  = 16 << 20              // bytes of a value of a site or guest, whose token names each message
 )
 
 // errRefused means that the token does not allow what was tried.

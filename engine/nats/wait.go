@@ -37,11 +37,10 @@ func (w *watch) signal(revision uint64) {
 	}
 }
 
-// woken takes a wake from the broker. A reply that another end has sent astray, such as a value read back, has headers
-// of the broker's storage, or no revision that could be one: it is worth a look, and no more.
+// woken takes a wake from the broker. A reply that another end has sent astray has headers of the broker's storage,
+// or no revision that could be one: it is worth a look, and no more.
 func (c *Conn) woken(m *nats.Msg) {
-	var revision uint64
-	var value []byte
+	revision, value := uint64(0), []byte(nil)
 	if len(m.Data) >= 8 && m.Data[0] == 0 && len(m.Header) == min(1, len(m.Header[accountHeader])) {
 		revision, value = binary.BigEndian.Uint64(m.Data), m.Data[8:]
 		c.mu.Lock()
@@ -78,11 +77,10 @@ func (c *Conn) brought(p place, w *watch, seen uint64) (value []byte, revision u
 	defer c.mu.Unlock()
 	value, revision = w.came, w.of
 	w.came, w.of = nil, 0
-	if revision <= max(seen, w.seen) || revision < w.hint || len(value) > most {
-		return nil, 0, false
+	if ok = revision > max(seen, w.seen) && revision >= w.hint && len(value) <= most; ok {
+		w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
 	}
-	w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
-	return value, revision, true
+	return value, revision, ok
 }
 
 // Wait implements [wire.Wire]. Without a connection it goes on waiting; it fails

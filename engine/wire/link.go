@@ -279,9 +279,6 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte, with
 		if err != nil {
 			return up{}, false, err
 		}
-		if err := context.Cause(ctx); err != nil {
-			return up{}, false, err
-		}
 		l.seen = revision
 		var a up
 		err = Apart(func() error {

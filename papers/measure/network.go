@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 )
 
 // runNetwork measures a coordinator and many sites over real sockets: how long
@@ -36,6 +37,7 @@ func runNetwork(ctx context.Context, args []string) error {
 	}); err != nil {
 		return err
 	}
+	debug.SetGCPercent(400) // the sites' memory is that of many machines
 	r, err := measureNetwork(ctx, o, func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) })
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -31,7 +30,6 @@ import (
 	"parley/federation/site"
 	"parley/method"
 	"parley/methods/published/fedmvppca"
-	"parley/papers/deal"
 	"parley/study"
 )
 
@@ -48,15 +46,15 @@ type result struct {
 	worked        [2]time.Duration // processor time of coordinator and sites in each of these
 	running       int64            // peak of the coordinator's memory until the last round, in bytes
 	rss           int64            // the same until the end
-	socket        float64          // bytes at the sockets for each site and round after the first
+	socket        float64          // bytes at the sockets for each site and round: between the first round's end and the last's
 	bodies        float64          // of these, the bodies of tasks and answers
-	all           float64          // bytes at the sockets for each site, less those of every exchange
+	all           float64          // bytes at the sockets from first to last, for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
 	study         time.Duration // from its submission to the last site's results
 	cpu           time.Duration // processor time of the coordinator until then
-	idle          float64       // part of a processor that it needs afterwards; NaN if unknown
+	idle          float64       // part of a processor that it needs afterwards, with every site connected; NaN if unknown
 }
 
 func (r *result) String() string {
@@ -64,13 +62,8 @@ func (r *result) String() string {
 	if !math.IsNaN(r.idle) {
 		idle = fmt.Sprintf(", and of one %.2f %% while idle", 100*r.idle)
 	}
-	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator "+
-		"and %v at the sites; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round "+
-		"at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, "+
-		"its results %v; coordinator %v of processor time%s",
-		r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), ms(r.worked[0]), ms(r.worked[1]), r.running/1e6, r.rss/1e6,
-		r.socket, r.bodies, r.bound(), r.all, ms(r.joined), ms(r.study), ms(r.ended), ms(r.cpu), idle)
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator and %v at the sites; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, its results %v; coordinator %v of processor time%s",
+		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.worked[0].Round(time.Millisecond), r.worked[1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.study.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond), idle)
 }
 
 // bound is what may pass at the socket.
@@ -95,22 +88,6 @@ func buildParley(ctx context.Context, binary string) error {
 	return nil
 }
 
-// joinAll invites every site, and then makes it join.
-func joinAll(ctx context.Context, o networkOptions, f *coordinator.Folder, names []string, address string) (err error) {
-	invitations := make([]*federation.Invitation, len(names))
-	for i, name := range names {
-		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
-			return err
-		}
-	}
-	for i, name := range names {
-		if err := join(ctx, o, invitations[i], name, address); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func measureNetwork(ctx context.Context, o networkOptions, say func(format string, a ...any)) (r *result, err error) {
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "network-"); err != nil {
@@ -127,9 +104,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	for i := range names {
 		names[i] = fmt.Sprintf("hospital-%03d", i)
 	}
-	plan, err := deal.Plan(methods, deal.Keys{"name": "size", "sites": names,
-		"views":  []deal.Keys{{"name": "clinic", "features": features(o)}},
-		"method": deal.Keys{"name": "fed-mv-ppca", "latent": 2, "rounds": o.rounds, "iterations": 2}})
+	plan, err := study.Parse("plan.yaml", planOf(o, names), methods)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +112,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err != nil {
 		return nil, err
 	}
-	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods,
-		coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods, coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +127,16 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	}
 	defer c.stop()
 	began := time.Now()
-	if err := joinAll(ctx, o, f, names, p.address()); err != nil {
-		return nil, err
+	invitations := make([]*federation.Invitation, len(names))
+	for i, name := range names {
+		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
+		if err := join(ctx, o, invitations[i], name, p.address()); err != nil {
+			return nil, err
+		}
 	}
 	r.joined = time.Since(began)
 	say("%d sites have joined in %v", o.sites, r.joined.Round(time.Millisecond))
@@ -169,8 +151,7 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 			return nil, err
 		}
 		group.Go(func() {
-			d := &site.Daemon{Folder: sf, Again: 30 * time.Second,
-				Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			d := &site.Daemon{Folder: sf, Again: 30 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 			if err := d.Serve(inner); err != nil && inner.Err() == nil {
 				failed <- fmt.Errorf("site %s: %w", name, err)
 			}
@@ -186,7 +167,6 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		return nil, err
 	}
 	defer stopProfile()
-	debug.SetGCPercent(400) // the sites' memory is that of many machines
 	if err := approve(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
@@ -197,13 +177,10 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err := ended(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
-	r.ended, r.study = time.Since(r.last), time.Since(submitted)
+	r.ended, r.study, r.cpu = time.Since(r.last), time.Since(submitted), cpuTime(c.cmd.Process.Pid)
 	passed := float64(p.bytes.Load()) / float64(o.sites)
-	r.cpu, r.idle = cpuTime(c.cmd.Process.Pid), math.NaN()
-	if o.idle > 0 {
-		say("the study took %v; now nothing happens for %v", r.study.Round(time.Millisecond), settle+o.idle)
-		r.idle = idleTime(c, o.idle)
-	}
+	say("the study took %v", r.study.Round(time.Millisecond))
+	r.idle = rest(o, c)
 	if err := r.apportion(f, plan, passed); err != nil {
 		return nil, err
 	}
@@ -214,12 +191,15 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 // settle is how long after a study its coordinator is left alone before it counts as idle.
 const settle = 20 * time.Second
 
-// idleTime is what part of a processor the coordinator needs while nothing happens.
-func idleTime(c *process, over time.Duration) float64 {
+// rest is the part of a processor that the coordinator needs while nothing happens; NaN if that is not asked for.
+func rest(o networkOptions, c *process) float64 {
+	if o.idle == 0 {
+		return math.NaN()
+	}
 	time.Sleep(settle) // what is left to do is done
 	before := cpuTime(c.cmd.Process.Pid)
-	time.Sleep(over)
-	return float64(cpuTime(c.cmd.Process.Pid)-before) / float64(over)
+	time.Sleep(o.idle)
+	return float64(cpuTime(c.cmd.Process.Pid)-before) / float64(o.idle)
 }
 
 // apportion says what of all that passed at a site's socket was bodies, and what beginning and end.
@@ -327,6 +307,13 @@ func until(ctx context.Context, failed <-chan error, so func() bool) error {
 	return nil
 }
 
+func planOf(o networkOptions, names []string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
+	fmt.Fprintf(&b, "method: {name: fed-mv-ppca, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
+	return b.Bytes()
+}
+
 func features(o networkOptions) (names []string) {
 	for i := range o.features {
 		names = append(names, fmt.Sprintf("f%d", i))
@@ -365,10 +352,8 @@ func join(ctx context.Context, o networkOptions, i *federation.Invitation, name,
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
 		return err
 	}
-	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(),
-		"data/view_clinic.csv": view.Bytes(),
-		"policy.yaml": []byte("policy: 1\nsite: " + name +
-			"\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
+	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(), "data/view_clinic.csv": view.Bytes(),
+		"policy.yaml": []byte("policy: 1\nsite: " + name + "\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
 		if err := os.WriteFile(filepath.Join(path, file), data, 0o600); err != nil {
 			return err
 		}
@@ -416,8 +401,7 @@ type process struct {
 }
 
 func start(binary, folder string) (*process, error) {
-	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"),
-		rounds: make(chan time.Time, 1000)}
+	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"), rounds: make(chan time.Time, 1000)}
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
