@@ -5,10 +5,8 @@
 // message for each key, replaced by compare-and-set. There are no consumers,
 // acknowledgements by readers, or windows against duplicates, because whoever
 // reads knows by the content what is new. Who has put a value publishes a wake
-// beside it: its revision and, if it is short, the value itself, so that a waiting
-// reader has it at once, or looks at once. Wakes are hints, which may be lost or
-// lie: readers look from time to time without one, and open what it brings as
-// anything else that a broker hands out.
+// beside it, of its revision and sometimes the value itself, so that a waiting
+// reader has it at once. It is a hint: readers look from time to time without it.
 //
 // An end connects with a key that signs whatever a broker asks, and with a token
 // (JWT) from an [Authority] that says which keys it may read and write. It sees no

@@ -20,10 +20,9 @@ import (
 
 var (
 	errNobody = errors.New("the broker has nobody who answers this")
-	// ErrSlow means what it says.
-	ErrSlow  = errors.New("the broker does not answer in time")
-	errBroke = errors.New("the connection to the broker broke meanwhile")
-	errBusy  = errors.New("too much waits to be stored at the broker")
+	ErrSlow   = errors.New("the broker does not answer in time")
+	errBroke  = errors.New("the connection to the broker broke meanwhile")
+	errBusy   = errors.New("too much waits to be stored at the broker")
 )
 
 // call is a request that is on its way.

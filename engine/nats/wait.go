@@ -69,8 +69,7 @@ func (c *Conn) wake(subject string, revision uint64, value []byte) {
 	w.signal(revision)
 }
 
-// brought is the value that a wake has brought, if it is later than the one seen. It is believed as one that the broker
-// has handed out: whoever opens it learns who has sealed it.
+// brought is the value that a wake has brought, if it is later than the one seen; whoever opens it sees who sealed it.
 func (c *Conn) brought(p place, w *watch, seen uint64) (value []byte, revision uint64, ok bool) {
 	most := c.mostOf(p)
 	c.mu.Lock()
@@ -191,10 +190,9 @@ func (c *Conn) unwatch(w *watch, signal chan struct{}) {
 	delete(w.waiting, signal)
 }
 
-// due says after how long a look is worth its bytes for somebody who has seen a
-// revision; at most 0 for now. Long values are looked at less often without a wake, as are those
-// where nothing new was found, and those of many sites no more often than looksEvery for all together.
-// A site that was just woken by one value hears of others, too.
+// due says after how long a look is worth its bytes for somebody who has seen a revision; at most 0 for now. Long
+// values are looked at less often, as are those where nothing new was found, and those of many sites no more often
+// than looksEvery for all together. A site that was just woken by one value hears of others, too.
 func (c *Conn) due(w *watch, seen uint64) (wakes uint64, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

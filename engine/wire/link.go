@@ -26,8 +26,8 @@ type Link struct {
 	Site  string
 	Term  uint64 // of this coordinator: see [Claim]
 	Life  []byte // of the site's process that is to answer: see [Server]
-	// Again is after how long a message is put again that has no answer, the next
-	// times twice as long, and how long an error of the wire is waited out.
+	// Again is after how long a message is put again that has no answer, the next times
+	// after twice as long, and how long an error of the wire is waited out.
 	Again time.Duration
 	// Audit, if not nil, is told of what had no effect, and why: one line each.
 	Audit func(line string)
@@ -235,7 +235,7 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 				return up{}, context.Cause(ctx)
 			}
 		case l.put != 0: // it was put: what takes long is not sent again all the time
-			within = min(2*within, seldom*l.Again)
+			within = min(2*within, 16*l.Again)
 		}
 	}
 }
@@ -261,9 +261,6 @@ func Apart(do func() error) error {
 	go func() { done <- do() }()
 	return <-done
 }
-
-// seldom is how often at least a message is put again that has no answer, in terms of Again.
-const seldom = 16
 
 var errNoAnswer = errors.New("no answer yet")
 

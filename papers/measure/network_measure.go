@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,12 +28,13 @@ import (
 	"parley/federation/site"
 	"parley/method"
 	"parley/methods/published/fedmvppca"
+	"parley/papers/deal"
 	"parley/study"
 )
 
 type networkOptions struct {
 	sites, rounds, features int
-	dir, profile            string
+	dir                     string
 	idle                    time.Duration
 }
 
@@ -44,26 +43,29 @@ type result struct {
 	sites, rounds int
 	times         []time.Duration  // of each round but the first
 	worked        [2]time.Duration // processor time of coordinator and sites in each of these
-	running       int64            // peak of the coordinator's memory until the last round, in bytes
-	rss           int64            // the same until the end
-	socket        float64          // bytes at the sockets for each site and round: between the first round's end and the last's
+	rss           int64            // peak of the coordinator's memory, in bytes
+	socket        float64          // bytes at the sockets for each site and round after the first
 	bodies        float64          // of these, the bodies of tasks and answers
-	all           float64          // bytes at the sockets from first to last, for each site, less those of every exchange
+	all           float64          // bytes at the sockets for each site, less those of every exchange
 	joined        time.Duration
 	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
 	study         time.Duration // from its submission to the last site's results
 	cpu           time.Duration // processor time of the coordinator until then
-	idle          float64       // part of a processor that it needs afterwards, with every site connected; NaN if unknown
+	idle          float64       // part of a processor that it needs afterwards, with every site connected
 }
 
 func (r *result) String() string {
 	t, idle := slices.Sorted(slices.Values(r.times)), ""
-	if !math.IsNaN(r.idle) {
+	if r.idle > 0 {
 		idle = fmt.Sprintf(", and of one %.2f %% while idle", 100*r.idle)
 	}
-	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator and %v at the sites; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, its results %v; coordinator %v of processor time%s",
-		r.sites, r.rounds, t[len(t)/2].Round(time.Millisecond), t[len(t)-1].Round(time.Millisecond), r.worked[0].Round(time.Millisecond), r.worked[1].Round(time.Millisecond), r.running/1e6, r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, r.joined.Round(time.Millisecond), r.study.Round(time.Millisecond), r.ended.Round(time.Millisecond), r.cpu.Round(time.Millisecond), idle)
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator "+
+		"and %v at the sites; coordinator %d MB at most; %.0f bytes for each site and round, bodies %.0f (bound "+
+		"%.0f); beginning and end %.0f bytes a site; joining %v, study %v, its results %v; coordinator %v of "+
+		"processor time%s", r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), ms(r.worked[0]), ms(r.worked[1]),
+		r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, ms(r.joined), ms(r.study), ms(r.ended), ms(r.cpu), idle)
 }
 
 // bound is what may pass at the socket.
@@ -104,7 +106,9 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	for i := range names {
 		names[i] = fmt.Sprintf("hospital-%03d", i)
 	}
-	plan, err := study.Parse("plan.yaml", planOf(o, names), methods)
+	plan, err := deal.Plan(methods, deal.Keys{"name": "size", "sites": names,
+		"views":  []deal.Keys{{"name": "clinic", "features": features(o)}},
+		"method": deal.Keys{"name": "fed-mv-ppca", "latent": 2, "rounds": o.rounds, "iterations": 2}})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err != nil {
 		return nil, err
 	}
-	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods, coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
+	f, err := coordinator.Init(filepath.Join(o.dir, "coordinator"), methods,
+		coordinator.Config{Listen: address, Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +156,8 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 			return nil, err
 		}
 		group.Go(func() {
-			d := &site.Daemon{Folder: sf, Again: 30 * time.Second, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			d := &site.Daemon{Folder: sf, Again: 30 * time.Second,
+				Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 			if err := d.Serve(inner); err != nil && inner.Err() == nil {
 				failed <- fmt.Errorf("site %s: %w", name, err)
 			}
@@ -162,11 +168,6 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err != nil {
 		return nil, err
 	}
-	stopProfile, err := o.startProfile()
-	if err != nil {
-		return nil, err
-	}
-	defer stopProfile()
 	if err := approve(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
@@ -179,8 +180,9 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	}
 	r.ended, r.study, r.cpu = time.Since(r.last), time.Since(submitted), cpuTime(c.cmd.Process.Pid)
 	passed := float64(p.bytes.Load()) / float64(o.sites)
-	say("the study took %v", r.study.Round(time.Millisecond))
-	r.idle = rest(o, c)
+	if o.idle > 0 {
+		r.idle = rest(o, c)
+	}
 	if err := r.apportion(f, plan, passed); err != nil {
 		return nil, err
 	}
@@ -188,15 +190,9 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	return r, nil
 }
 
-// settle is how long after a study its coordinator is left alone before it counts as idle.
-const settle = 20 * time.Second
-
-// rest is the part of a processor that the coordinator needs while nothing happens; NaN if that is not asked for.
+// rest is the part of a processor that the coordinator needs while nothing happens.
 func rest(o networkOptions, c *process) float64 {
-	if o.idle == 0 {
-		return math.NaN()
-	}
-	time.Sleep(settle) // what is left to do is done
+	time.Sleep(20 * time.Second) // what is left to do is done
 	before := cpuTime(c.cmd.Process.Pid)
 	time.Sleep(o.idle)
 	return float64(cpuTime(c.cmd.Process.Pid)-before) / float64(o.idle)
@@ -216,22 +212,6 @@ func (r *result) apportion(f *coordinator.Folder, p *study.Plan, all float64) er
 		r.all -= body + r.socket - r.bodies
 	}
 	return nil
-}
-
-// startProfile profiles this process, if that is wanted, until stop is called.
-func (o networkOptions) startProfile() (stop func(), err error) {
-	if o.profile == "" {
-		return func() {}, nil
-	}
-	cpu, err := os.Create(filepath.Join(o.profile, "cpu.pprof"))
-	if err != nil {
-		return nil, err
-	}
-	pprof.StartCPUProfile(cpu)
-	return func() {
-		pprof.StopCPUProfile()
-		cpu.Close()
-	}, nil
 }
 
 // approve approves the study at every site, as soon as it is posted there.
@@ -288,7 +268,6 @@ func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	for i, pid := range both {
 		r.worked[i] = (r.worked[i] + cpuTime(pid)) / time.Duration(o.rounds-1)
 	}
-	r.running = peakMemory(c.cmd.Process.Pid)
 	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
 	return nil
 }
@@ -305,13 +284,6 @@ func until(ctx context.Context, failed <-chan error, so func() bool) error {
 		}
 	}
 	return nil
-}
-
-func planOf(o networkOptions, names []string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n  - {name: clinic, features: [%s]}\n", strings.Join(names, ", "), strings.Join(features(o), ", "))
-	fmt.Fprintf(&b, "method: {name: fed-mv-ppca, latent: 2, rounds: %d, iterations: 2}\nprivacy: {protection: none}\n", o.rounds)
-	return b.Bytes()
 }
 
 func features(o networkOptions) (names []string) {
@@ -352,8 +324,10 @@ func join(ctx context.Context, o networkOptions, i *federation.Invitation, name,
 	if err := os.MkdirAll(filepath.Join(path, "data"), 0o700); err != nil {
 		return err
 	}
-	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(), "data/view_clinic.csv": view.Bytes(),
-		"policy.yaml": []byte("policy: 1\nsite: " + name + "\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
+	for file, data := range map[string][]byte{"site.json": config, "data/subjects.csv": subjects.Bytes(),
+		"data/view_clinic.csv": view.Bytes(),
+		"policy.yaml": []byte("policy: 1\nsite: " + name +
+			"\nprotection: optional\nmax_delta: 1\nper_release: true\n")} {
 		if err := os.WriteFile(filepath.Join(path, file), data, 0o600); err != nil {
 			return err
 		}
@@ -401,7 +375,8 @@ type process struct {
 }
 
 func start(binary, folder string) (*process, error) {
-	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"), rounds: make(chan time.Time, 1000)}
+	c := &process{cmd: exec.Command(binary, "coordinator", "serve", folder, "--log", "json"),
+		rounds: make(chan time.Time, 1000)}
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -433,10 +408,6 @@ func start(binary, folder string) (*process, error) {
 	c.stop = sync.OnceValue(func() int64 {
 		most := peakMemory(c.cmd.Process.Pid)
 		c.cmd.Process.Signal(syscall.SIGTERM)
-		go func() {
-			for range c.rounds {
-			}
-		}()
 		<-done
 		c.cmd.Wait()
 		return most
@@ -496,47 +467,37 @@ func (p *proxy) pass(c net.Conn) {
 	}
 	defer to.Close()
 	go func() {
-		io.Copy(to, counting{c, p})
+		io.Copy(to, io.TeeReader(c, p))
 		to.(*net.TCPConn).CloseWrite()
 	}()
-	io.Copy(c, counting{to, p})
+	io.Copy(c, io.TeeReader(to, p))
 }
 
-type counting struct {
-	io.Reader
-	p *proxy
-}
-
-func (c counting) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	c.p.bytes.Add(uint64(n))
-	return n, err
+// Write counts.
+func (p *proxy) Write(b []byte) (int, error) {
+	p.bytes.Add(uint64(len(b)))
+	return len(b), nil
 }
 
 // peakMemory is the most memory in bytes that the process of this number has held so far, shared
 // pages counted; 0 where the system does not tell.
-func peakMemory(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
+func peakMemory(pid int) (size int64) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, text, _ := strings.Cut(string(data), "VmHWM:")
-	var kb int64
-	fmt.Sscan(text, &kb)
-	return kb << 10
+	fmt.Sscan(text, &size)
+	return size << 10
 }
 
 // cpuTime is how long processors have worked for the process of this number, to a hundredth of a second; 0 where the
 // system does not tell.
 func cpuTime(pid int) (used time.Duration) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, text, _ := strings.Cut(string(data), ") ") // after its name
-	for _, field := range strings.Fields(text)[11:13] {
-		ticks, _ := strconv.ParseInt(field, 10, 64)
-		used += time.Duration(ticks) * time.Second / 100
+	for i, field := range strings.Fields(text) {
+		if i == 11 || i == 12 {
+			ticks, _ := strconv.ParseInt(field, 10, 64)
+			used += time.Duration(ticks) * 10 * time.Millisecond
+		}
 	}
 	return used
 }
