@@ -79,7 +79,7 @@ const (
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
 	lookAgain     = time.Minute
-	pingEvery     = 10 * time.Second
+	pingEvery     = 20 * time.Second
 	silentMost    = 3 * pingEvery // and as long as a slow line needs for the longest value on its way
 )
 

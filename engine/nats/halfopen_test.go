@@ -10,8 +10,8 @@ import (
 	"parley/internal/testkit"
 )
 
-// A line on which bytes vanish, and which nobody closes, is noticed at both ends within 20
-// seconds, while the broker does not give up a line that is only quiet.
+// A line on which bytes vanish, and which nobody closes, is noticed at both ends within five
+// pings, while the broker does not give up a line that is only quiet.
 func TestHalfOpenLineIsNoticed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -5,10 +5,8 @@
 // message for each key, replaced by compare-and-set. There are no consumers,
 // acknowledgements by readers, or windows against duplicates, because whoever
 // reads knows by the content what is new. Who has put a value publishes a wake
-// beside it: its revision and, if it is short, the value itself, so that a waiting
-// reader has it at once, or looks at once. Wakes are hints, which may be lost or
-// lie: readers look from time to time without one, and open what it brings as
-// anything else that a broker hands out.
+// beside it, of its revision and sometimes the value itself, so that a waiting
+// reader has it at once. It is a hint: readers look from time to time without it.
 //
 // An end connects with a key that signs whatever a broker asks, and with a token
 // (JWT) from an [Authority] that says which keys it may read and write. It sees no
@@ -32,9 +30,7 @@ const (
 	maxMessage = 4 << 20               // bytes of a value in one message
 	maxParts   = MaxValue / maxMessage // messages of a value that is longer
 	room       = 1024                  // for headers, which count as payload
-	// maxAnswer is the largest value of another end than the coordinator. Each of its messages has a name of its own in
-	// that end's token, which the server keeps for each connection.
-	maxAnswer = 16 << 20
+	maxAnswer  = 16 << 20              // bytes of a value of a site or guest, whose token names each message
 )
 
 // errRefused means that the token does not allow what was tried.

@@ -96,7 +96,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: maxClosed,
 		AuthTimeout: helloWithin, TLSTimeout: helloWithin,
 		// A client that has been silent for so long is asked twice, and then disconnected after
-		// 34 seconds at most. Those of this program ping more often, so nobody asks while a long
+		// 68 seconds at most. Those of this program ping more often, so nobody asks while a long
 		// value keeps an answer back.
 		PingInterval: pingEvery + pingEvery/8, MaxPingsOut: 2,
 		WriteDeadline: time.Minute, // slow lines: a message may have 4 MiB

@@ -20,10 +20,9 @@ import (
 
 var (
 	errNobody = errors.New("the broker has nobody who answers this")
-	// ErrSlow means that a broker has not answered in time.
-	ErrSlow  = errors.New("the broker does not answer in time")
-	errBroke = errors.New("the connection to the broker broke meanwhile")
-	errBusy  = errors.New("too much waits to be stored at the broker")
+	ErrSlow   = errors.New("the broker does not answer in time")
+	errBroke  = errors.New("the connection to the broker broke meanwhile")
+	errBusy   = errors.New("too much waits to be stored at the broker")
 )
 
 // call is a request that is on its way.
@@ -271,7 +270,7 @@ func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after u
 	sequence, err := c.answer(msg)
 	if err == nil {
 		c.mu.Lock()
-		c.stored[p.bucket] = time.Now()
+		c.stored[p.bucket], c.stored[""] = time.Now(), time.Now()
 		c.mu.Unlock()
 	}
 	return sequence, err
@@ -279,16 +278,11 @@ func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after u
 
 // Stored is when the broker last acknowledged a put of this end into the bucket of a key, or into any if that is empty;
 // zero if it has not.
-func (c *Conn) Stored(key string) (last time.Time) {
+func (c *Conn) Stored(key string) time.Time {
 	first, _, _ := strings.Cut(key, ".")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for bucket, at := range c.stored {
-		if (key == "" || bucket == bucketOf(first)) && at.After(last) {
-			last = at
-		}
-	}
-	return last
+	return c.stored[bucketOf(first)]
 }
 
 // answer reads what JetStream says.
@@ -353,14 +347,14 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 		return 0, err
 	}
 	most := min(int(nc.MaxPayload())-room, maxMessage)
-	limit := min(MaxValue, maxParts*most)
+	limit := max(0, min(MaxValue, maxParts*most))
 	if c.o.Name != coordinator {
 		limit = min(maxAnswer, limit)
 	}
 	switch {
-	case most <= 0 || len(value) > limit:
+	case len(value) > limit:
 		return 0, fmt.Errorf("%w: it has %d bytes, above the limit of %d of this broker", wire.ErrTooLarge, len(value),
-			max(0, limit))
+			limit)
 	case 1+len(value) <= most:
 		return c.store(ctx, p, p, encodeShort(value), after)
 	}
@@ -459,9 +453,8 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 	return nil
 }
 
-// withWake is how many bytes a value of the coordinator may have to travel with the wake, so that the site that waits
-// for it need not ask. A longer one is asked for: else the broker would hold it for all who are to have it at once. The
-// coordinator reads what a site has put where the broker is, and it would pass the site's line twice.
+// withWake is how many bytes a value of the coordinator may have to travel with the wake, so that no site need ask.
+// The broker would hold longer ones for all sites at once; a site's own value would pass its line twice.
 const withWake = 16 << 10
 
 // announce wakes those who wait for a value, here and elsewhere.

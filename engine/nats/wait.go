@@ -37,11 +37,10 @@ func (w *watch) signal(revision uint64) {
 	}
 }
 
-// woken takes a wake from the broker. A reply that another end has sent astray, such as a value read back, has headers
-// of the broker's storage, or no revision that could be one: it is worth a look, and no more.
+// woken takes a wake from the broker. A reply that another end has sent astray has headers of the broker's storage,
+// or no revision that could be one: it is worth a look, and no more.
 func (c *Conn) woken(m *nats.Msg) {
-	var revision uint64
-	var value []byte
+	revision, value := uint64(0), []byte(nil)
 	if len(m.Data) >= 8 && m.Data[0] == 0 && len(m.Header) == min(1, len(m.Header[accountHeader])) {
 		revision, value = binary.BigEndian.Uint64(m.Data), m.Data[8:]
 		c.mu.Lock()
@@ -70,19 +69,17 @@ func (c *Conn) wake(subject string, revision uint64, value []byte) {
 	w.signal(revision)
 }
 
-// brought is the value that a wake has brought, if it is later than the one seen. It is believed as one that the broker
-// has handed out: whoever opens it learns who has sealed it.
+// brought is the value that a wake has brought, if it is later than the one seen; whoever opens it sees who sealed it.
 func (c *Conn) brought(p place, w *watch, seen uint64) (value []byte, revision uint64, ok bool) {
 	most := c.mostOf(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	value, revision = w.came, w.of
 	w.came, w.of = nil, 0
-	if revision <= max(seen, w.seen) || revision < w.hint || len(value) > most {
-		return nil, 0, false
+	if ok = revision > max(seen, w.seen) && revision >= w.hint && len(value) <= most; ok {
+		w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
 	}
-	w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
-	return value, revision, true
+	return value, revision, ok
 }
 
 // Wait implements [wire.Wire]. Without a connection it goes on waiting; it fails
@@ -193,10 +190,9 @@ func (c *Conn) unwatch(w *watch, signal chan struct{}) {
 	delete(w.waiting, signal)
 }
 
-// due says after how long a look is worth its bytes for somebody who has seen a
-// revision; at most 0 for now. Long values are looked at less often without a wake, as are those
-// where nothing new was found, and those of many sites no more often than looksEvery for all together.
-// A site that was just woken by one value hears of others, too.
+// due says after how long a look is worth its bytes for somebody who has seen a revision; at most 0 for now. Long
+// values are looked at less often, as are those where nothing new was found, and those of many sites no more often
+// than looksEvery for all together. A site that was just woken by one value hears of others, too.
 func (c *Conn) due(w *watch, seen uint64) (wakes uint64, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

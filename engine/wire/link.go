@@ -26,8 +26,8 @@ type Link struct {
 	Site  string
 	Term  uint64 // of this coordinator: see [Claim]
 	Life  []byte // of the site's process that is to answer: see [Server]
-	// Again is after how long a message is put again that has no answer, the next
-	// times twice as long, and how long an error of the wire is waited out.
+	// Again is after how long a message is put again that has no answer, the next times
+	// after twice as long, and how long an error of the wire is waited out.
 	Again time.Duration
 	// Audit, if not nil, is told of what had no effect, and why: one line each.
 	Audit func(line string)
@@ -235,7 +235,7 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 				return up{}, context.Cause(ctx)
 			}
 		case l.put != 0: // it was put: what takes long is not sent again all the time
-			within = min(2*within, seldom*l.Again)
+			within = min(2*within, 16*l.Again)
 		}
 	}
 }
@@ -262,9 +262,6 @@ func Apart(do func() error) error {
 	return <-done
 }
 
-// seldom is how often at least a message is put again that has no answer, in terms of Again.
-const seldom = 16
-
 var errNoAnswer = errors.New("no answer yet")
 
 // answered puts the message once and waits for the answer for a while.
@@ -277,9 +274,6 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte, with
 	for {
 		value, revision, err := l.Wire.Wait(ctx, AnswerKey(l.Study, l.Site), l.seen)
 		if err != nil {
-			return up{}, false, err
-		}
-		if err := context.Cause(ctx); err != nil {
 			return up{}, false, err
 		}
 		l.seen = revision

@@ -465,7 +465,7 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, qui
 	if err != nil {
 		return err
 	}
-	return d.put(ctx, federation.GrantKey(i.ID), value)
+	return federation.Put(ctx, d.conn, federation.GrantKey(i.ID), value)
 }
 
 // join makes somebody with an invitation the site. The same request has the same

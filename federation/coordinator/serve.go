@@ -270,9 +270,8 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 			failed = 0
 			d.setHealth("")
 		} else {
-			failed += each
-			if (errors.Is(err, nats.ErrSlow) || errors.Is(err, context.DeadlineExceeded)) &&
-				d.conn.Stored("").After(began) {
+			late := errors.Is(err, nats.ErrSlow) || errors.Is(err, context.DeadlineExceeded)
+			if failed += each; late && d.conn.Stored("").After(began) {
 				failed -= each - 1
 			}
 			wait = min(time.Second, pause)
@@ -319,7 +318,7 @@ func (d *Daemon) probeBucket(ctx context.Context, bucket string, lately time.Dur
 	if time.Since(d.conn.Stored(key)) < lately {
 		return nil
 	}
-	return d.put(ctx, key, []byte(time.Now().UTC().Format(time.RFC3339)))
+	return federation.Put(ctx, d.conn, key, []byte(time.Now().UTC().Format(time.RFC3339)))
 }
 
 func (d *Daemon) setHealth(text string) {
@@ -331,11 +330,6 @@ func (d *Daemon) setHealth(text string) {
 		d.Log.Info("the broker takes writes again")
 	}
 	d.health = text
-}
-
-// put makes a value that of a key, whatever stands there.
-func (d *Daemon) put(ctx context.Context, key string, value []byte) error {
-	return federation.Put(ctx, d.conn, key, value)
 }
 
 // notice wakes everybody who waits for a change.

@@ -61,7 +61,7 @@ func (c constant) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func TestEvaluateCountsOnlyWhatWasObserved(t *testing.T) {
-	s := testkit.Get(evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil)))(t)
+	s := testkit.Get(evaluate.EvaluateIn(ctx, nil, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil)))(t)
 	// View v: (1 + 10 + 3 + 5 + 30)/5; view w: (5 + 5)/2.
 	want := evaluate.Score{Rows: 3, MAE: 59.0 / 7, ViewMAE: []float64{9.8, 5}, MeanViewMAE: 7.4, LogLik: -2}
 	if fmt.Sprint(s) != fmt.Sprint(want) {
@@ -71,7 +71,7 @@ func TestEvaluateCountsOnlyWhatWasObserved(t *testing.T) {
 
 func TestAViewNobodyHasCountsForNothing(t *testing.T) {
 	src := evaluate.Select(small(t, nil), func(string) ([]int, bool) { return []int{1}, true })
-	s, err := evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, src)
+	s, err := evaluate.EvaluateIn(ctx, nil, constant{[][]float64{{0, 0}, {0}}, -2}, src)
 	if err != nil || s.MeanViewMAE != 9.8 || !math.IsNaN(s.ViewMAE[1]) {
 		t.Fatalf("got %v (%v)", s, err)
 	}
@@ -79,18 +79,18 @@ func TestAViewNobodyHasCountsForNothing(t *testing.T) {
 
 func TestEvaluateRefusesNonsense(t *testing.T) {
 	nobody := evaluate.Select(small(t, nil), func(string) ([]int, bool) { return nil, false })
-	if _, err := evaluate.Evaluate(ctx, constant{}, nobody); err == nil ||
+	if _, err := evaluate.EvaluateIn(ctx, nil, constant{}, nobody); err == nil ||
 		!strings.Contains(err.Error(), "nothing was observed in 0 rows") {
 		t.Errorf("no rows: %v", err)
 	}
 	bad := constant{mean: [][]float64{{0, 0}, {math.NaN()}}}
-	if _, err := evaluate.Evaluate(ctx, bad, small(t, nil)); err == nil ||
+	if _, err := evaluate.EvaluateIn(ctx, nil, bad, small(t, nil)); err == nil ||
 		!strings.Contains(err.Error(), "subject 1: the model expects NaN for c, where 5 was observed") {
 		t.Errorf("a model that says NaN: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := evaluate.Evaluate(cancelled, constant{}, small(t, nil)); !errors.Is(err, context.Canceled) {
+	if _, err := evaluate.EvaluateIn(cancelled, nil, constant{}, small(t, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if _, err := evaluate.Project(ctx, constant{}, small(t, nil), "sex"); err == nil ||
@@ -179,7 +179,7 @@ func adcsf(t *testing.T) *dataset.Table {
 func TestAllComponentsReconstructEverything(t *testing.T) {
 	data := adcsf(t)
 	m := testkit.Get(evaluate.FitPCA(ctx, 131, data))(t)
-	s, err := evaluate.Evaluate(ctx, m, data)
+	s, err := evaluate.EvaluateIn(ctx, nil, m, data)
 	if err != nil || s.MAE > 1e-10 {
 		t.Fatalf("error %g (%v)", s.MAE, err)
 	}
@@ -345,7 +345,7 @@ func TestEvaluateInUnitsIsEvaluateOfScaledRows(t *testing.T) {
 	unit := &evaluate.Scaling{Shift: [][]float64{{1, 10}, {2}}, Factor: [][]float64{{0.25, 0.05}, {3}}}
 	scaled := constant{[][]float64{{0.5, 0.1}, {1}}, -2}
 	raw := constant{[][]float64{{3, 12}, {2 + 1.0/3}}, -2}
-	want := testkit.Get(evaluate.Evaluate(ctx, scaled, unit.Apply(data)))(t)
+	want := testkit.Get(evaluate.EvaluateIn(ctx, nil, scaled, unit.Apply(data)))(t)
 	got := testkit.Get(evaluate.EvaluateIn(ctx, unit, raw, data))(t)
 	// A density of the values as they are becomes one of the scaled values.
 	jacobian := -(5*math.Log(1) + 3*math.Log(0.25) + 2*math.Log(0.05) + 2*math.Log(3)) / 3

@@ -79,18 +79,11 @@ type Score struct {
 	LogLik      float64   // mean log-likelihood of a row's observed entries, in nats; NaN if the model has no density
 }
 
-// Evaluate scores the model on every row of the source, in one pass. It is an
-// error if there are no rows or no observed entries, or if the model's
-// expectation of an observed entry is not a finite number.
-func Evaluate(ctx context.Context, m Model, src dataset.Source) (Score, error) {
-	return EvaluateIn(ctx, nil, m, src)
-}
-
-// EvaluateIn is [Evaluate] in the units that a scaling of the rows would give:
-// a method that sees values as they were measured, and does its own scaling, is
-// scored in the same units as one that saw scaled values. The density is then
-// that of the scaled values too; a feature that the scaling makes constant
-// counts for nothing in it. A nil unit leaves everything as it is.
+// EvaluateIn scores the model on every row of the source, in one pass, in the units that a scaling of the rows would
+// give: a method that sees values as they were measured, and does its own scaling, is scored in the same units as one
+// that saw scaled values. The density is then that of the scaled values too; a feature that the scaling makes constant
+// counts for nothing in it. A nil unit leaves everything as it is. It is an error if there are no rows or no observed
+// entries, or if the model's expectation of an observed entry is not a finite number.
 func EvaluateIn(ctx context.Context, unit *Scaling, m Model, src dataset.Source) (Score, error) {
 	schema := src.Schema()
 	sum := make([]float64, len(schema.Views))

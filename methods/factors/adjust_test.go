@@ -257,7 +257,7 @@ func TestEvaluationOfAnAdjustedModel(t *testing.T) {
 			}
 		}
 		all := factorstest.Must(dataset.NewTable(plain.plan.Schema(), rows))(t)
-		return factorstest.Must(evaluate.Evaluate(t.Context(), m, all))(t)
+		return factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, m, all))(t)
 	}
 	of := func(s *small) evaluate.Score {
 		_, r, _ := modelOf(t, s)

@@ -91,7 +91,7 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows := pooledRows(t, p, data)
-		s, err := evaluate.Evaluate(ctx, m, rows)
+		s, err := evaluate.EvaluateIn(ctx, nil, m, rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := evaluate.Evaluate(ctx, central, rows)
+		c, err := evaluate.EvaluateIn(ctx, nil, central, rows)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -264,7 +264,7 @@ func score(ctx context.Context, m evaluate.Model, d *division, v experiment.Valu
 	for name, sources := range map[string][]dataset.Source{trainError: d.sites, testError: d.tests} {
 		total := 0.0
 		for _, s := range sources {
-			r, err := evaluate.Evaluate(ctx, m, s)
+			r, err := evaluate.EvaluateIn(ctx, nil, m, s)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 )
 
 // runNetwork measures a coordinator and many sites over real sockets: how long
@@ -24,10 +25,8 @@ func runNetwork(ctx context.Context, args []string) error {
 	set.IntVar(&o.sites, "sites", 200, "how many sites")
 	set.IntVar(&o.rounds, "rounds", 20, "how many rounds")
 	set.IntVar(&o.features, "features", 88, "features of the data: what a body takes grows with them")
-	set.DurationVar(&o.idle, "idle", 0, "after the study, measure for so long what the coordinator needs while "+
-		"nothing happens (1m; 0: do not)")
+	set.DurationVar(&o.idle, "idle", 0, "for how long to measure what an idle coordinator needs, after the study")
 	set.StringVar(&o.dir, "dir", "", "where to make the folders (default a temporary one, removed at the end)")
-	set.StringVar(&o.profile, "profile", "", "write CPU and heap profiles of the sites' process to this folder")
 	if err := parse(set, args, func() error {
 		if o.sites < 1 || o.rounds < 2 || o.features < 1 {
 			return fmt.Errorf("want at least a site, a feature and two rounds")
@@ -36,6 +35,7 @@ func runNetwork(ctx context.Context, args []string) error {
 	}); err != nil {
 		return err
 	}
+	debug.SetGCPercent(400) // the sites' memory is that of many machines
 	r, err := measureNetwork(ctx, o, func(format string, a ...any) { fmt.Fprintf(os.Stderr, format+"\n", a...) })
 	if err != nil {
 		return err

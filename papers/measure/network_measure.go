@@ -9,14 +9,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +34,7 @@ import (
 
 type networkOptions struct {
 	sites, rounds, features int
-	dir, profile            string
+	dir                     string
 	idle                    time.Duration
 }
 
@@ -46,8 +43,7 @@ type result struct {
 	sites, rounds int
 	times         []time.Duration  // of each round but the first
 	worked        [2]time.Duration // processor time of coordinator and sites in each of these
-	running       int64            // peak of the coordinator's memory until the last round, in bytes
-	rss           int64            // the same until the end
+	rss           int64            // peak of the coordinator's memory, in bytes
 	socket        float64          // bytes at the sockets for each site and round after the first
 	bodies        float64          // of these, the bodies of tasks and answers
 	all           float64          // bytes at the sockets for each site, less those of every exchange
@@ -56,21 +52,20 @@ type result struct {
 	ended         time.Duration // from the last round to the last site's results
 	study         time.Duration // from its submission to the last site's results
 	cpu           time.Duration // processor time of the coordinator until then
-	idle          float64       // part of a processor that it needs afterwards; NaN if unknown
+	idle          float64       // part of a processor that it needs afterwards, with every site connected
 }
 
 func (r *result) String() string {
 	t, idle := slices.Sorted(slices.Values(r.times)), ""
-	if !math.IsNaN(r.idle) {
+	if r.idle > 0 {
 		idle = fmt.Sprintf(", and of one %.2f %% while idle", 100*r.idle)
 	}
 	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	return fmt.Sprintf("%d sites × %d rounds: round %v median, %v at most, of processor time %v at the coordinator "+
-		"and %v at the sites; coordinator %d MB at most in rounds, %d at the end; %.0f bytes for each site and round "+
-		"at the socket, bodies %.0f (bound %.0f); beginning and end %.0f bytes a site; joining took %v, the study %v, "+
-		"its results %v; coordinator %v of processor time%s",
-		r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), ms(r.worked[0]), ms(r.worked[1]), r.running/1e6, r.rss/1e6,
-		r.socket, r.bodies, r.bound(), r.all, ms(r.joined), ms(r.study), ms(r.ended), ms(r.cpu), idle)
+		"and %v at the sites; coordinator %d MB at most; %.0f bytes for each site and round, bodies %.0f (bound "+
+		"%.0f); beginning and end %.0f bytes a site; joining %v, study %v, its results %v; coordinator %v of "+
+		"processor time%s", r.sites, r.rounds, ms(t[len(t)/2]), ms(t[len(t)-1]), ms(r.worked[0]), ms(r.worked[1]),
+		r.rss/1e6, r.socket, r.bodies, r.bound(), r.all, ms(r.joined), ms(r.study), ms(r.ended), ms(r.cpu), idle)
 }
 
 // bound is what may pass at the socket.
@@ -91,22 +86,6 @@ func buildParley(ctx context.Context, binary string) error {
 	build.Dir = strings.TrimSpace(string(root))
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building parley: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// joinAll invites every site, and then makes it join.
-func joinAll(ctx context.Context, o networkOptions, f *coordinator.Folder, names []string, address string) (err error) {
-	invitations := make([]*federation.Invitation, len(names))
-	for i, name := range names {
-		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
-			return err
-		}
-	}
-	for i, name := range names {
-		if err := join(ctx, o, invitations[i], name, address); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -153,8 +132,16 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	}
 	defer c.stop()
 	began := time.Now()
-	if err := joinAll(ctx, o, f, names, p.address()); err != nil {
-		return nil, err
+	invitations := make([]*federation.Invitation, len(names))
+	for i, name := range names {
+		if invitations[i], err = f.Invite(name, time.Now().Add(time.Hour), false); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range names {
+		if err := join(ctx, o, invitations[i], name, p.address()); err != nil {
+			return nil, err
+		}
 	}
 	r.joined = time.Since(began)
 	say("%d sites have joined in %v", o.sites, r.joined.Round(time.Millisecond))
@@ -181,12 +168,6 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err != nil {
 		return nil, err
 	}
-	stopProfile, err := o.startProfile()
-	if err != nil {
-		return nil, err
-	}
-	defer stopProfile()
-	debug.SetGCPercent(400) // the sites' memory is that of many machines
 	if err := approve(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
@@ -197,12 +178,10 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	if err := ended(ctx, o, names, digest, failed); err != nil {
 		return nil, err
 	}
-	r.ended, r.study = time.Since(r.last), time.Since(submitted)
+	r.ended, r.study, r.cpu = time.Since(r.last), time.Since(submitted), cpuTime(c.cmd.Process.Pid)
 	passed := float64(p.bytes.Load()) / float64(o.sites)
-	r.cpu, r.idle = cpuTime(c.cmd.Process.Pid), math.NaN()
 	if o.idle > 0 {
-		say("the study took %v; now nothing happens for %v", r.study.Round(time.Millisecond), settle+o.idle)
-		r.idle = idleTime(c, o.idle)
+		r.idle = rest(o, c)
 	}
 	if err := r.apportion(f, plan, passed); err != nil {
 		return nil, err
@@ -211,15 +190,12 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	return r, nil
 }
 
-// settle is how long after a study its coordinator is left alone before it counts as idle.
-const settle = 20 * time.Second
-
-// idleTime is what part of a processor the coordinator needs while nothing happens.
-func idleTime(c *process, over time.Duration) float64 {
-	time.Sleep(settle) // what is left to do is done
+// rest is the part of a processor that the coordinator needs while nothing happens.
+func rest(o networkOptions, c *process) float64 {
+	time.Sleep(20 * time.Second) // what is left to do is done
 	before := cpuTime(c.cmd.Process.Pid)
-	time.Sleep(over)
-	return float64(cpuTime(c.cmd.Process.Pid)-before) / float64(over)
+	time.Sleep(o.idle)
+	return float64(cpuTime(c.cmd.Process.Pid)-before) / float64(o.idle)
 }
 
 // apportion says what of all that passed at a site's socket was bodies, and what beginning and end.
@@ -236,22 +212,6 @@ func (r *result) apportion(f *coordinator.Folder, p *study.Plan, all float64) er
 		r.all -= body + r.socket - r.bodies
 	}
 	return nil
-}
-
-// startProfile profiles this process, if that is wanted, until stop is called.
-func (o networkOptions) startProfile() (stop func(), err error) {
-	if o.profile == "" {
-		return func() {}, nil
-	}
-	cpu, err := os.Create(filepath.Join(o.profile, "cpu.pprof"))
-	if err != nil {
-		return nil, err
-	}
-	pprof.StartCPUProfile(cpu)
-	return func() {
-		pprof.StopCPUProfile()
-		cpu.Close()
-	}, nil
 }
 
 // approve approves the study at every site, as soon as it is posted there.
@@ -308,7 +268,6 @@ func (r *result) watch(o networkOptions, c *process, p *proxy) error {
 	for i, pid := range both {
 		r.worked[i] = (r.worked[i] + cpuTime(pid)) / time.Duration(o.rounds-1)
 	}
-	r.running = peakMemory(c.cmd.Process.Pid)
 	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
 	return nil
 }
@@ -449,10 +408,6 @@ func start(binary, folder string) (*process, error) {
 	c.stop = sync.OnceValue(func() int64 {
 		most := peakMemory(c.cmd.Process.Pid)
 		c.cmd.Process.Signal(syscall.SIGTERM)
-		go func() {
-			for range c.rounds {
-			}
-		}()
 		<-done
 		c.cmd.Wait()
 		return most
@@ -512,47 +467,37 @@ func (p *proxy) pass(c net.Conn) {
 	}
 	defer to.Close()
 	go func() {
-		io.Copy(to, counting{c, p})
+		io.Copy(to, io.TeeReader(c, p))
 		to.(*net.TCPConn).CloseWrite()
 	}()
-	io.Copy(c, counting{to, p})
+	io.Copy(c, io.TeeReader(to, p))
 }
 
-type counting struct {
-	io.Reader
-	p *proxy
-}
-
-func (c counting) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	c.p.bytes.Add(uint64(n))
-	return n, err
+// Write counts.
+func (p *proxy) Write(b []byte) (int, error) {
+	p.bytes.Add(uint64(len(b)))
+	return len(b), nil
 }
 
 // peakMemory is the most memory in bytes that the process of this number has held so far, shared
 // pages counted; 0 where the system does not tell.
-func peakMemory(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
+func peakMemory(pid int) (size int64) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, text, _ := strings.Cut(string(data), "VmHWM:")
-	var kb int64
-	fmt.Sscan(text, &kb)
-	return kb << 10
+	fmt.Sscan(text, &size)
+	return size << 10
 }
 
 // cpuTime is how long processors have worked for the process of this number, to a hundredth of a second; 0 where the
 // system does not tell.
 func cpuTime(pid int) (used time.Duration) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, text, _ := strings.Cut(string(data), ") ") // after its name
-	for _, field := range strings.Fields(text)[11:13] {
-		ticks, _ := strconv.ParseInt(field, 10, 64)
-		used += time.Duration(ticks) * time.Second / 100
+	for i, field := range strings.Fields(text) {
+		if i == 11 || i == 12 {
+			ticks, _ := strconv.ParseInt(field, 10, 64)
+			used += time.Duration(ticks) * 10 * time.Millisecond
+		}
 	}
 	return used
 }

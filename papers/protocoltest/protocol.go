@@ -61,10 +61,10 @@ func run(ctx context.Context, s evaluate.Split, src dataset.Source, label string
 		return Result{}, fmt.Errorf("fitting: %w", err)
 	}
 	r := Result{Repeat: s.Repeat, Fold: s.Index, Accuracy: math.NaN()}
-	if r.Train, err = evaluate.Evaluate(ctx, m, train); err != nil {
+	if r.Train, err = evaluate.EvaluateIn(ctx, nil, m, train); err != nil {
 		return Result{}, err
 	}
-	if r.Test, err = evaluate.Evaluate(ctx, m, test); err != nil {
+	if r.Test, err = evaluate.EvaluateIn(ctx, nil, m, test); err != nil {
 		return Result{}, err
 	}
 	if label != "" {

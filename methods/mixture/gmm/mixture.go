@@ -153,8 +153,8 @@ func Pick(r *rand.Rand, weights []float64) int {
 
 // Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor and returns ln |a|. It reports false when a is not positive
-// definite to working precision. The diagonal is the factor's own, and [Forward] and
-// [BackwardSolve] divide by it: the one of method factors keeps reciprocals there.
+// definite to working precision. The diagonal is the factor's own, and [Forward]
+// divides by it: the one of method factors keeps reciprocals there.
 func Cholesky(a []float64, n int) (logDet float64, ok bool) {
 	for i := range n {
 		ri := a[i*n:][:n]
@@ -188,17 +188,6 @@ func Forward(l []float64, n int, x []float64) {
 			s -= v * x[j]
 		}
 		x[i] = s / row[i]
-	}
-}
-
-// BackwardSolve replaces x by L⁻ᵀx.
-func BackwardSolve(l []float64, n int, x []float64) {
-	for i := n - 1; i >= 0; i-- {
-		s := x[i]
-		for k := i + 1; k < n; k++ {
-			s -= l[k*n+i] * x[k]
-		}
-		x[i] = s / l[i*n+i]
 	}
 }
 

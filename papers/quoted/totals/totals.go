@@ -220,7 +220,7 @@ func (k kind) logLik(ctx context.Context, p *study.Plan, train, test dataset.Sou
 		return 0, err
 	}
 	if k.name != "regression" {
-		score, err := evaluate.Evaluate(ctx, m, test)
+		score, err := evaluate.EvaluateIn(ctx, nil, m, test)
 		return score.LogLik, err
 	}
 	j, err := evaluate.Outcome{Column: "ill", Levels: []string{"no", "yes"}}.Judge(ctx, m, test, 0.9)
