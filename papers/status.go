@@ -13,7 +13,7 @@ import (
 // settings are what the papers say of hyperparameters.
 var settings = slices.Concat(dppvi.Settings(), fedmvppca.Settings(), graffl.Settings())
 
-//go:embed status.md
+//go:embed status.txt
 var statusTable string
 
 // status has a line for every table and figure.

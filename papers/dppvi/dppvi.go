@@ -16,7 +16,7 @@ import (
 	"parley/privacy/account"
 )
 
-//go:embed page.md
+//go:embed page.txt
 var page string
 
 // Paper is its page.

@@ -9,7 +9,7 @@ import (
 	"parley/papers/experiment"
 )
 
-//go:embed page.md
+//go:embed page.txt
 var page string
 
 // Paper is its page.

@@ -18,7 +18,7 @@ import (
 	"parley/papers/quoted/totals"
 )
 
-//go:embed page.md
+//go:embed page.txt
 var page string
 
 // Paper is its page.
