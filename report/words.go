@@ -21,9 +21,10 @@ type word struct {
 var glossary = []word{
 	{"R²", `R²`, "The share of the differences between subjects that a model accounts for: 0 % is none of them, " +
 		"100 % all. It can be below 0, where a guess of the mean would have been nearer."},
-	{"factor", `factors?`, "A pattern: a set of measurements that tend to rise and fall together across subjects."},
+	{"factor", `factors|factor \d+`, "A pattern: a set of measurements that tend to rise and fall together across subjects."},
 	{"loading", `loadings?`, "How strongly a measurement takes part in a factor, and in which direction."},
-	{"score", `scores?`, "How strongly a subject shows a factor. 0 is average, and 1 is one standard deviation above."},
+	{"score", `scores?`, "How strongly a subject shows a factor: 0 is average, and 1 is one standard deviation above. In " +
+		"a regression, how the log-likelihood of a person changes with the weights."},
 	{"standard deviation", `standard deviations?`, "How widely values are spread: about two thirds of them lie " +
 		"within one standard deviation of their mean, if they are normally distributed."},
 	{"imputation", `imputations?|imputed?|imputing`, "To fill in values that were not measured with what a model " +

@@ -14,7 +14,8 @@ import (
 func TestVerdictAndTerms(t *testing.T) {
 	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.",
 		Privacy: figure.Warning{Title: "Nothing does", Section: "s"},
-		Sections: []figure.Section{{ID: "s", Title: "S", Lead: "A factor, a factor; the refactor and scores.csv.",
+		Sections: []figure.Section{{ID: "s", Title: "S",
+			Lead: "Of factors, one factor; by a factor of 3; the refactor and scores.csv.",
 			Items: []figure.Item{
 				{Note: &figure.Note{Title: "Too wide", Text: "x", Warning: true}},
 				{Note: &figure.Note{Title: "Too wide", Text: "y", Warning: true}},

@@ -178,10 +178,7 @@ func effects(m *fitted.Model) figure.Section {
 			"independent, so that intervals of features that go together are too narrow. model/posterior.csv has " +
 			"every effect in the features' own units.",
 		Items: []figure.Item{{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale",
-			Chart: weights,
-			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves " +
-				"predictions. " + caption,
-			Alt: "Forest plot of the largest weights with intervals of 95 %."}}}}
+			Chart: weights, Caption: caption, Alt: "Forest plot of the largest weights with intervals of 95 %."}}}}
 	if m.Private {
 		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights",
 			Warning: true,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"parley/figure"
 	"parley/method"
@@ -325,9 +326,8 @@ func Coefficients(m *Model) figure.Section {
 	forest, caption := Strongest(m)
 	section.Items = append(section.Items, figure.Item{Table: &table},
 		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
-			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves " +
-				"predictions. " + caption,
-			Alt: "Forest plot of the largest weights with intervals of 95 %."}})
+			Caption: caption,
+			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
 }
 
@@ -347,20 +347,30 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))
 		}
 	}
-	forest = figure.Bars{X: figure.Axis{Label: EffectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
-	caption = "The forty largest are drawn; the table behind the picture has all."
-	if len(classes) > 1 {
-		forest.Top, caption = 0, "Features are in the order of their largest effect on a class."
+	own := map[string]string{} // units that one of a number's column has
+	for i := range m.Encoding.Columns {
+		if c := &m.Encoding.Columns[i]; len(c.Levels)+len(c.Knots) == 0 {
+			own[c.Name] = ", per " + figure.General.Text(c.Scale)
+		}
+	}
+	forest = figure.Bars{X: figure.Axis{Label: EffectLabel(m.Options)}, Top: 40}
+	caption = "An effect of a number is for as many of its units as stand behind its name, so that effects can be " +
+		"compared: the larger, the more the feature moves predictions. "
+	if len(classes) <= 1 {
+		caption += "The forty largest are drawn; the table behind the picture has all."
+	} else {
+		forest.Top, caption = 0, caption+"Features are in the order of their largest effect on a class."
 		slices.SortStableFunc(columns, func(a, b int) int { return cmp.Compare(largest[b], largest[a]) })
 	}
 	for _, j := range columns {
 		for k, class := range classes {
 			at := k*len(groups) + j
 			sd := math.Sqrt(variance[at])
-			forest.Labels, forest.Values = append(forest.Labels, names[j]), append(forest.Values, mean[at])
+			forest.Labels = append(forest.Labels, names[j]+own[names[j]])
+			forest.Values = append(forest.Values, mean[at])
 			forest.Low, forest.High = append(forest.Low, mean[at]-z*sd), append(forest.High, mean[at]+z*sd)
 			if class == "" {
-				class = groups[j]
+				class = groups[j] + own[groups[j]]
 			}
 			forest.Groups = append(forest.Groups, class)
 		}
@@ -390,7 +400,7 @@ func interval(x, low, high float64, digits int) string {
 // between keeps an interval on one line, unless that would make its column wide.
 func between(x, low, high string) string {
 	space := "\u00a0"
-	if len(low)+len(high) > 16 {
+	if utf8.RuneCountInString(low+high) > 13 {
 		space = " "
 	}
 	return x + " (" + low + space + "to" + space + high + ")"

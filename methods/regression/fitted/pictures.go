@@ -157,7 +157,7 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 		return t
 	}
 	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy},
-		figure.Column{Name: "calibration error", Numbers: off})
+		figure.Column{Name: "calibration error", Format: figure.Score, Numbers: off})
 	if rows[0].Ranking != nil {
 		var base, area figure.Numbers
 		for _, r := range rows {
@@ -168,7 +168,7 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 			base, area = append(base, r.Ranking.Base()), append(area, r.Ranking.Area())
 		}
 		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base},
-			figure.Column{Name: "area under ROC", Numbers: area})
+			figure.Column{Name: "area under ROC", Format: figure.Score, Numbers: area})
 	}
 	return t
 }

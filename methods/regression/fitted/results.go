@@ -201,13 +201,13 @@ func headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 		}
 		return " ± " + strconv.FormatFloat(x, 'f', digits, 64)
 	}
-	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows) + off(0, rows)}}
+	facts := []figure.Fact{{Name: o.Unit() + "s", Value: figure.Count.Text(float64(pooled.Rows)) + off(0, rows)}}
 	if p := pooled.Periods; p != nil {
 		if s := pooled.Scatter; s != nil && o.Cluster == "" {
-			facts = append([]figure.Fact{{Name: "subjects", Value: strconv.Itoa(s.Clusters)}}, facts...)
+			facts = append([]figure.Fact{{Name: "subjects", Value: figure.Count.Text(float64(s.Clusters))}}, facts...)
 		}
 		_, events := p.Count()
-		facts = append(facts, figure.Fact{Name: "events", Value: figure.General.Text(floats.Sum(events))})
+		facts = append(facts, figure.Fact{Name: "events", Value: figure.Count.Text(floats.Sum(events))})
 		if c := p.Concordance(); !math.IsNaN(c) {
 			facts = append(facts, figure.Fact{Name: "concordance" + method.OfFit, Value: fmt.Sprintf("%.3f", c)})
 		}
@@ -358,7 +358,7 @@ func sure(m *Model, pooled *predict.Assessment) string {
 		says += fmt.Sprintf("predictions are off by %s (root mean square).",
 			figure.General.Text(math.Sqrt(pooled.Squares/float64(pooled.Rows))))
 	case pooled.Periods != nil:
-		says += fmt.Sprintf("whoever has the event first has the higher score with probability %.3f (concordance; 0.5 "+
+		says += fmt.Sprintf("whoever has the event first has the higher risk with probability %.3f (concordance; 0.5 "+
 			"is chance), and probabilities of a period are off by %.3f on average.", pooled.Periods.Concordance(),
 			cal.Error())
 	case pooled.Ranking != nil:

@@ -105,7 +105,7 @@ func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table 
 	add := func(name string, c predict.Change) {
 		by := ""
 		if c.Slope != 0 {
-			by = fmt.Sprintf("%+.2g", c.Slope)
+			by = fixed(c.Slope, 3)
 		}
 		t.Add(name, fmt.Sprintf("%.2f", c.ChiSquared), fmt.Sprint(c.Free), pText(c.P), by)
 	}
@@ -148,8 +148,8 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File, err
 					m.Options.Outcome.Levels[1]},
 				Series: []figure.Line{model, table}},
 			Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
-				"category, with an interval of 95 %; that of everybody is of the people observed. model/survival.csv " +
-				"has the numbers.",
+				"category, with an interval of 95 %; that of everybody is of the people observed. Who is lost " +
+				"within a period counts up to it, and within the first not at all. model/survival.csv has the numbers.",
 			Alt: "Survival curves of an average person and of everybody."}},
 		method.File{Name: "model/survival.csv", Data: data}, err
 }
