@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"regexp"
@@ -334,27 +333,14 @@ func (t *table) checkFeatures(subjects []string) {
 }
 
 // isLong reports whether a header is that of a long table.
-func isLong(header []heading) bool {
-	var names []string
-	for _, h := range header {
-		names = append(names, h.name)
-	}
-	return strings.Join(names, ",") == longHeader
-}
+func isLong(header []heading) bool { return strings.Join(namesOf(header), ",") == longHeader }
 
 const longHeader = "id,view,feature,value"
 
 func (t *table) checkLong() {
 	if !isLong(t.header) {
-		var b bytes.Buffer
-		for i, h := range t.header[:min(len(t.header), 5)] {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(h.name)
-		}
 		t.faults.add(t.header[0].problem("", fmt.Sprintf("a long table has the columns %s; this one starts with %s",
-			longHeader, b.String()),
+			longHeader, strings.Join(namesOf(t.header[:min(len(t.header), 5)]), ",")),
 			"give a folder with subjects.csv and view_NAME.csv files, or a long table"))
 	}
 }

@@ -302,6 +302,19 @@ func survey(ctx context.Context, path string, from *tableMapping, words map[stri
 	return t, err
 }
 
+// heads reads a file's header alone.
+func heads(path string) (*table, error) {
+	return survey(context.Background(), path, nil, nil, true, func(*table) {}, nil)
+}
+
+// namesOf are the names of a header.
+func namesOf(header []heading) (names []string) {
+	for _, h := range header {
+		names = append(names, h.name)
+	}
+	return names
+}
+
 func (t *table) survey(ctx context.Context, path string, from *tableMapping, words map[string]bool, headers bool,
 	check func(*table), each func(*table, *record)) (err error) {
 	if t.in, err = newInput(path, from, words); err != nil {

@@ -114,34 +114,11 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 func (f *files) nameIDs() (ids map[string]string, err error) {
 	ids = map[string]string{}
 	name := func(view, path string) (*tableMapping, error) {
-		in, err := newInput(path, nil, nil)
-		if err != nil {
-			return nil, err
+		t, err := heads(path)
+		if err != nil || t.header == nil || t.identified != "" || t.header[0].name == "id" || t.header[0].name == "" {
+			return nil, err // it is found, or opening it says what is wrong
 		}
-		rows, err := in.records(true)
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		rec, err := rows.next()
-		if err != nil {
-			return nil, nil // opening it says what is wrong
-		}
-		fields, err := rec.appendFields(nil)
-		if err != nil {
-			return nil, nil
-		}
-		var names []string
-		for _, field := range fields {
-			names = append(names, strings.TrimSpace(string(field.text)))
-		}
-		var heads []heading
-		for _, name := range names {
-			heads = append(heads, heading{name: name})
-		}
-		if names[0] == "id" || names[0] == "" || identifying(heads) != "" {
-			return nil, nil // it is found
-		}
+		names := namesOf(t.header)
 		ids[view] = names[max(0, slices.IndexFunc(names, isIdentifier))]
 		return &tableMapping{ID: ids[view]}, nil
 	}
@@ -199,18 +176,15 @@ func within(folder, path string) string {
 
 // WholeTable reads the head of a table that is all that a site has: which column identifies the subjects, and what the
 // others are called. A column that numbers rows is none of them.
-func WholeTable(ctx context.Context, path string) (id string, columns []string, err error) {
-	t, err := survey(ctx, path, nil, nil, true, func(*table) {}, nil)
+func WholeTable(path string) (id string, columns []string, err error) {
+	t, err := heads(path)
 	if err == nil {
 		err = gather([]*faults{t.faults})
 	}
 	if err != nil || len(t.header) == 0 {
 		return "", nil, err
 	}
-	for _, h := range t.header[1:] {
-		columns = append(columns, h.name)
-	}
-	return cmp.Or(t.identified, t.header[0].name), columns, nil
+	return cmp.Or(t.identified, t.header[0].name), namesOf(t.header[1:]), nil
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.

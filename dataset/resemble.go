@@ -240,27 +240,10 @@ func (b *binder) holders() []holder {
 
 // peek returns the names of the columns after the first of a file; nil if it cannot be read.
 func peek(path string) (columns []heading) {
-	in, err := newInput(path, nil, nil)
-	if err != nil {
-		return nil
+	if t, err := heads(path); err == nil && len(t.header) > 0 {
+		return t.header[1:]
 	}
-	rows, err := newSplitter(in, true)
-	if err != nil {
-		return nil
-	}
-	defer rows.Close()
-	rec, err := rows.next()
-	if err != nil {
-		return nil
-	}
-	fields, err := rec.appendFields(nil)
-	if err != nil {
-		return nil
-	}
-	for _, f := range fields[1:] {
-		columns = append(columns, heading{name: string(f.text)})
-	}
-	return columns
+	return nil
 }
 
 // elsewhere says where else a column stands than in a view, or in the subjects table if

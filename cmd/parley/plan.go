@@ -164,7 +164,7 @@ func initCommand() *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("outcome") {
-				split, err := draft.SplitSites(cmd.Context(), a[0], o.Outcome)
+				split, err := draft.SplitSites(a[0], o.Outcome)
 				if err != nil {
 					return err
 				}

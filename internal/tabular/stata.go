@@ -66,21 +66,11 @@ func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if err != nil {
 		return nil, err
 	}
-	width := 0
-	for i := range s.vars {
-		v := &s.vars[i]
-		if v.width = v.kind; v.kind > 2045 {
-			v.width = stataWidth[v.kind]
-		}
-		if v.width <= 0 {
-			return nil, fmt.Errorf("column %s is of a type that is not known (%d)", v.name, v.kind)
-		}
-		width += v.width
+	width, err := s.measure()
+	if err != nil {
+		return nil, err
 	}
-	if width == 0 || s.rows < 0 || s.rows > (size-s.data)/int64(width) {
-		return nil, errors.New("it ends before its last row")
-	}
-	rows := bufio.NewReaderSize(io.NewSectionReader(src, s.data, s.rows*int64(width)), 1<<16)
+	rows := bufio.NewReaderSize(io.NewSectionReader(src, s.data, s.rows*width), 1<<16)
 	names := make([]string, len(s.vars))
 	for i, v := range s.vars {
 		names[i] = v.name
@@ -100,6 +90,24 @@ func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 		}
 		return nil
 	}, nil), nil
+}
+
+// measure gives the columns their widths, and returns that of a row.
+func (s *stata) measure() (width int64, err error) {
+	for i := range s.vars {
+		v := &s.vars[i]
+		if v.width = v.kind; v.kind > 2045 {
+			v.width = stataWidth[v.kind]
+		}
+		if v.width <= 0 {
+			return 0, fmt.Errorf("column %s is of a type that is not known (%d)", v.name, v.kind)
+		}
+		width += int64(v.width)
+	}
+	if width == 0 || s.rows < 0 || s.rows > (s.src.Size()-s.data)/width {
+		return 0, errors.New("it ends before its last row")
+	}
+	return width, nil
 }
 
 // bytesOf reads n bytes at a place, of which there are some.
@@ -203,16 +211,9 @@ func (s *stata) packed(release int) (err error) {
 		}
 	}
 	s.data = at
-	width := int64(0)
-	for _, v := range s.vars {
-		if w := int64(v.kind); v.kind <= 2045 {
-			width += w
-		} else {
-			width += int64(stataWidth[v.kind])
-		}
-	}
-	if s.rows < 0 || width == 0 || s.rows > s.src.Size()/width {
-		return nil // said by the caller
+	width, err := s.measure()
+	if err != nil {
+		return err
 	}
 	for at += s.rows * width; at < s.src.Size(); {
 		if at, err = s.valueLabels(at, 33); err != nil {

@@ -122,7 +122,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		return nil, problem.Problem{What: fmt.Sprintf("%q cannot be the name of a study", d.Name),
 			Hint: "--name with lower-case letters, digits and hyphens"}
 	}
-	if err := d.findSites(ctx, path); err != nil {
+	if err := d.findSites(path); err != nil {
 		return nil, err
 	}
 	var wrong problem.List

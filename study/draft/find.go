@@ -1,7 +1,6 @@
 package draft
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +18,7 @@ import (
 
 // findSites finds the data sets: the folder itself, or those in it. What looks like data
 // and cannot be a site is an error, so that no site is lost.
-func (d *Draft) findSites(ctx context.Context, path string) error {
+func (d *Draft) findSites(path string) error {
 	inside, err := foldersIn(path)
 	if os.IsNotExist(err) {
 		return problem.Problem{File: path, What: "does not exist",
@@ -60,7 +59,7 @@ func (d *Draft) findSites(ctx context.Context, path string) error {
 		if len(tables) > 0 {
 			p = misnamed(path, tables)
 		}
-		if all := wholeTables(ctx, path); all != nil {
+		if all := wholeTables(path); all != nil {
 			p.Hint = fmt.Sprintf("if each is all that a site has, say what is to be predicted: parley init %s "+
 				"--outcome COLUMN makes a folder for each, and --outcome '' where it is nothing\ncolumns of %s: %s",
 				quote(path), filepath.Base(all[0].path), strings.Join(all[0].columns, ", "))

@@ -1,7 +1,6 @@
 package draft
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,14 +23,14 @@ type whole struct {
 
 // wholeTables are the tables in a folder if each seems to be all that one site has: two or more of them have most
 // columns in common; nil if not.
-func wholeTables(ctx context.Context, folder string) (all []whole) {
+func wholeTables(folder string) (all []whole) {
 	if inside, err := foldersIn(folder); err != nil || len(dataset.Files(folder)) > 0 ||
 		slices.ContainsFunc(inside, func(f string) bool { return len(dataset.Files(f)) > 0 }) {
 		return nil
 	}
 	for _, name := range dataset.Tables(folder) {
 		path := filepath.Join(folder, name)
-		id, columns, err := dataset.WholeTable(ctx, path)
+		id, columns, err := dataset.WholeTable(path)
 		if err != nil || id == "" || len(columns) < 2 {
 			return nil
 		}
@@ -61,8 +60,8 @@ func (t *whole) like(other *whole) bool {
 // SplitSites makes a folder for each table, where a folder holds one for each site, with a mapping that says which
 // column is the outcome and that the others are measured. It changes no file that is there, and says what it made;
 // nothing where the folder is of another kind.
-func SplitSites(ctx context.Context, folder, outcome string) (said problem.List, err error) {
-	for _, t := range wholeTables(ctx, folder) {
+func SplitSites(folder, outcome string) (said problem.List, err error) {
+	for _, t := range wholeTables(folder) {
 		base, _, _ := strings.Cut(filepath.Base(t.path), ".")
 		name := siteName(base)
 		if !study.IsName(name) {
