@@ -116,10 +116,11 @@ func (o Others) Doubts() (list problem.List) {
 	for i, s := range o.Summaries {
 		all[i] = s.facts()
 	}
-	table, views := "", 0
+	table, views, scaled := "", 0, false
 	for at, first := range all[0] {
 		if table != first.table && first.feature {
-			if own := o.standardised(views); own != nil {
+			own := o.standardised(views)
+			if scaled = own != nil; scaled {
 				list.Add(problem.Problem{Where: first.table,
 					What: "every feature has a mean of 0 and a standard deviation of 1 at " + problem.Names(own) +
 						", and elsewhere not",
@@ -134,7 +135,7 @@ func (o Others) Doubts() (list problem.List) {
 			of[i] = all[i][at]
 		}
 		for _, d := range siteDoubts {
-			if what, hint := d.see(o.Sites, of); what != "" {
+			if what, hint := d.see(o.Sites, of); what != "" && !(scaled && d.name == "signs") {
 				list.Add(problem.Problem{Where: first.where(), What: what, Hint: hint})
 				break // the others say the same in other words
 			}
