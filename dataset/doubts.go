@@ -346,8 +346,9 @@ func (f *FeatureSummary) Counting(name string) bool {
 }
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
-// group, within a quarter. The groups are farther apart than either reaches, so that none is a tail of the other, and
-// the smaller one has four values or more; a drug that is given in a few doses has few values.
+// group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other; or they
+// are farther apart than either reaches, and the smaller one has a tenth of the values. It has four or more; a drug that
+// is given in a few doses has few values.
 func (f *FeatureSummary) slips() (n int64, times int) {
 	s := f.sizes
 	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {
@@ -364,18 +365,20 @@ func (f *FeatureSummary) slips() (n int64, times int) {
 		}
 		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]},
 			sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
+		few, wide := s.n, 0
 		for _, of := range []*sizes{&low, &high} {
 			for _, c := range of.count {
 				of.n += c
 			}
-			if len(of.count) > gap || of.n < 4 {
-				return 0, 0
-			}
+			few, wide = min(few, of.n), max(wide, len(of.count))
+		}
+		if few < 4 || wide > third && (wide > gap || 10*few < s.n) {
+			return 0, 0
 		}
 		ratio := high.quantile(0.5) / low.quantile(0.5)
 		for _, times := range []int{10, 100, 1000} {
 			if r := ratio / float64(times); r > 0.75 && r < 1.25 {
-				return min(low.n, high.n), times
+				return few, times
 			}
 		}
 		return 0, 0
