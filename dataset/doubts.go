@@ -347,8 +347,8 @@ func (f *FeatureSummary) Counting(name string) bool {
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
 // group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other; or they
-// are farther apart than either reaches, and the smaller one has a tenth of the values. It has four or more; a drug that
-// is given in a few doses has few values.
+// are farther apart than either reaches, and the smaller one has a tenth of the values. It has four or more; a drug
+// that is given in a few doses has few values.
 func (f *FeatureSummary) slips() (n int64, times int) {
 	s := f.sizes
 	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {

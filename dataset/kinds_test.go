@@ -89,7 +89,9 @@ func TestEveryDoubtRunsOnEveryKindOfColumn(t *testing.T) {
 			"16.55", "17.1", "17.9", "18.3", "16.2")},
 			{of: append(spread(40, func(i int) string { return decimal(1.5+float64(i*31%40)/80, 3) }), "155.5", "162.1",
 				"171.9", "183.2", "190.4")},
-			{of: spread(60, func(i int) string { return decimal((0.5+float64(i*37%41)/20)*[]float64{1, 88.4}[i%2], 2) })}},
+			{of: spread(60, func(i int) string {
+				return decimal((0.5+float64(i*37%41)/20)*[]float64{1, 88.4}[i%2], 2)
+			})}},
 		"thousands": {{of: append(spread(30, func(i int) string { return strconv.Itoa(700 + 9*i) }), "1.012", "1.104",
 			"1.210", "1.031", "1.007")}},
 		"dates": {{of: spread(40, func(i int) string { return fmt.Sprint(202001 + i%12) })},

@@ -31,7 +31,7 @@ type ColumnProfile struct {
 	// Otherwise counts the words that are numbers in another spelling: 9,81 or 5.1 mg/l.
 	Otherwise int64
 	First     word // the first of them, with its hint
-	// Kinds counts the numbers of a view's column by how they are written; nil if there are more than mostListed.
+	// Kinds counts the numbers of a view's column by how they are written; none any more where they are over mostListed.
 	Kinds map[string]int64
 	// Words are the cells that are neither, of a column of the subjects table all that are
 	// not missing, in ascending order; nil if there are more than MaxLevels.
@@ -60,9 +60,8 @@ func (d *Dir) Profile(ctx context.Context) ([]ColumnProfile, error) {
 		files[v.name] = v.table.in.path
 	}
 	add := func(view, name string) {
-		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name, File: files[view]},
-			words: map[string]*word{}}
-		p.Kinds = map[string]int64{}
+		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name, File: files[view],
+			Kinds: map[string]int64{}}, words: map[string]*word{}}
 		all, places[[2]string{view, name}] = append(all, p), p
 	}
 	if d.long != nil {
@@ -144,11 +143,8 @@ func (p *profiler) look(f field) {
 	_, number := parseNumber(f.text)
 	if number {
 		if p.Numbers++; p.View != "" {
-			if p.Kinds != nil {
+			if len(p.Kinds) <= mostListed {
 				p.Kinds[string(f.text)]++
-			}
-			if len(p.Kinds) > mostListed {
-				p.Kinds = nil
 			}
 			return
 		}

@@ -198,10 +198,10 @@ var siteDoubts = []siteDoubt{
 				others += f.number.sizes.n
 			}
 		}
-		if with == 0 || float64(below)/float64(with)*float64(others) < few {
+		if len(at) != 1 || float64(below)/float64(with)*float64(others) < few {
 			return "", ""
 		}
-		return "values below zero stand at " + namesAt(sites, at) + " alone", "are they logarithms or standardised " +
+		return "values below zero stand at " + sites[at[0]] + " alone", "are they logarithms or standardised " +
 			"values there, or differences? take them as the others do"
 	}},
 	{"levels", func(sites []string, of []*facts) (string, string) {

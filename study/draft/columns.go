@@ -16,7 +16,7 @@ type column struct {
 	dataset.ColumnProfile
 	at    []*dataset.ColumnProfile // by site; nil where it is not
 	words map[string]int64
-	kinds map[string]int64 // numbers of a few values; nil if there are more
+	kinds map[string]int64 // of its numbers, if they are few
 }
 
 // leaveOut forgets the views and columns that a person does not want.
@@ -68,12 +68,8 @@ func (d *Draft) mergeColumns() {
 			for _, w := range p.Words {
 				c.words[w.Text] += w.Cells
 			}
-			if c.kinds == nil || p.Kinds == nil {
-				c.kinds = nil
-			} else {
-				for kind, n := range p.Kinds {
-					c.kinds[kind] += n
-				}
+			for kind, n := range p.Kinds {
+				c.kinds[kind] += n
 			}
 		}
 	}
@@ -83,7 +79,7 @@ func (d *Draft) mergeColumns() {
 // another 1 and 2.
 func (d *Draft) unite(c *column) {
 	levels, _ := c.levels(d.Missing)
-	if len(levels) == 0 || c.Numbers == 0 || c.kinds == nil || c.Otherwise+c.Dates > 0 ||
+	if len(levels) == 0 || c.Numbers == 0 || c.Otherwise+c.Dates > 0 ||
 		len(levels)+len(c.kinds) > maxOutcome {
 		return
 	}
