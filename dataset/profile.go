@@ -31,7 +31,7 @@ type ColumnProfile struct {
 	// Otherwise counts the words that are numbers in another spelling: 9,81 or 5.1 mg/l.
 	Otherwise int64
 	First     word // the first of them, with its hint
-	// Kinds counts the numbers of a view's column by how they are written; none any more where they are over mostListed.
+	// Kinds counts the numbers of a view's column by how they are written, up to one more than mostListed.
 	Kinds map[string]int64
 	// Words are the cells that are neither, of a column of the subjects table all that are
 	// not missing, in ascending order; nil if there are more than MaxLevels.
