@@ -201,7 +201,7 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 			what = fmt.Sprintf("%d columns are missing: %s", len(missing), problem.Names(missing))
 		}
 		f.add(problem.Problem{Line: line, Where: where, What: what,
-			Hint: "a site has all columns that the plan names: add what is missing, with empty cells for what was " +
+			Hint: "a site has all columns that are asked for: add what is missing, with empty cells for what was " +
 				"not measured, or take it out of the plan"})
 	}
 	return ignored
