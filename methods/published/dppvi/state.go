@@ -140,7 +140,7 @@ func (c coordinator) converged(f *State, m *fitted.Model) {
 		}
 		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+
 			". Predictions settle before single weights do; do not rely on these. Allow more method.rounds, or use "+
-			"method pvi, which has the weights' correlations.")
+			"method regression, which has the weights' correlations.")
 	}
 }
 
