@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -140,13 +141,15 @@ func coordinatorServeCommand() *cobra.Command {
 
 func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFlags) error {
 	// What the broker has read or written lately is kept for a while, and what it has dropped until it is collected:
-	// with 200 sites a third of a gigabyte without a limit. Above the limit it is collected more often, and all the
-	// time if what each site needs is above it; GOMEMLIMIT sets another.
+	// with 200 sites a third of a gigabyte without a limit. Above the limit it is collected more often; half as much
+	// again as is in use, as of long releases, stays below it. GOMEMLIMIT sets another.
 	if os.Getenv("GOMEMLIMIT") == "" {
 		go func() {
+			inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 			for tick := time.Tick(10 * time.Second); cmd.Context().Err() == nil; <-tick {
 				if r, err := f.Registry(); err == nil {
-					debug.SetMemoryLimit(104<<20 + int64(len(r.Members))*100<<10)
+					metrics.Read(inUse)
+					debug.SetMemoryLimit(max(104<<20+int64(len(r.Members))*100<<10, int64(inUse[0].Value.Uint64()/2*3)))
 				}
 			}
 		}()
