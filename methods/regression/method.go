@@ -1,6 +1,6 @@
 // Package regression is Bayesian regression on rows that stay where they are, private if
-// wanted, which plans name regression after partitioned variational inference (Sharma, Hutchinson,
-// Swaroop, Honkela and Turner, 2019, arXiv:1911.10563), from which it has come.
+// wanted. It has come from partitioned variational inference (Sharma, Hutchinson, Swaroop,
+// Honkela and Turner, 2019, arXiv:1911.10563), which plans name dp-pvi.
 //
 // [Method] is what a registry takes, put together from the plan. Without privacy the
 // posterior of all weights is found from exact sums over the rows of every site (package

@@ -18,7 +18,7 @@ import (
 	"parley/study"
 )
 
-// The rounds, in the words that progress and logs show. Scale and assessment are factors's.
+// The rounds, in the words that progress and logs show. Scale and assessment are those of factors.
 const (
 	taskIterate = "iterate" // a round in clear
 	taskClip    = "clip"    // a private round

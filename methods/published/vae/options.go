@@ -70,7 +70,7 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 	_, d := dims(p)
 	if p.Privacy.Differential() {
 		report("", "an autoencoder's weights are exact functions of a site's subjects, and no noise is put on them",
-			"privacy: {protection: none}, or method factors, which has private variants")
+			"privacy: {protection: none}, or method factors, which can be private")
 	}
 	for k, v := range p.Views {
 		for j, f := range v.Features {

@@ -1,5 +1,5 @@
 // Package exact is the posterior of all weights together, with their correlations: the
-// default variant of regression without privacy. It is the normal density about the mode, with the inverse
+// form of regression without privacy. It is the normal density about the mode, with the inverse
 // information as its covariance (Laplace's approximation), which Newton's method finds from one sum over
 // the rows of every site in each exchange; with a weak prior it is what maximum likelihood with standard errors
 // from the information matrix says.
