@@ -109,29 +109,17 @@ func (r *AttackReport) Print(w io.Writer) error {
 			break
 		}
 	}
-	variant := ""
+	fmt.Fprintln(w)
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, o := range r.Attacks {
-		if o.Variant != variant {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-			variant = o.Variant
-			fmt.Fprintf(w, "\n%s\n", variant)
-		}
 		fmt.Fprintf(out, "  %s\t%d %s\t%s\n", o.Name, o.Answers, o.Of, o.found())
 	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nWhat the attacker needs\n")
-	said := map[string]bool{}
 	for _, o := range r.Attacks {
-		line := fmt.Sprintf("  %s: %s", o.Name, o.Needs)
-		if !said[line] {
-			said[line] = true
-			fmt.Fprintln(w, line)
-		}
+		fmt.Fprintf(w, "  %s: %s\n", o.Name, o.Needs)
 	}
 	return nil
 }

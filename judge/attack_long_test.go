@@ -20,15 +20,15 @@ func TestAttacksOnGraffl(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, o := range r.Attacks {
-		seen[o.Variant+" "+o.Name] = true
+		seen[o.Name] = true
 		if o.Needs == "" || o.Of == "" || o.Answers < 1 {
 			t.Errorf("%s does not say what it takes: %+v", o.Name, o)
 		}
 		if x := o.Recovered; x == nil || x.Expected < x.Rows/2 || x.Found < x.Expected {
-			t.Errorf("%s, %s: %+v", o.Variant, o.Name, x)
+			t.Errorf("%s: %+v", o.Name, x)
 		}
 	}
-	if !seen["rows trilateration"] {
+	if !seen["trilateration"] {
 		t.Errorf("of the attacks only %v", seen)
 	}
 

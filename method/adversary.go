@@ -41,9 +41,8 @@ type Target struct {
 
 // Attack is what came of one attack.
 type Attack struct {
-	Variant string `json:"variant"` // of the method, and its protection
-	Name    string `json:"attack"`
-	Needs   string `json:"needs"` // what the attacker must know and do
+	Name  string `json:"attack"`
+	Needs string `json:"needs"` // what the attacker must know and do
 	// Answers are how many it takes, Of says of what.
 	Answers   int        `json:"answers"`
 	Of        string     `json:"of"`

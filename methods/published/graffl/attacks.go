@@ -70,7 +70,7 @@ func (Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target
 	}
 	r := v.score(found, 0.001)
 	r.Expected = r.Rows
-	return []method.Attack{{Variant: Rows, Name: "trilateration", Answers: rounds, Of: "distances of each row",
+	return []method.Attack{{Name: "trilateration", Answers: rounds, Of: "distances of each row",
 		Needs: "nothing but to read the answers of an honest study, " +
 			"whose simulated rows follow from the plan's seed",
 		Recovered: r}}, nil
