@@ -100,6 +100,19 @@ const (
 	paperRounds  = 1000 // more updates than any total allows
 )
 
+// Former implements [study.Former].
+func (*Options) Former(key string) string {
+	switch key {
+	case "variant":
+		return "leave it out, or algorithm: global (variant: global) or exact (partitioned, without privacy)"
+	case "published":
+		return "update: its keys are there"
+	case "coding", "references", "splines", "interactions", "offset", "weight", "priors", "site_effects":
+		return "leave it out, or name: regression"
+	}
+	return ""
+}
+
 // regression are the options as what a regression is made of reads them.
 func (o *Options) regression() *options.Options {
 	return options.Options{Independent: true, Outcome: o.Outcome, Likelihood: o.Likelihood,

@@ -187,17 +187,17 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"tolerance of steps":    {twoLevels + "tolerance: 0.1", unprotected, "algorithm: exact"},
 		"global in private": {twoLevels + "algorithm: global\n" + rows, protected,
 			"no differentially private form"},
-		"published without rows": {twoLevels + "variant: published", protected, "method.rows: missing"},
+		"published without rows": {twoLevels, protected, "method.rows: missing"},
 		"published by sites": {twoLevels + "" + rows, strings.Replace(protected, "unit: subject", "unit: site", 1),
 			"one subject more or less"},
-		"published noise": {twoLevels + "variant: published\nupdate: {noise: 0}\n" + rows, protected,
+		"published noise": {twoLevels + "update: {noise: 0}\n" + rows, protected,
 			"method.update.noise"},
-		"published steps": {twoLevels + "variant: published\nupdate: {steps: 0}\n" + rows, protected,
+		"published steps": {twoLevels + "update: {steps: 0}\n" + rows, protected,
 			"method.update.steps"},
-		"published draws": {twoLevels + "variant: published\nupdate: {draws: 0}\n" + rows, protected,
+		"published draws": {twoLevels + "update: {draws: 0}\n" + rows, protected,
 			"method.update.draws"},
 		"counts":  {"outcome: {column: y}\nlikelihood: poisson", unprotected, `"poisson" is not known`},
-		"variant": {twoLevels + "variant: global", unprotected, "unknown key"},
+		"variant": {twoLevels + "variant: global", unprotected, "or algorithm: global"},
 	} {
 		_, err := study.Parse("plan.yaml", []byte(planText(2, []string{"a", "b"}, c.options, c.privacy)), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
