@@ -274,8 +274,11 @@ func (c *checker) feature(path string, f Feature) {
 	}
 }
 
-// renamed are methods by names that plans had for them.
-var renamed = map[string]string{"mvppca": "factors", "pvi": "regression", "graffl": "mixture"}
+// Renamed says how a method is named now that plans and policies once named so; empty for others.
+func Renamed(method string) string {
+	return map[string]string{"mvppca": "factors, or fed-mv-ppca as it was published", "pvi": "regression, or dp-pvi " +
+		"as it was published", "graffl": "mixture, or graffl-abc as it was published"}[method]
+}
 
 func (c *checker) method() {
 	if !c.required("method", "a method with its options, such as name: "+
@@ -290,8 +293,8 @@ func (c *checker) method() {
 	m := c.p.Method
 	if m.Options == nil {
 		hint := problem.DidYouMean(m.Name, names, valid)
-		if now := renamed[m.Name]; slices.Contains(names, now) {
-			hint = "name: " + now + ", as this method is named now"
+		if now := Renamed(m.Name); now != "" {
+			hint = "name: " + now
 		}
 		c.report("method.name", fmt.Sprintf("unknown method %q", m.Name), hint)
 		return

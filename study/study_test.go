@@ -275,7 +275,7 @@ var refusals = []struct{ old, new, want string }{
 	{"  name: factors\n", "", "plan.yaml:12:1: method.name: missing\n  hint: valid here: factors, regression"},
 	{"factors", "factor", `plan.yaml:13:9: method.name: unknown method "factor"` + "\n  hint: did you mean factors?"},
 	{"factors", "mvppca", `plan.yaml:13:9: method.name: unknown method "mvppca"` +
-		"\n  hint: name: factors, as this method is named now"},
+		"\n  hint: name: factors, or fed-mv-ppca as it was published"},
 	{"factors", "bayes", `plan.yaml:13:9: method.name: unknown method "bayes"` + "\n  hint: valid here: factors, regression"},
 	{"latent: 6", "latent: 0", "plan.yaml:14:11: method.latent: 0 dimensions\n  hint: at least 1"},
 	{"latent: 6", "layers:\n    - {name: a, width: 3}\n    - {name: b, width: 0}",

@@ -10,6 +10,7 @@ import (
 
 	"parley/privacy/account"
 	"parley/problem"
+	"parley/study"
 )
 
 // Demand says whether a site takes part in studies without privacy.
@@ -144,6 +145,9 @@ func checkNames(report func(key, what, hint string), key, hint string, names []s
 	for i, n := range names {
 		if n == "" || slices.Contains(names[:i], n) {
 			report(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("%q is empty or stands twice", n), hint)
+		}
+		if now := study.Renamed(n); now != "" {
+			report(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("%q has another name now", n), now)
 		}
 	}
 }

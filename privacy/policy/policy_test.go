@@ -83,6 +83,8 @@ func TestPolicyProblemsSayWhereAndWhatWouldBeRight(t *testing.T) {
 			"leave it out, for any"},
 		{"[factors, regression]", "[factors, factors]", "policy.yaml:12:20: methods: \"factors\" is empty or stands " +
 			"twice\n  hint: name each method that is allowed once"},
+		{"[factors, regression]", "[factors, pvi]", "policy.yaml:12:20: methods: \"pvi\" has another name now\n" +
+			"  hint: regression, or dp-pvi as it was published"},
 		{"per_release: true", "per_release: yes please", "policy.yaml:13:14: per_release: \"yes please\" where true " +
 			"or false is expected"},
 		{"per_release", "per_realese", "policy.yaml:13:1: per_realese: unknown key\n  hint: did you mean per_release?"},
