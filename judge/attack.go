@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"parley/dataset"
 	"parley/internal/version"
@@ -110,12 +109,8 @@ func (r *AttackReport) Print(w io.Writer) error {
 		}
 	}
 	fmt.Fprintln(w)
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, o := range r.Attacks {
-		fmt.Fprintf(out, "  %s\t%d %s\t%s\n", o.Name, o.Answers, o.Of, o.found())
-	}
-	if err := out.Flush(); err != nil {
-		return err
+		fmt.Fprintf(w, "  %s  %d %s  %s\n", o.Name, o.Answers, o.Of, o.found())
 	}
 	fmt.Fprintf(w, "\nWhat the attacker needs\n")
 	for _, o := range r.Attacks {
