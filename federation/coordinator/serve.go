@@ -219,7 +219,11 @@ func (d *Daemon) takeUp(ctx context.Context, digest string) error {
 		d.mu.Lock()
 		d.studies[digest] = s
 		d.mu.Unlock()
-		if err != nil {
+		switch {
+		case err != nil && s.state.State == Ended: // with a program that knew its plan
+			d.Log.Warn(fmt.Sprintf("study %.12s is done, and its plan cannot be read: %v", digest, err))
+			return nil
+		case err != nil:
 			s.stop(err)
 			return nil
 		}

@@ -187,6 +187,10 @@ func (s *running) stop(err error) {
 // load reads what the folder has of the study.
 func (s *running) load() error {
 	f := s.daemon.Folder
+	var err error
+	if s.state, err = f.loadState(s.digest); err != nil {
+		return err
+	}
 	plan, err := f.Plan(s.digest)
 	if err != nil {
 		return err
@@ -195,16 +199,12 @@ func (s *running) load() error {
 	if err != nil {
 		return err
 	}
-	state, err := f.loadState(s.digest)
-	if err != nil {
-		return err
-	}
 	orders, err := f.Orders(s.digest)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.plan, s.packed, s.state, s.since = plan, federation.Compress(encoded), state, time.Now()
+	s.plan, s.packed, s.since = plan, federation.Compress(encoded), time.Now()
 	s.mu.Unlock()
 	s.follow(orders)
 	return nil
@@ -586,7 +586,7 @@ func (d *Daemon) handed(digest, site string) *federation.Handed {
 		return h
 	}
 	st := s.stands()
-	if _, left := st.Left[site]; left || st.State != Ended || !slices.Contains(s.plan.Sites, site) {
+	if _, left := st.Left[site]; left || st.State != Ended || s.plan == nil || !slices.Contains(s.plan.Sites, site) {
 		return h
 	}
 	path, err := d.Folder.ResultsPath(s.plan)

@@ -356,11 +356,11 @@ func (f *Folder) ReadStatus() (s Status, err error) {
 
 // lastKnown is where a study stands by the folder alone.
 func (f *Folder) lastKnown(digest string) (st StudyStatus, err error) {
-	p, err := f.Plan(digest)
-	if err != nil {
-		return st, err
+	st = StudyStatus{Study: digest, State: federation.Pending}
+	p, unread := f.Plan(digest)
+	if unread == nil {
+		st.Name = p.Name
 	}
-	st = StudyStatus{Study: digest, Name: p.Name, State: federation.Pending}
 	ended, err := f.Ended(digest)
 	if err != nil {
 		return st, err
@@ -371,6 +371,8 @@ func (f *Folder) lastKnown(digest string) (st StudyStatus, err error) {
 		return st, err
 	case ended != nil:
 		st.State, st.Text, st.Since = federation.Done, ended.Words, ended.At
+	case unread != nil:
+		return st, unread
 	case f.unposted(digest):
 		st.State, st.Text = federation.Closed, "the coordinator posts it no more"
 	case decision == nil:
