@@ -206,7 +206,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"blocks missing": {field("fine", "blocks", []any{}), "blocks where"},
 		"block too long": {field("overview", "blocks", []any{[]any{1, 2}}), "entries, not"},
 		"lenses missing": {strings.Replace(released, `"fine_lenses":[`, `"fine_lenses":[],"coarse_lenses":[`, 1),
-			"there is no lens of the pattern"},
+			"there is no whitening of the pattern"},
 		"no answer": {changed(func(s []any) []any {
 			s[2] = map[string]any{"site": s[2].(map[string]any)["site"]}
 			return s

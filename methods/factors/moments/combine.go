@@ -90,10 +90,10 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 	ones := unclipped(len(fine.Shrinkage)).axes
 	a1 := coarse.optics(fine.Axes, ones, pass[0], m1)
 	a2 := fine.optics(fine.Axes, fine.Shrinkage, pass[1], m2)
-	// The lenses' constants are never 0 and squeezes are positive: A₁ is invertible.
+	// The whitenings' constants are never 0 and squeezes are positive: A₁ is invertible.
 	inv, ok := inverse(a1, d)
 	if !ok {
-		return nil, fmt.Errorf("pattern %v: its coarse lens cannot be inverted", fine.Views)
+		return nil, fmt.Errorf("pattern %v: its coarse whitening cannot be inverted", fine.Views)
 	}
 	b := product(a2, inv, d) // A₂ A₁⁻¹
 	g := make([]float64, d*d)
@@ -107,7 +107,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 	linalg.Symmetrise(g, d, d)
 	e := linalg.NewEigen(d)
 	if !e.Factorise(g, d) {
-		return nil, fmt.Errorf("pattern %v: the eigenvalues of its lenses did not converge", fine.Views)
+		return nil, fmt.Errorf("pattern %v: the eigenvalues of its whitenings did not converge", fine.Views)
 	}
 	// Q₁ = e.vec; Z = A₁⁻¹ Q₁; B Q₁ = Q₂ Λ^½.
 	out := &total{p: p, z: product(inv, e.Vectors, d), sd: make([]float64, d*d)}

@@ -133,7 +133,7 @@ func (o *ProjectedMoments) assumed() (out []ppca.Block) {
 }
 
 // clipping works out, for subjects drawn from the repaired moments, what the
-// two lenses of a pattern let pass. Once their laws are known ([repaired.clamp]), values
+// two whitenings of a pattern let pass. Once their laws are known ([repaired.clamp]), values
 // lie within the ranges, as those of all subjects do: a normal law with the variance of
 // numbers that are 0 or 1 has values far beyond, of which more would seem to be clipped.
 func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, error) {
@@ -174,7 +174,7 @@ func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, err
 	return out, nil
 }
 
-// clipper passes draws through lenses.
+// clipper passes draws through whitenings.
 type clipper struct {
 	axes  []float64
 	k     int
@@ -182,7 +182,7 @@ type clipper struct {
 	draws []float64
 }
 
-// energy is the mean square of what comes to a lens and what is left of it when
+// energy is the mean square of what comes to a whitening and what is left of it when
 // it is clipped, along each axis and, last, in all other directions, after
 // squeezing; the mean factor of clipping; and the size and how much of it is told.
 type energy struct {
@@ -191,7 +191,7 @@ type energy struct {
 	size, told  float64
 }
 
-// through passes the draws through a lens.
+// through passes the draws through a whitening.
 func (c *clipper) through(n *Whitening) energy {
 	p := len(c.mean)
 	e := energy{whole: make([]float64, c.k+1), left: make([]float64, c.k+1)}
@@ -394,9 +394,9 @@ func (q *pooled) size(draws [][]float64) float64 {
 		w := 1 / s.variance / precision
 		told += w * s.sum
 		variance += w * w * s.variance
-		for j, h := range s.lens.Scale {
+		for j, h := range s.whitening.Scale {
 			m, f := t[j*d+p]/n, w*n*h*h
-			told -= f * (m - s.lens.Centre[j]) * (m - s.lens.Centre[j])
+			told -= f * (m - s.whitening.Centre[j]) * (m - s.whitening.Centre[j])
 			expected += f * (t[j*d+j]/n - m*m)
 			for k, x := range draws {
 				noise[k] += f * (x[j*d+j] - 2*m*x[j*d+p] + m*m*x[d*d-1]) / n

@@ -187,7 +187,7 @@ func TestLittleNoiseLeavesTheNoiseVariances(t *testing.T) {
 }
 
 // Noise may be anything: however far out the sums of a release are, even as far
-// as integers go, they lead a site to lenses that can be sent, and the
+// as integers go, they lead a site to whitenings that can be sent, and the
 // coordinator to a model.
 func TestSumsFarOutAreRepaired(t *testing.T) {
 	const furthest = 1 << 39 // of the largest integer, in steps of the coarsest grid
@@ -224,13 +224,13 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		}
 		sums := s.Sums()
 		overview := Overviewed{s.Patterns(), draw(sums[0].Blocks[0]), sd}
-		lenses, err := Lenses(l, []Overviewed{overview})
+		whitenings, err := Whitenings(l, []Overviewed{overview})
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		counts, variance := overview.Counts()
 		d := sums[1].Blocks[0]
-		x := PatternSums{Coarse: &lenses[0], CoarseSD: sd, FineSD: sd, Count: counts[0], CountVar: variance,
+		x := PatternSums{Coarse: &whitenings[0], CoarseSD: sd, FineSD: sd, Count: counts[0], CountVar: variance,
 			CoarseSums: draw(d * (d + 1) / 2), FineSums: draw(d * (d + 1) / 2)}
 		fine, err := x.RefineWhitening()
 		if err != nil {

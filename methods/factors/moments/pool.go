@@ -15,7 +15,7 @@ import (
 const largestMoment = 1e15
 
 // PatternSums are the noised sums over the subjects of one pattern of views, of one site or of
-// several, and the lenses through which these entered them.
+// several, and the whitenings through which these entered them.
 type PatternSums struct {
 	Coarse, Fine         *Whitening
 	CoarseSums, FineSums []float64 // upper triangles by rows
@@ -39,13 +39,13 @@ func (r Released) Check(l ppca.Layout) error {
 		if !(math.Abs(x.Count) <= largestMoment && x.CountVar >= 1e-30 && x.CountVar <= 1e30) {
 			return fmt.Errorf("release of %v subjects, noise of variance %v", x.Count, x.CountVar)
 		}
-		for _, lens := range []*Whitening{x.Coarse, x.Fine} {
-			if err := lens.Check(l); err != nil {
+		for _, whitening := range []*Whitening{x.Coarse, x.Fine} {
+			if err := whitening.Check(l); err != nil {
 				return err
 			}
 		}
 		if !slices.Equal(x.Coarse.Views, x.Fine.Views) || !slices.Equal(x.Coarse.Scale, x.Fine.Scale) {
-			return fmt.Errorf("lens %d is of views %v in the coarse and %v in the fine sum, or of another scale", i,
+			return fmt.Errorf("whitening %d is of views %v in the coarse and %v in the fine sum, or of two scales", i,
 				x.Coarse.Views, x.Fine.Views)
 		}
 	}
@@ -61,7 +61,7 @@ func (r Released) Subjects() (n, variance float64) {
 	return n, variance
 }
 
-// SplitNoise returns two releases of the same subjects through the same lenses,
+// SplitNoise returns two releases of the same subjects through the same whitenings,
 // with independent noise of twice the variance.
 func (r Released) SplitNoise(rng *rand.Rand) (a, b Released) {
 	a, b = slices.Clone(r), slices.Clone(r)
@@ -95,7 +95,7 @@ func (r Released) SplitNoise(rng *rand.Rand) (a, b Released) {
 	return a, b
 }
 
-// Pool adds up what sites released through the same lenses, pattern by pattern, each site
+// Pool adds up what sites released through the same whitenings, pattern by pattern, each site
 // with a weight: where noise dominates, a small site adds noise and little else. One site
 // alone has the weight of its pattern among the others. Fine sums may be missing.
 func Pool(sites []Released) Released {
@@ -167,12 +167,13 @@ func weigh(of []*PatternSums) (weight, slope []float64, typical float64) {
 		if n < 1 {
 			n, by = 1, 0
 		}
-		lens, sd := x.Coarse, x.CoarseSD
+		whitening, sd := x.Coarse, x.CoarseSD
 		if x.Fine != nil {
-			lens, sd = x.Fine, x.FineSD
+			whitening, sd = x.Fine, x.FineSD
 		}
-		// Over the mean square that the lens was made for.
-		unit := lens.Bound * lens.Bound / (lens.room() * lens.room()) * 4 * float64(len(lens.Scale)) / lens.reach()
+		// Over the mean square that the whitening was made for.
+		unit := whitening.Bound * whitening.Bound / (whitening.room() * whitening.room()) * 4 *
+			float64(len(whitening.Scale)) / whitening.reach()
 		kappa := sd * sd / 2 * unit * unit
 		weight, slope = append(weight, n/(n+kappa)), append(slope, by*kappa/((n+kappa)*(n+kappa)))
 		typical += max(1, mean) / (max(1, mean) + kappa) / sites
@@ -204,9 +205,9 @@ func (n *Whitening) reach() float64 {
 
 // sizes is a noised Σ |z|² over the subjects of one sum.
 type sizes struct {
-	lens     *Whitening
-	sum      float64
-	variance float64 // of its noise
+	whitening *Whitening
+	sum       float64
+	variance  float64 // of its noise
 }
 
 // sizes reads what a sum of moments says of sizes: b s Σ min(1, |z|²/r²).
@@ -217,7 +218,7 @@ func (n *Whitening) sizes(block []float64, sd float64, pass passed) sizes {
 }
 
 // passed is how clipping acts on a sum of moments: along each axis of the fine
-// lens, and in all other directions, the square root of the share of the
+// whitening, and in all other directions, the square root of the share of the
 // variance that is left, and the shares of the mean and of the sizes.
 type passed struct {
 	axes []float64

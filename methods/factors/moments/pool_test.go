@@ -84,11 +84,11 @@ func TestPatternsAreThoseOfThePlan(t *testing.T) {
 	for _, mu := range []float64{0.01, 1, 100} {
 		for i, x := range testRelease(t, r, s, mu, nil)[0] {
 			if want := fmt.Sprint(patterns[i]); fmt.Sprint(x.Coarse.Views) != want || fmt.Sprint(x.Fine.Views) != want {
-				t.Errorf("μ %v: lenses %d are of views %v and %v, not %v", mu, i, x.Coarse.Views, x.Fine.Views, want)
+				t.Errorf("μ %v: whitenings %d: views %v and %v, not %v", mu, i, x.Coarse.Views, x.Fine.Views, want)
 			}
 		}
 	}
-	coarse := factorstest.Must(Lenses(l, []Overviewed{{patterns, make([]float64, 6), 1}}))(t)
+	coarse := factorstest.Must(Whitenings(l, []Overviewed{{patterns, make([]float64, 6), 1}}))(t)
 	a, b, c := []float64{0, 1}, []float64{0.5}, []float64{1, 1, 0}
 	for _, x := range []struct {
 		row  [][]float64

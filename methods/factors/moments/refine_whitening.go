@@ -65,8 +65,8 @@ func unshrunk(y, sd float64, p int) float64 {
 	return 0
 }
 
-// RefineWhitening turns the noised coarse sums of all sites together into the lens of the
-// fine ones. The coarse lens has neither axes nor a centre, so that y = z.
+// RefineWhitening turns the noised coarse sums of all sites together into the whitening of the
+// fine ones. The coarse whitening has neither axes nor a centre, so that y = z.
 func (r PatternSums) RefineWhitening() (Whitening, error) {
 	n, sd := r.Coarse, r.CoarseSD
 	p := len(n.Scale)
@@ -75,7 +75,7 @@ func (r PatternSums) RefineWhitening() (Whitening, error) {
 		return Whitening{}, err
 	}
 	if len(n.Shrinkage) > 0 || !(sd > 0 && sd <= ppca.Largest) {
-		return Whitening{}, fmt.Errorf("a coarse sum through a lens with axes, or with noise %v", sd)
+		return Whitening{}, fmt.Errorf("a coarse sum through a whitening with axes, or with noise %v", sd)
 	}
 	b2 := n.Constant * n.Constant
 	countVar := sd * sd / (b2 * b2)
@@ -160,7 +160,7 @@ const traceDoubt = 0.3
 // newDirections are those allowed for that were not seen yet and are sought too.
 const newDirections = 5
 
-// maxAxes bounds what a lens squeezes.
+// maxAxes bounds what a whitening squeezes.
 const maxAxes = 30
 
 // fineConstant is b for q directions of equal weight. The error of the mean falls
@@ -179,7 +179,7 @@ func fineConstant(q float64) float64 {
 //
 // With n subjects at each of C sites, the sums of moments leave noise of standard
 // deviation s √C c² p/(r² C n) beside the diagonal of the covariance, s being that of
-// both sums together and c and r the bound and the room of a lens, and noise as large
+// both sums together and c and r the bound and the room of a whitening, and noise as large
 // as 2 √p times that in its eigenvalues; the direction's is share · p.
 func SubjectsToSee(p, sites int, share, mu float64) float64 {
 	precision := 0.0

@@ -22,7 +22,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 		overviews = append(overviews, Overviewed{s.Patterns(), factorstest.NoisedSum(r, rows, sums[0], sd(0),
 			s.Overview)[0], sd(0)})
 	}
-	coarse := factorstest.Must(Lenses(s.layout, overviews))(t)
+	coarse := factorstest.Must(Whitenings(s.layout, overviews))(t)
 	out := make([]Released, len(sites))
 	for i, rows := range sites {
 		counts, variance := overviews[i].Counts()
@@ -90,7 +90,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 	tr := factorstest.NewTruth(r, l, 2, 0.1)
 	rel := testRelease(t, r, s, 20, factorstest.SplitAll(l, tr.Subjects(r, 300)))[0][0]
 	if len(rel.Fine.Shrinkage) == 0 {
-		t.Fatal("nothing stood out: the fine lens would not be tested")
+		t.Fatal("nothing stood out: the fine whitening would not be tested")
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		row := rapid.SliceOfN(rapid.OneOf(rapid.Float64(), rapid.Float64Range(-3, 3),
@@ -119,7 +119,7 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	sums := s.Sums()
 	subjects := factorstest.SplitAll(l, rows)
 	overview := Overviewed{s.Patterns(), factorstest.NoisedSum(r, subjects, sums[0], 0, s.Overview)[0], 1e-3}
-	coarse := factorstest.Must(Lenses(l, []Overviewed{overview}))(t)
+	coarse := factorstest.Must(Whitenings(l, []Overviewed{overview}))(t)
 	coarse[0].Bound *= 10
 	counts, variance := overview.Counts()
 	rel := PatternSums{Coarse: &coarse[0], CoarseSD: 1e-3, FineSD: 1e-3, Count: counts[0], CountVar: variance}
@@ -257,7 +257,7 @@ func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	} {
 		rel := testRelease(t, r, s, 20, rows)
 		if len(rel[0][0].Fine.Axes) == 0 {
-			t.Fatal("the fine lens has no axis")
+			t.Fatal("the fine whitening has no axis")
 		}
 		spoil(&rel[0][0])
 		if _, err := Project(l, rel, 1); err == nil {

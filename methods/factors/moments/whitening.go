@@ -28,15 +28,15 @@ type Whitening struct {
 	Constant  float64 // b, in (0, 1)
 }
 
-// Check says what is wrong with a lens that came from elsewhere.
+// Check says what is wrong with a whitening that came from elsewhere.
 func (n *Whitening) Check(l ppca.Layout) error {
 	f, err := l.FeaturesOf(n.Views)
 	if err != nil {
-		return fmt.Errorf("lens: %w", err)
+		return fmt.Errorf("whitening: %w", err)
 	}
 	p, k := len(f), len(n.Shrinkage)
 	if p == 0 || len(n.Scale) != p || len(n.Centre) != p || len(n.Axes) != k*p || len(n.Strength) != k || k > p {
-		return fmt.Errorf("lens: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d "+
+		return fmt.Errorf("whitening: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d "+
 			"features",
 			len(n.Scale), len(n.Centre), len(n.Axes), k, len(n.Strength), p)
 	}
@@ -54,14 +54,14 @@ func (n *Whitening) Check(l ppca.Layout) error {
 	} {
 		for _, x := range c.x {
 			if !(x >= c.low && x <= c.high) {
-				return fmt.Errorf("lens: %s %v is not from %v to %v", c.what, x, c.low, c.high)
+				return fmt.Errorf("whitening: %s %v is not from %v to %v", c.what, x, c.low, c.high)
 			}
 		}
 	}
 	for i := range k {
 		for j := range i + 1 {
 			if d := dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]); math.Abs(d-kronecker(i, j)) > 1e-6 {
-				return fmt.Errorf("lens: axes %d and %d are not orthonormal", i, j)
+				return fmt.Errorf("whitening: axes %d and %d are not orthonormal", i, j)
 			}
 		}
 	}
@@ -111,9 +111,9 @@ func (o *Overviewed) Counts() (n []float64, variance float64) {
 	return n, o.SD * o.SD / (overviewHalf * overviewHalf)
 }
 
-// Lenses turns noised overviews into the lenses of the coarse sum, one for each pattern that
+// Whitenings turns noised overviews into the whitenings of the coarse sum, one for each pattern that
 // any of them has. Views are scaled by the spread that all of them tell together.
-func Lenses(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
+func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 	views := l.Views()
 	// Of each view: subjects, the sum of e_k over them, and the variances of their noise.
 	with, spread, withVar, spreadVar := make([]float64, views), make([]float64, views), make([]float64, views),
@@ -169,23 +169,23 @@ func Lenses(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 	return out, nil
 }
 
-// Own returns those of the lenses that the site's patterns need, in their order.
-func (s *Statistics) Own(lenses []Whitening) ([]Whitening, error) {
+// Own returns those of the whitenings that the site's patterns need, in their order.
+func (s *Statistics) Own(whitenings []Whitening) ([]Whitening, error) {
 	var own []Whitening
 	for _, pattern := range s.patterns {
-		at := slices.IndexFunc(lenses, func(n Whitening) bool { return slices.Equal(n.Views, pattern) })
+		at := slices.IndexFunc(whitenings, func(n Whitening) bool { return slices.Equal(n.Views, pattern) })
 		if at < 0 {
-			return nil, fmt.Errorf("there is no lens of the pattern of views %v", pattern)
+			return nil, fmt.Errorf("there is no whitening of the pattern of views %v", pattern)
 		}
-		own = append(own, lenses[at])
+		own = append(own, whitenings[at])
 	}
 	return own, nil
 }
 
-// Contribution returns what writes a subject's t through the lens of its pattern into
+// Contribution returns what writes a subject's t through the whitening of its pattern into
 // v, which is zero and as long as Sums says, and returns the block, or −1
 // if the subject contributes nothing. It is not safe for concurrent use.
-func (s *Statistics) Contribution(lenses []Whitening) func(row [][]float64, v []float64) int {
+func (s *Statistics) Contribution(whitenings []Whitening) func(row [][]float64, v []float64) int {
 	var present []int
 	mask := make([]bool, s.layout.Features())
 	return func(row [][]float64, v []float64) int {
@@ -194,7 +194,7 @@ func (s *Statistics) Contribution(lenses []Whitening) func(row [][]float64, v []
 		if at < 0 {
 			return -1
 		}
-		n := &lenses[at]
+		n := &whitenings[at]
 		p := len(n.Scale)
 		y := v[:p]
 		i := 0

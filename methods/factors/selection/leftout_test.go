@@ -236,7 +236,7 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 		overviews = append(overviews, moments.Overviewed{Patterns: s.Patterns(),
 			Sums: factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[0], sd(0), s.Overview)[0], SD: sd(0)})
 	}
-	coarse := factorstest.Must(moments.Lenses(l, overviews))(t)
+	coarse := factorstest.Must(moments.Whitenings(l, overviews))(t)
 	for i := range sites {
 		counts, variance := overviews[i].Counts()
 		block := factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[1], sd(1), s.Contribution(coarse))[0]

@@ -31,15 +31,15 @@ method: {name: factors, latent: 1}
 
 // loss is ln p(release | with the subject)/p(release | nobody) of the whole
 // adaptive release of one site: each sum's noise is Gaussian about what the
-// subject adds through the lenses that the sums before it led to.
+// subject adds through the whitenings that the sums before it led to.
 func loss(t *testing.T, plan *declared, s *halves.State, row [][]float64) (loss float64) {
 	t.Helper()
 	a := own(s).Released["north"]
-	var lenses [2][]moments.Whitening
-	for i, packed := range own(s).Lenses {
-		lenses[i] = factorstest.Must(unpackLenses(plan.layout, packed))(t)
+	var whitenings [2][]moments.Whitening
+	for i, packed := range own(s).Whitenings {
+		whitenings[i] = factorstest.Must(unpackWhitenings(plan.layout, packed))(t)
 	}
-	r := factorstest.Must(plan.released(a, len(kinds), lenses))(t)[0]
+	r := factorstest.Must(plan.released(a, len(kinds), whitenings))(t)[0]
 	v := make([]float64, 64)
 	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, squares bool) {
 		clear(v)
@@ -66,8 +66,8 @@ func loss(t *testing.T, plan *declared, s *halves.State, row [][]float64) (loss 
 		}
 	}
 	one([][]float64{a.Overview.Floats(0)}, a.Overview.SD(), plan.Overview, false)
-	one([][]float64{r.CoarseSums}, r.CoarseSD, plan.Contribution(lenses[0]), true)
-	one([][]float64{r.FineSums}, r.FineSD, plan.Contribution(lenses[1]), true)
+	one([][]float64{r.CoarseSums}, r.CoarseSD, plan.Contribution(whitenings[0]), true)
+	one([][]float64{r.FineSums}, r.FineSD, plan.Contribution(whitenings[1]), true)
 	return loss
 }
 

@@ -35,9 +35,9 @@ type record struct {
 	// by site, of those that have given all sums asked for so far
 	Released map[string]*siteSums `cbor:"released"`
 	// of the coarse and of the fine sums, once they are known
-	Lenses [2][]lensMessage              `cbor:"lenses"`
-	Apart  []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
-	Biases *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
+	Whitenings [2][]whiteningMessage         `cbor:"lenses"`
+	Apart      []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
+	Biases     *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
 func (way) Record() any {
@@ -93,15 +93,15 @@ func sumsBefore(phase string) int {
 
 // releases are what the sites have released, in the plan's order.
 func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
-	o, sums, lenses := own(s), sumsBefore(s.Phase), [2][]moments.Whitening{}
-	for i, packed := range o.Lenses {
-		if lenses[i], err = unpackLenses(c.Layout, packed); err != nil {
+	o, sums, whitenings := own(s), sumsBefore(s.Phase), [2][]moments.Whitening{}
+	for i, packed := range o.Whitenings {
+		if whitenings[i], err = unpackWhitenings(c.Layout, packed); err != nil {
 			return nil, nil, err
 		}
 	}
 	for _, name := range c.Plan.Sites {
 		if answer := o.Released[name]; answer != nil {
-			r, err := c.noised[name].released(answer, sums, lenses)
+			r, err := c.noised[name].released(answer, sums, whitenings)
 			if err != nil {
 				return nil, nil, fmt.Errorf("site %s: %w", name, err)
 			}
@@ -140,7 +140,7 @@ func (c way) Receive(a method.Contribution) (halves.Answer, error) {
 	return halves.Keep(&sumAnswer{Sum: *sum}, sum.Check(want))
 }
 
-// summed keeps the sums of a round, and asks for the next through the lenses that those of all
+// summed keeps the sums of a round, and asks for the next through the whitenings that those of all
 // sites together lead to. Who has left has no part in the model.
 func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 	o, at := own(s), slices.Index(kinds, s.Phase)
@@ -163,26 +163,27 @@ func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 	if at == len(kinds)-1 {
 		return c.model(s)
 	}
-	lenses, err := c.next(s, at, sites)
+	whitenings, err := c.next(s, at, sites)
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Lenses[at] = packLenses(lenses)
-	tasks, err := c.Ask(s, kinds[at+1], func(string) (any, error) { return MomentsTask{Lenses: o.Lenses[at]}, nil })
+	o.Whitenings[at] = packWhitenings(whitenings)
+	task := MomentsTask{Whitenings: o.Whitenings[at]}
+	tasks, err := c.Ask(s, kinds[at+1], func(string) (any, error) { return task, nil })
 	return tasks, nil, err
 }
 
-// next are the lenses that overviews, or coarse sums, of the sites lead to.
-func (c way) next(s *halves.State, at int, sites []string) (lenses []moments.Whitening, err error) {
+// next are the whitenings that overviews, or coarse sums, of the sites lead to.
+func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments.Whitening, err error) {
 	o := own(s)
 	if at == 0 {
 		var overviews []moments.Overviewed
 		for _, name := range sites {
 			overviews = append(overviews, c.noised[name].overviewed(o.Released[name]))
 		}
-		return moments.Lenses(c.Layout, overviews)
+		return moments.Whitenings(c.Layout, overviews)
 	}
-	coarse, err := unpackLenses(c.Layout, o.Lenses[0])
+	coarse, err := unpackWhitenings(c.Layout, o.Whitenings[0])
 	if err != nil {
 		return nil, err
 	}
@@ -195,13 +196,13 @@ func (c way) next(s *halves.State, at int, sites []string) (lenses []moments.Whi
 		releases = append(releases, r)
 	}
 	for _, x := range moments.Pool(releases) {
-		lens, err := x.RefineWhitening()
+		whitening, err := x.RefineWhitening()
 		if err != nil {
 			return nil, fmt.Errorf("views %v: %w", x.Coarse.Views, err)
 		}
-		lenses = append(lenses, lens)
+		whitenings = append(whitenings, whitening)
 	}
-	return lenses, nil
+	return whitenings, nil
 }
 
 // model makes the model of what all sites released. Nothing after this costs anything.

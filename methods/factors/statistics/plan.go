@@ -111,9 +111,9 @@ func (p *declared) overview(ctx context.Context, s *privacy.Session) error {
 	return err
 }
 
-// moments makes a sum of moments, through a lens for each pattern.
+// moments makes a sum of moments, through a whitening for each pattern.
 func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, t *MomentsTask) error {
-	all, err := unpackLenses(p.layout, t.Lenses)
+	all, err := unpackWhitenings(p.layout, t.Whitenings)
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,9 @@ func (p *declared) overviewed(a *siteSums) moments.Overviewed {
 	return moments.Overviewed{Patterns: p.Patterns(), Sums: a.Overview.Floats(0), SD: a.Overview.SD()}
 }
 
-// released reads the first sums of a site that were made through these lenses, and checks them
+// released reads the first sums of a site that were made through these whitenings, and checks them
 // against what was declared.
-func (p *declared) released(a *siteSums, sums int, lenses [2][]moments.Whitening) (moments.Released, error) {
+func (p *declared) released(a *siteSums, sums int, whitenings [2][]moments.Whitening) (moments.Released, error) {
 	if sums < 1 {
 		return nil, fmt.Errorf("sums that nobody has asked for")
 	}
@@ -148,7 +148,7 @@ func (p *declared) released(a *siteSums, sums int, lenses [2][]moments.Whitening
 	for i := range r {
 		r[i].Count, r[i].CountVar = counts[i], variance
 	}
-	for i, all := range lenses[:max(0, sums-1)] {
+	for i, all := range whitenings[:max(0, sums-1)] {
 		own, err := p.Own(all)
 		if err != nil {
 			return nil, err
@@ -172,7 +172,7 @@ type OverviewTask struct{}
 
 // MomentsTask asks for the coarse or the fine sum. It is the same at every site.
 type MomentsTask struct {
-	Lenses []lensMessage `cbor:"lenses"` // of every pattern that a site can have
+	Whitenings []whiteningMessage `cbor:"lenses"` // of every pattern that a site can have
 }
 
 // siteSums is what the coordinator keeps of a site's sums, as far as they have come.
@@ -182,8 +182,8 @@ type siteSums struct {
 	Fine     privacy.Noised `cbor:"fine" json:"fine"`
 }
 
-// lensMessage is a lens as it travels and is kept.
-type lensMessage struct {
+// whiteningMessage is a whitening as it travels and is kept.
+type whiteningMessage struct {
 	Views    []int       `cbor:"views" json:"views"`
 	Bound    float64     `cbor:"bound" json:"bound"`
 	Constant float64     `cbor:"constant" json:"constant"`
@@ -194,23 +194,24 @@ type lensMessage struct {
 	Strength wire.Vector `cbor:"strength" json:"strength,omitempty"`
 }
 
-func packLenses(all []moments.Whitening) (m []lensMessage) {
+func packWhitenings(all []moments.Whitening) (m []whiteningMessage) {
 	for _, n := range all {
-		m = append(m, lensMessage{n.Views, n.Bound, n.Constant, n.Scale, n.Centre, n.Axes, n.Shrinkage, n.Strength})
+		m = append(m, whiteningMessage{n.Views, n.Bound, n.Constant, n.Scale, n.Centre, n.Axes, n.Shrinkage,
+			n.Strength})
 	}
 	return m
 }
 
-func unpackLenses(l ppca.Layout, all []lensMessage) (lenses []moments.Whitening, err error) {
+func unpackWhitenings(l ppca.Layout, all []whiteningMessage) (whitenings []moments.Whitening, err error) {
 	for _, m := range all {
 		n := moments.Whitening{Views: m.Views, Bound: m.Bound, Constant: m.Constant,
 			Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Shrinkage: m.Squeeze, Strength: m.Strength}
 		if err := n.Check(l); err != nil {
 			return nil, err
 		}
-		lenses = append(lenses, n)
+		whitenings = append(whitenings, n)
 	}
-	return lenses, nil
+	return whitenings, nil
 }
 
 // sumAnswer is a noised sum as the coordinator keeps it until all have come.

@@ -19,12 +19,12 @@ import (
 // computed of them again: nothing of it costs privacy.
 type Study struct {
 	options.Setup
-	Sites    []string           // that released something, in the plan's order
-	Releases []moments.Released // theirs
-	noised   map[string]*declared
-	lenses   [2][]lensMessage
-	file     []byte
-	answers  []*siteSums
+	Sites      []string           // that released something, in the plan's order
+	Releases   []moments.Released // theirs
+	noised     map[string]*declared
+	whitenings [2][]whiteningMessage
+	file       []byte
+	answers    []*siteSums
 }
 
 // ReadReleased reads what the sites of a plan's study released, and checks that
@@ -55,10 +55,10 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
 			len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
 	}
-	r := &Study{Setup: set, noised: noised, file: data, lenses: [2][]lensMessage{file.Coarse, file.Fine}}
-	var lenses [2][]moments.Whitening
-	for i, packed := range r.lenses {
-		if lenses[i], err = unpackLenses(set.Layout, packed); err != nil {
+	r := &Study{Setup: set, noised: noised, file: data, whitenings: [2][]whiteningMessage{file.Coarse, file.Fine}}
+	var whitenings [2][]moments.Whitening
+	for i, packed := range r.whitenings {
+		if whitenings[i], err = unpackWhitenings(set.Layout, packed); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +71,7 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 				"twice", site.Site)}
 		}
 		last = at
-		answer, err := noised[site.Site].released(&site.siteSums, len(kinds), lenses)
+		answer, err := noised[site.Site].released(&site.siteSums, len(kinds), whitenings)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site.Site, err)
 		}
@@ -126,7 +126,7 @@ func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
 	s, scale := ms.(*halves.State), r.RangeScale()
 	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds),
 		&options.Scale{Shift: scale.Shift, Factor: scale.Factor}
-	own(s).Lenses = r.lenses
+	own(s).Whitenings = r.whitenings
 	for _, site := range r.Plan.Sites {
 		at := slices.Index(r.Sites, site)
 		if at < 0 {

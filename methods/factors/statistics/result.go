@@ -23,11 +23,11 @@ const ReleasedFormat = "parley/mvppca-released/2"
 // releasedFile is the noised sums as they left the sites. Everything that is
 // computed from them, by whomever, is covered by the study's guarantee.
 type releasedFile struct {
-	Format string            `json:"format"`
-	Plan   string            `json:"plan_sha256"`
-	Coarse []lensMessage     `json:"coarse_lenses"`
-	Fine   []lensMessage     `json:"fine_lenses"`
-	Sites  []releasedOfASite `json:"sites"`
+	Format string             `json:"format"`
+	Plan   string             `json:"plan_sha256"`
+	Coarse []whiteningMessage `json:"coarse_lenses"`
+	Fine   []whiteningMessage `json:"fine_lenses"`
+	Sites  []releasedOfASite  `json:"sites"`
 }
 
 type releasedOfASite struct {
@@ -41,7 +41,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if err != nil {
 		return nil, err
 	}
-	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: own(s).Lenses[0], Fine: own(s).Lenses[1]}
+	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: own(s).Whitenings[0], Fine: own(s).Whitenings[1]}
 	for _, name := range sites {
 		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name]})
 	}
