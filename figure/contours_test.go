@@ -218,8 +218,8 @@ func TestHistogramsAndPointsAmongLines(t *testing.T) {
 	}
 }
 
-func twoClouds() Pairs {
-	return Pairs{Features: []string{"a", "b", "c"}, Groups: []Cloud{
+func twoNormals() Pairs {
+	return Pairs{Features: []string{"a", "b", "c"}, Groups: []Normal{
 		{Name: "component 1", Share: 0.995, Mean: Numbers{0, 1, 2}, Cov: Numbers{1, 0.5, 0, 0.5, 2, 0, 0, 0, 3}},
 		{Name: "component 2", Share: 0.005, Mean: Numbers{900, 900, 900}, Cov: Numbers{1, 0, 0, 0, 1, 0, 0, 0, 1}}}}
 }
@@ -227,7 +227,7 @@ func twoClouds() Pairs {
 // Every pair has both ellipses of a group, and a group that hardly anybody belongs to
 // does not stretch the axes until nothing else is seen.
 func TestPairsDrawsEveryPair(t *testing.T) {
-	k := twoClouds()
+	k := twoNormals()
 	text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k}))
 	if n := strings.Count(text, "component 1: holds 90 % of its subjects"); n != 3 {
 		t.Errorf("%d outer ellipses of three pairs", n)
@@ -256,7 +256,7 @@ func TestPairsSaysWhatItLeavesOut(t *testing.T) {
 	for i := range maxPairs + 2 {
 		k.Features = append(k.Features, fmt.Sprintf("f%d", i+1))
 	}
-	k.Groups = []Cloud{{Name: "g", Share: 1}}
+	k.Groups = []Normal{{Name: "g", Share: 1}}
 	if text := string(svg(t, Figure{ID: "p", Title: "p", Chart: k})); !strings.Contains(text,
 		fmt.Sprintf("The first %d of %d features.", maxPairs, maxPairs+2)) {
 		t.Error("features were left out without a word")

@@ -115,7 +115,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 	case 6:
 		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values")}
 		for _, n := range names(30) {
-			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t,
+			k.Groups = append(k.Groups, Normal{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t,
 				"share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
 		}
 		return k

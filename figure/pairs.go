@@ -12,7 +12,7 @@ import (
 // large as its share. Under both may lie the density of values, such as a site's rows.
 type Pairs struct {
 	Features []string `json:"features"`
-	Groups   []Cloud  `json:"groups"`
+	Groups   []Normal `json:"groups"`
 	// Values are subjects', by feature: with them the picture is for their own site only.
 	Values []Numbers `json:"values,omitempty"`
 	// Low and High are what each feature can be at least and at most, if that is known: ellipses
@@ -21,9 +21,9 @@ type Pairs struct {
 	High Numbers `json:"high,omitempty"`
 }
 
-// Cloud is one normal distribution. One without a positive share has no density on the
+// Normal is one normal distribution. One without a positive share has no density on the
 // diagonal, and one below a hundredth does not stretch the axes.
-type Cloud struct {
+type Normal struct {
 	Name  string  `json:"name"`
 	Share float64 `json:"share"`
 	Mean  Numbers `json:"mean"` // by feature
@@ -34,7 +34,7 @@ func (Pairs) kind() string       { return "pairs" }
 func (k Pairs) perSubject() bool { return len(k.Values) > 0 }
 
 // in is the cloud in features j along x and i along y, of n.
-func (g Cloud) in(j, i, n int) Group {
+func (g Normal) in(j, i, n int) Group {
 	return Group{Name: g.Name, Mean: Numbers{g.Mean.at(j), g.Mean.at(i)},
 		Cov: Numbers{g.Cov.at(j*n + j), g.Cov.at(j*n + i), g.Cov.at(i*n + i)}}
 }

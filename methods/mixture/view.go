@@ -209,7 +209,7 @@ func inPairs(s *Setup, m gmm.Mixture) figure.Pairs {
 		}
 	}
 	for k, w := range m.Weights {
-		c.Groups = append(c.Groups, figure.Cloud{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
+		c.Groups = append(c.Groups, figure.Normal{Name: componentName(k), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
 	}
 	return c
 }

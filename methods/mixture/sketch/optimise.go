@@ -27,7 +27,7 @@ type searchPrior struct {
 	logSD, logWidth float64   // ln of a component's standard deviation: its mean, and its standard deviation
 }
 
-const looseWeights = 1.5 // pseudocounts of every weight
+const pseudocounts = 1.5 // of every weight
 
 // terms visits the squares that the prior of means and widths is made of.
 func (p *searchPrior) terms(t []float64, visit func(i int, off, precision float64)) {
@@ -59,7 +59,7 @@ func (p *searchPrior) terms(t []float64, visit func(i int, off, precision float6
 func (p *searchPrior) value(t []float64) (s float64) {
 	p.terms(t, func(_ int, off, precision float64) { s += precision * off * off / 2 })
 	for _, w := range p.weights(t) {
-		s -= looseWeights * math.Log(w)
+		s -= pseudocounts * math.Log(w)
 	}
 	return s
 }
@@ -70,7 +70,7 @@ func (p *searchPrior) add(t, g, h []float64) {
 		g[i] += precision * off
 		h[i*n+i] += precision
 	})
-	addWeights(p.weights(t), looseWeights, g, h, n)
+	addWeights(p.weights(t), pseudocounts, g, h, n)
 }
 
 // addWeights adds the derivatives of −a Σ ln π_k.

@@ -8,9 +8,9 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// aloneVariance is the variance given to the parameters of a view that one
+// oneSiteVariance is the variance given to the parameters of a view that one
 // site alone observes, about which the formulas say nothing.
-const aloneVariance = 1e-4
+const oneSiteVariance = 1e-4
 
 // updateMaster is the paper's update of the global parameters: the means
 // (13) and (17) and variances (14) and (18) of the sites' parameters and the
@@ -98,7 +98,7 @@ func meanAndVariance(mean []float64, arrays [][]float64) float64 {
 		}
 	}
 	if s == 0 || len(arrays) == 1 {
-		return aloneVariance
+		return oneSiteVariance
 	}
 	return s / (n * float64(len(mean)))
 }
@@ -119,12 +119,12 @@ func (c bySite) fold(l ppca.Layout, prior *Prior, sites []string, all []*noisedA
 		switch {
 		case n == 0: // the only sites with the view have left
 			keepView(l, model, prior, k)
-		case n > 1 && model.VarW[k] == aloneVariance:
+		case n > 1 && model.VarW[k] == oneSiteVariance:
 			// The noise has fallen below the last bit of W: that is no reason to
 			// start it afresh.
 			model.VarW[k] = prior.VarW[k]
 		}
-		if n > 1 && model.VarMu[k] == aloneVariance {
+		if n > 1 && model.VarMu[k] == oneSiteVariance {
 			model.VarMu[k] = prior.VarMu[k]
 		}
 	}

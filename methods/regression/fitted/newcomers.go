@@ -111,8 +111,8 @@ func (c *newColumn) levels(effects []outcomeEffect, rows float64, periods bool) 
 	}
 }
 
-// farAlone is how many standard deviations from the mean of the fit a single value is odd.
-const farAlone = 8
+// farFromMean is how many standard deviations from the mean of the fit a single value is odd.
+const farFromMean = 8
 
 // meet takes in a subject that b has read as x, and makes p predict it for all that it may be.
 func (f *newcomers) meet(b *glm.Binding, row *dataset.Row, x glm.Row, p *predict.Predictor) error {
@@ -133,7 +133,7 @@ func (f *newcomers) meet(b *glm.Binding, row *dataset.Row, x glm.Row, p *predict
 			}
 		} else if v := b.Cell(row, i); !math.IsNaN(v) {
 			c.values.Add(v)
-			if math.Abs(v-c.Centre) > farAlone*c.sd {
+			if math.Abs(v-c.Centre) > farFromMean*c.sd {
 				c.far++
 			}
 		}
@@ -183,7 +183,7 @@ func (f *newcomers) notes() (notes method.Notes) {
 	add(odd, "of %d subjects some features are far from all subjects of the fit: %s",
 		"are they in the units of the fit? check units, codes for missing values and mixed-up columns")
 	add(far, fmt.Sprintf("of %%d subjects some have values more than %d standard deviations from the mean of the fit: "+
-		"%%s", farAlone), "check units and codes for missing values; if these values are right, few or none "+
+		"%%s", farFromMean), "check units and codes for missing values; if these values are right, few or none "+
 		"of the fit are like these subjects")
 	add(never, "of %d subjects some have levels that nobody had in the fit: %s",
 		"the prior alone speaks of such a level")
