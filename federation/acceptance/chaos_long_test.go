@@ -45,7 +45,7 @@ type chaosPlan struct {
 var chaosPlans = []chaosPlan{
 	{"factors", factorPlan("factors", "", exact), true, false},
 	{"factors-rounds", strings.Replace(factorPlan("factors-rounds", ", rounds: 25, iterations: 2", exact),
-		"name: factors", "name: fed-mv-ppca", 1), true, false},
+		"name: factors,", "name: fed-mv-ppca,", 1), true, false},
 	{"factors-private", factorPlan("factors-private", "", private), false, false},
 	{"pvi-synchronous", regressionPlan("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact),
 		true, false},
