@@ -77,7 +77,7 @@ func (b *Baseline) Table() *figure.Table {
 			return slices.ContainsFunc(shown, func(g int) bool { return row[g] })
 		})
 		if d.levels == nil {
-			add(d.name, "mean ± standard deviation", func(g int) string { return d.value(g, few[0][g]) })
+			add(d.name, "mean ± sd", func(g int) string { return d.value(g, few[0][g]) })
 		}
 		for l, level := range d.levels {
 			name := ""
@@ -97,7 +97,8 @@ func (b *Baseline) Table() *figure.Table {
 			add("", "missing", func(g int) string { return share(lacks[g], b.Sizes[g], few[last][g]) })
 		}
 	}
-	t.Caption = "In the data's own units. Shares of levels are of those in whom it was observed."
+	t.Caption = "In the data's own units; sd is the standard deviation. Shares of levels are of those in whom it was " +
+		"observed."
 	if len(b.Outcomes) > 0 {
 		t.Caption += " By outcome there are means without standard deviations, and features that nobody lacks: sites " +
 			"send no other sums."

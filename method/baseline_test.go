@@ -141,9 +141,9 @@ func TestMeansOfFewAreNotShown(t *testing.T) {
 	}
 	const want = `,,a,b,c,y = no,y = yes,all
 subjects,,40,60,50,100,50,150
-"age, years",mean ± standard deviation,–,70.0 ± 9.6,–,,,66.0 ± 11.2
+"age, years",mean ± sd,–,70.0 ± 9.6,–,,,66.0 ± 11.2
 ,missing,–,0,–,,,47 (31.3 %)
-smoker,mean ± standard deviation,–,–,0.500 ± 0.505,0.300,0.340,0.313 ± 0.465
+smoker,mean ± sd,–,–,0.500 ± 0.505,0.300,0.340,0.313 ± 0.465
 `
 	if text.String() != want {
 		t.Errorf("the table is\n%s\nand not\n%s", &text, want)

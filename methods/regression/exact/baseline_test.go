@@ -70,7 +70,7 @@ func TestSubjectsAreDescribedBySiteAndOutcome(t *testing.T) {
 			if name == "secure" {
 				groups = c.levels
 			}
-			want := "\"age, years\",mean ± standard deviation"
+			want := "\"age, years\",mean ± sd"
 			for _, g := range append(groups, "all") {
 				n, mean, squares := float64(len(of[g])), 0.0, 0.0
 				for _, x := range of[g] {
