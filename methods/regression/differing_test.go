@@ -28,7 +28,7 @@ func TestPrivateStudiesSayWhichSiteDiffers(t *testing.T) {
 		out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 		said := strings.Join(out.Result.Verdicts(), "\n")
 		model := string(out.Result.Files[0].Data)
-		named := strings.Contains(model, "the share of q at b is about ") && strings.Contains(model, "points higher")
+		named := strings.Contains(model, "At b the share of q is about ") && strings.Contains(model, "points higher")
 		if strings.Contains(said, "Outcomes differ between sites") != turned || named != turned ||
 			!turned && said != "" {
 			t.Errorf("turned round: %v; said %q", turned, said)

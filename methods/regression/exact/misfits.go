@@ -112,9 +112,9 @@ func (c coordinator) classesApart(s *state) []string {
 
 // outcomesDiffer says that sites' outcomes are apart by so much.
 func (c coordinator) outcomesDiffer(parts []string) string {
-	return fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that "+
-		"differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors "+
-		"are too small. %s", strings.Join(parts, ", "), c.apart())
+	return fmt.Sprintf("Outcomes differ between sites by more than the features explain. At %s. Effects of features "+
+		"that differ between sites are then partly those of the sites, even with the wrong sign, and their standard "+
+		"errors are too small. %s", strings.Join(parts, ", and at "), c.apart())
 }
 
 // changing says which features have an effect that changes over time.
@@ -169,7 +169,7 @@ func (c coordinator) farthest(by []float64, level string) (parts []string) {
 		if c.Options.Likelihood == options.LikelihoodHazard {
 			what = "the share of events in a period"
 		}
-		parts = append(parts, fmt.Sprintf("%s at %s is %s%s %s than the model expects", what, c.Plan.Sites[i],
+		parts = append(parts, fmt.Sprintf("%s %s is %s%s %s than the model expects", c.Plan.Sites[i], what,
 			figure.General.Text(rounded(x)), unit, word))
 	}
 	return parts

@@ -132,12 +132,12 @@ func (c coordinator) unlike(s *state) []string {
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
 		i, way := largestOf(by)
-		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain: "+
-			"the share of %s at %s is about %.0f points %s than the model expects. Effects of features that differ "+
+		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain. "+
+			"At %s the share of %s is about %.0f points %s than the model expects. Effects of features that differ "+
 			"between sites are then partly those of the sites, even with the wrong sign, and intervals are too "+
 			"narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says "+
 			"where a subject is from.",
-			c.Options.Outcome.Levels[1], c.Plan.Sites[i], 100*math.Abs(by[i])/sites[i].Rows, way,
+			c.Plan.Sites[i], c.Options.Outcome.Levels[1], 100*math.Abs(by[i])/sites[i].Rows, way,
 			c.Options.Outcome.Column)}
 	}
 	var names []string
