@@ -54,7 +54,7 @@ type Watcher interface {
 const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
-	lookPart = 1000
+	lookPart = 200
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
