@@ -242,7 +242,7 @@ func (s *running) standing(site string) StandingState {
 		return at("revoked", "", time.Time{})
 	case left && (!known || word.Word != federation.Refused):
 		return at(Left, why, time.Time{})
-	case slices.Contains(s.state.Delivered, site) && word.Word != federation.Refused: // of an end without a result
+	case slices.Contains(s.state.Delivered, site) && !known: // of an end without a result
 		return at(Told, "", time.Time{})
 	case needs != "":
 		return at(Misfit, needs, m.seen)

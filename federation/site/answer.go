@@ -80,8 +80,7 @@ func (a *answering) set(word, text, local string) {
 	if a.word == word && a.text == text && a.local == local {
 		return
 	}
-	// Of what is local, and when it comes, a hello says nothing; that its results have come, an answer has said.
-	if (a.word != word || a.text != text) && (a.word != federation.Approved || word != federation.Done) {
+	if a.word != word || a.text != text { // of what is local, and when it comes, a hello says nothing
 		a.daemon.tell()
 	}
 	a.word, a.text, a.local, a.since = word, text, local, time.Now()
