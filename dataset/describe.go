@@ -39,7 +39,8 @@ type Summary struct {
 	// row for another person, and what to do. It stands in the place of what Doubts says of ids.
 	Worth func(rows int64) string `json:"-"`
 
-	rows        map[uint64]bool // of such subjects: hashes of their values
+	copied      bool            // one of them has a long row
+	rows        map[uint64]bool // of such subjects: hashes of their values, and whether their rows are long
 	alike       map[uint64]int  // subjects with the same values in every feature, by hash; nil if there are too many
 	beyondRange string          // of the schema
 	spelt       *rowsOf         // where ids are another but for their spelling
@@ -135,11 +136,15 @@ type describer struct {
 	labels   []map[string]int64 // nil: too many
 	numbers  []*tally           // of columns of the subjects; nil: not all are
 	copies   int64
+	copied   bool // of a long row
 	rows     map[uint64]bool
 	alike    map[uint64]int
 	values   []byte // scratch
 	ids      rowsOf
 }
+
+// longRow is of how many numbers with fractions a row is no other's by chance.
+const longRow = 7
 
 // mostRows is how many subjects are compared with those after them.
 const mostRows = 1 << 18
@@ -170,11 +175,11 @@ func (d *describer) compare(row *Row) {
 	if fractions < 3 {
 		return
 	}
-	switch {
-	case d.rows[h]:
+	if long, again := d.rows[h]; again {
 		d.copies++
-	case len(d.rows) < mostRows:
-		d.rows[h] = true
+		d.copied = d.copied || long
+	} else if len(d.rows) < mostRows {
+		d.rows[h] = fractions >= longRow
 	}
 }
 
@@ -334,7 +339,7 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 		s.Views = append(s.Views, view)
 	}
 	if various >= 2 {
-		s.Copies, s.rows = d.copies, d.rows
+		s.Copies, s.copied, s.rows = d.copies, d.copied, d.rows
 	}
 	for i, c := range d.schema.Subject {
 		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil}

@@ -224,7 +224,7 @@ func (f *facts) spellings() (list problem.List) {
 // like visits of one person, and of each column what the table of doubts knows. Codes and spellings are quoted, and no
 // other value. Clean data hardly ever have any.
 func (s *Summary) Doubts() (list problem.List) {
-	if rare*s.Copies > s.Subjects {
+	if s.copied || rare*s.Copies > s.Subjects {
 		list.Add(problem.Problem{Where: "subjects",
 			What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
 			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})

@@ -97,8 +97,8 @@ func (o Others) Doubts() (list problem.List) {
 		}
 		same[s.Census.Fingerprint] = o.Sites[i]
 		for j, other := range o.Summaries[:i] {
-			n := common(s.rows, other.rows)
-			if rare*int64(n) <= min(s.Subjects, other.Subjects) {
+			n, long := common(s.rows, other.rows)
+			if !long && rare*int64(n) <= min(s.Subjects, other.Subjects) {
 				n = 0
 			}
 			if n == 0 {
@@ -377,17 +377,18 @@ func Standardised(n, mean, squares []float64) bool {
 	return features >= fewestStandardised
 }
 
-// rare is of how many subjects one may have the values of another, as rounded ones agree by chance.
+// rare is of how many subjects one may have the values of another where rows are not long, as rounded values agree by
+// chance.
 const rare = 500
 
-// common counts what two sets have in common.
-func common(a, b map[uint64]bool) (n int) {
-	for h := range a {
-		if b[h] {
-			n++
+// common counts the rows that two sets have in common, and says whether one of them is long.
+func common(a, b map[uint64]bool) (n int, long bool) {
+	for h, own := range a {
+		if _, has := b[h]; has {
+			n, long = n+1, long || own
 		}
 	}
-	return n
+	return n, long
 }
 
 // repeats counts the subjects of a site who have the values of a subject of another in every

@@ -191,6 +191,26 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 	}
 }
 
+// many are 600 subjects from number first on with so many values, of whom the second has those of the first.
+func many(t *testing.T, width, first int) *Summary {
+	var columns []Column
+	for j := range width {
+		columns = append(columns, Column{Name: string(rune('a' + j))})
+	}
+	var rows []Row
+	for i := range 600 {
+		values := make([]float64, width)
+		for j := range values {
+			values[j] = 7*float64((first+i)*(j+1)) + 0.5
+		}
+		if i == 1 && first == 0 {
+			values = rows[0].Views[0]
+		}
+		rows = append(rows, Row{ID: fmt.Sprintf("s%04d", first+i), Views: [][]float64{values}})
+	}
+	return describe(t, testkit.Get(NewTable(Schema{Views: []View{{Name: "v", Columns: columns}}}, rows))(t))
+}
+
 // Subjects with the same values as another are counted, at one site and at two. Whole numbers
 // and few values agree by chance.
 func TestCopiesAreCounted(t *testing.T) {
@@ -221,6 +241,16 @@ func TestCopiesAreCounted(t *testing.T) {
 	}
 	if counts := site(0, func(i int) []float64 { return []float64{0.5, 0.5, float64(i % 2)} }); counts.Copies != 0 {
 		t.Errorf("%d copies of few values", counts.Copies)
+	}
+	for width, want := range map[int]bool{3: false, 7: true} { // one of 600 may have a short row by chance
+		one, other := many(t, width, 0), many(t, width, 599)
+		if got := strings.Contains(fmt.Sprint(one.Doubts()), "1 of 600 have the values of another"); got != want {
+			t.Errorf("a copy of %d values: named %v", width, got)
+		}
+		if got := strings.Contains(fmt.Sprint(Others{Sites: []string{"north", "south"},
+			Summaries: []*Summary{one, other}}.Doubts()), "one subject has the same values"); got != want {
+			t.Errorf("somebody at two sites with %d values: named %v", width, got)
+		}
 	}
 	standardised := func(i int) []float64 { // 0/1 numbers of 20 %
 		return []float64{-0.5 + 2.5*float64(i%5/4), -0.5 + 2.5*float64(i%6/5), -0.5 + 2.5*float64(i%4/3)}
