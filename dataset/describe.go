@@ -43,7 +43,7 @@ type Summary struct {
 	rows        map[uint64]bool // of such subjects: hashes of their values, and whether their rows are long
 	alike       map[uint64]int  // subjects with the same values in every feature, by hash; nil if there are too many
 	beyondRange string          // of the schema
-	spelt       *rowsOf         // where ids are another but for their spelling
+	spelt       *rowsOf         // where ids differ from another only in spelling
 	visits      *rowsOf         // where ids look like those of several rows of one person
 }
 

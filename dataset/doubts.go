@@ -231,7 +231,7 @@ func (s *Summary) Doubts() (list problem.List) {
 	}
 	if s.spelt != nil {
 		list.Add(problem.Problem{Where: "subjects",
-			What: fmt.Sprintf("ids that are another but for their spelling: %d of %d, such as %+q", s.spelt.again,
+			What: fmt.Sprintf("ids that differ from another only in spelling: %d of %d, such as %+q", s.spelt.again,
 				s.Subjects, s.spelt.alike), Hint: "does one person count twice? write each id in one way"})
 	}
 	if v := s.visits; v != nil {

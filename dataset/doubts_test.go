@@ -388,7 +388,7 @@ func TestIDsOfVisits(t *testing.T) {
 			return fmt.Sprintf("p%03d", i)
 		}, "20 of 60 have"},
 		"capitals": {func(i int) string { return fmt.Sprintf("%c%03d", 'S'+32*(i/59), i%59) },
-			`ids that are another but for their spelling: 1 of 60, such as "s000"`},
+			`ids that differ from another only in spelling: 1 of 60, such as "s000"`},
 		"numbers":     {func(i int) string { return fmt.Sprintf("%04d", i) }, ""},
 		"a country":   {func(i int) string { return fmt.Sprintf("UK-%03d", i) }, ""},
 		"countries":   {func(i int) string { return fmt.Sprintf("%c-%03d", 'A'+i/5, i) }, ""},

@@ -113,7 +113,7 @@ type rowsOf struct {
 	people, rows   int64 // stems of two ids or more, and ids with such stems
 	first, example string
 	keys           map[uint64]bool // of ids, as spellings are compared
-	again          int64           // ids that are another but for their spelling
+	again          int64           // ids that differ from another only in spelling
 	alike          string          // the last of them
 }
 
