@@ -367,7 +367,7 @@ func TestTwoMachinesServeAsOneSite(t *testing.T) {
 	w.serve()
 	w.join(sites...)
 	w.begin(sites...)
-	d := w.submit(plan("copied", 600, 3, sites...))
+	d := w.submit(plan("copied", 6000, 3, sites...))
 	w.approve(d, "south")
 	w.eventually("south has approved", func() bool { return w.standing("south", d).State == federation.Approved })
 	w.end("south")
