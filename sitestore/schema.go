@@ -1,7 +1,6 @@
 package sitestore
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,21 +118,21 @@ func (s *Store) version() (int, error) {
 
 // migrate brings the store to a version of the schema.
 func (s *Store) migrate(to int) error {
-	return s.update("bringing the schema up to date", func(tx *sql.Tx) error {
+	return s.update("bringing the schema up to date", func(tx statements) error {
 		var version int
-		if err := tx.QueryRow(`PRAGMA user_version`).Scan(&version); err != nil {
+		if err := tx.on.QueryRow(`PRAGMA user_version`).Scan(&version); err != nil {
 			return err
 		}
 		if version >= to { // opening writes nothing, so that a full disk does not stop it
 			return nil
 		}
 		for v := version; v < to; v++ {
-			if _, err := tx.Exec(migrations[v]); err != nil {
+			if _, err := tx.on.Exec(migrations[v]); err != nil {
 				return err
 			}
 		}
 		// PRAGMA takes no parameters; both values are ours.
-		_, err := tx.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, to))
+		_, err := tx.on.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, to))
 		return err
 	})
 }

@@ -34,6 +34,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	_ "modernc.org/sqlite" // the pure Go SQLite driver
@@ -86,9 +87,10 @@ type Release struct {
 
 // Store is an open site store. Its methods may be called concurrently.
 type Store struct {
-	path string
-	db   *sql.DB
-	lock *files.Lock // nil if it is only read
+	path     string
+	db       *sql.DB
+	lock     *files.Lock // nil if it is only read
+	prepared sync.Map    // of *sql.Stmt, by their text
 }
 
 // Option changes how a store is kept.
@@ -195,7 +197,7 @@ func (s *Store) Close() error {
 // Bind makes the store that of a site, or checks that it is: ErrOtherSite if it
 // belongs to another one.
 func (s *Store) Bind(site string) error {
-	return s.update("binding the store to its site", func(tx *sql.Tx) error {
+	return s.update("binding the store to its site", func(tx statements) error {
 		var bound sql.NullString
 		if err := tx.QueryRow(`SELECT site FROM binding`).Scan(&bound); err != nil {
 			return err
@@ -235,7 +237,7 @@ func (s *Store) Free(bytes int64) error {
 // stored are an error.
 func (s *Store) Release(id string) (r Release, ok bool, err error) {
 	var task, digest []byte
-	err = s.db.QueryRow(`SELECT l.task, o.sealed, o.digest, k.key FROM ledger l
+	err = s.read().QueryRow(`SELECT l.task, o.sealed, o.digest, k.key FROM ledger l
 		LEFT JOIN outbox o ON o.release = l.release LEFT JOIN keys k ON k.release = l.release
 		WHERE l.release = ? ORDER BY l.seq LIMIT 1`, id).Scan(&task, &r.Sealed, &digest, &r.Key)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -256,7 +258,7 @@ func (s *Store) Release(id string) (r Release, ok bool, err error) {
 // returns. errReserved is returned if the release has a charge and a key, or
 // its bytes; ErrMoved if the line cannot get the place that r.Seq asks for.
 func (s *Store) Reserve(r Reservation, key [32]byte) error {
-	return s.update("reserving "+r.Release, func(tx *sql.Tx) error {
+	return s.update("reserving "+r.Release, func(tx statements) error {
 		var last, n int
 		var previous []byte
 		err := tx.QueryRow(`SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&last, &previous)
@@ -308,7 +310,7 @@ func (s *Store) Reservations(after int) ([]Reservation, error) {
 // hash, which tells of every line.
 func (s *Store) Last() (lines int, hash [32]byte, err error) {
 	var h []byte
-	err = s.db.QueryRow(`SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&lines, &h)
+	err = s.read().QueryRow(`SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&lines, &h)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, hash, fmt.Errorf("reading the ledger: %w", err)
 	}
@@ -321,7 +323,7 @@ func (s *Store) Last() (lines int, hash [32]byte, err error) {
 // returned if nothing was charged for it, ErrCommitted if it has other bytes
 // already; the same bytes again change nothing.
 func (s *Store) Commit(release string, sealed, state []byte) error {
-	return s.update("storing "+release, func(tx *sql.Tx) error {
+	return s.update("storing "+release, func(tx statements) error {
 		var stored []byte
 		err := tx.QueryRow(`SELECT sealed FROM outbox WHERE release = ?`, release).Scan(&stored)
 		switch {
@@ -359,7 +361,7 @@ func (s *Store) Commit(release string, sealed, state []byte) error {
 // at this site; nil before its first release.
 func (s *Store) State(study string) ([]byte, error) {
 	var state []byte
-	err := s.db.QueryRow(`SELECT state FROM state WHERE study = ?`, study).Scan(&state)
+	err := s.read().QueryRow(`SELECT state FROM state WHERE study = ?`, study).Scan(&state)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("reading the state of study %s: %w", study, err)
 	}
@@ -370,14 +372,14 @@ func (s *Store) State(study string) ([]byte, error) {
 // first terms stay. Where terms are kept, or these are nil, which keeps nothing, a
 // store that is only looked at will do.
 func (s *Store) Agree(study string, terms []byte) (kept []byte, err error) {
-	err = s.db.QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
+	err = s.read().QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
 	if err == nil || terms == nil && errors.Is(err, sql.ErrNoRows) {
 		return kept, nil
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("reading the terms of study %s: %w", study, err)
 	}
-	err = s.update("keeping the terms of study "+study, func(tx *sql.Tx) error {
+	err = s.update("keeping the terms of study "+study, func(tx statements) error {
 		err := tx.QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
 		if errors.Is(err, sql.ErrNoRows) {
 			kept = terms
@@ -391,7 +393,7 @@ func (s *Store) Agree(study string, terms []byte) (kept []byte, err error) {
 // Decide keeps what a person has decided about a study at a time of the site's
 // clock.
 func (s *Store) Decide(at time.Time, study, decision string) error {
-	return s.update("keeping a decision", func(tx *sql.Tx) error {
+	return s.update("keeping a decision", func(tx statements) error {
 		_, err := tx.Exec(`INSERT INTO decisions (at, study, decision) VALUES (?, ?, ?)`, at.UTC().Format(time.RFC3339),
 			study, decision)
 		return err
@@ -415,19 +417,80 @@ func (s *Store) Decisions(study string) (list []string, err error) {
 	return list, rows.Err()
 }
 
-func (s *Store) update(doing string, change func(*sql.Tx) error) error {
+func (s *Store) update(doing string, change func(statements) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", doing, full(err))
+		}
+	}()
 	tx, err := s.db.BeginTx(context.Background(), nil)
 	if err != nil {
-		return fmt.Errorf("%s: %w", doing, full(err))
+		return err
 	}
-	defer tx.Rollback()
-	if err := change(tx); err != nil {
-		return fmt.Errorf("%s: %w", doing, full(err))
+	var fresh []string
+	defer func() {
+		tx.Rollback()
+		for _, text := range fresh { // only now: the transaction had the one connection
+			s.prepare(text)
+		}
+	}()
+	if err := change(statements{tx, func(text string) *sql.Stmt {
+		if known, ok := s.prepared.Load(text); ok {
+			return tx.Stmt(known.(*sql.Stmt))
+		}
+		fresh = append(fresh, text)
+		return nil
+	}}); err != nil {
+		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("%s: %w", doing, full(err))
+	return tx.Commit()
+}
+
+// prepare parses a statement, unless it has run before; nil if it cannot be parsed. The caller is in no transaction.
+func (s *Store) prepare(text string) *sql.Stmt {
+	known, ok := s.prepared.Load(text)
+	if !ok {
+		fresh, err := s.db.Prepare(text)
+		if err != nil {
+			return nil
+		}
+		known, _ = s.prepared.LoadOrStore(text, fresh)
 	}
-	return nil
+	return known.(*sql.Stmt)
+}
+
+// read runs statements outside a transaction.
+func (s *Store) read() statements { return statements{s.db, s.prepare} }
+
+// statements runs SQL, and parses once what runs often: that takes longer than to run it.
+type statements struct {
+	on interface {
+		Exec(text string, args ...any) (sql.Result, error)
+		Query(text string, args ...any) (*sql.Rows, error)
+		QueryRow(text string, args ...any) *sql.Row
+	}
+	known func(text string) *sql.Stmt // nil if it has to be parsed
+}
+
+func (s statements) Exec(text string, args ...any) (sql.Result, error) {
+	if known := s.known(text); known != nil {
+		return known.Exec(args...)
+	}
+	return s.on.Exec(text, args...)
+}
+
+func (s statements) Query(text string, args ...any) (*sql.Rows, error) {
+	if known := s.known(text); known != nil {
+		return known.Query(args...)
+	}
+	return s.on.Query(text, args...)
+}
+
+func (s statements) QueryRow(text string, args ...any) *sql.Row {
+	if known := s.known(text); known != nil {
+		return known.QueryRow(args...)
+	}
+	return s.on.QueryRow(text, args...)
 }
 
 // full makes what SQLite says of a full disk ErrFull.

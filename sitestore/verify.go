@@ -149,7 +149,7 @@ func (s *Store) lines(after int, do func(r Reservation, previous, hash []byte) e
 			err = fmt.Errorf("reading the ledger: %w", err)
 		}
 	}()
-	rows, err := s.db.Query(`SELECT seq, release, study, task, request, previous, hash FROM ledger WHERE seq > ? `+
+	rows, err := s.read().Query(`SELECT seq, release, study, task, request, previous, hash FROM ledger WHERE seq > ? `+
 		`ORDER BY seq`, after)
 	if err != nil {
 		return err
@@ -239,16 +239,14 @@ func Next(head [32]byte, record []byte) [32]byte {
 
 // Head returns how many records of a study's history are kept, and its head.
 func (s *Store) Head(study string) (n int, head [32]byte, err error) {
-	n, head, err = headOf(s.db, study)
+	n, head, err = headOf(s.read(), study)
 	if err != nil {
 		return 0, head, fmt.Errorf("reading the history of study %s: %w", study, err)
 	}
 	return n, head, nil
 }
 
-func headOf(q interface {
-	QueryRow(string, ...any) *sql.Row
-}, study string) (n int, head [32]byte, err error) {
+func headOf(q statements, study string) (n int, head [32]byte, err error) {
 	var h []byte
 	err = q.QueryRow(`SELECT seq + 1, head FROM history WHERE study = ? ORDER BY seq DESC LIMIT 1`, study).Scan(&n, &h)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -261,7 +259,7 @@ func headOf(q interface {
 // Records returns the records of a study's history from position from (0 for
 // the first) on.
 func (s *Store) Records(study string, from int) (records [][]byte, err error) {
-	rows, err := s.db.Query(`SELECT record FROM history WHERE study = ? AND seq >= ? ORDER BY seq`, study, from)
+	rows, err := s.read().Query(`SELECT record FROM history WHERE study = ? AND seq >= ? ORDER BY seq`, study, from)
 	if err != nil {
 		return nil, fmt.Errorf("reading the history of study %s: %w", study, err)
 	}
@@ -283,7 +281,7 @@ func (s *Store) Append(study string, first int, records [][]byte) error {
 	if len(records) == 0 {
 		return nil
 	}
-	return s.update("keeping the history", func(tx *sql.Tx) error {
+	return s.update("keeping the history", func(tx statements) error {
 		kept, head, err := headOf(tx, study)
 		if err != nil {
 			return err

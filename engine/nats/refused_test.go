@@ -462,7 +462,7 @@ func TestAKeyThatIsSuspendedComesBack(t *testing.T) {
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey("control", "south"), "board", 0)
 	put(t, other, wire.AnswerKey("control", "south"), "hello", 0)
 	took := map[string]Usage{}
-	for _, u := range testkit.Get(w.server.Usage())(t) {
+	for _, u := range testkit.Get(w.server.Usage(0))(t) {
 		took[u.User] = u
 	}
 	if north, south := took[public], took[testkit.Get(PublicOf(p.Seed))(t)]; north.Connections != 21 ||
@@ -489,7 +489,7 @@ func TestAStrangerIsDisconnected(t *testing.T) {
 	c := testkit.Get(net.Dial("tcp", w.server.Addr()))(t)
 	defer c.Close()
 	eventually(t, "it is counted", func() bool {
-		return slices.ContainsFunc(testkit.Get(w.server.Usage())(t), func(u Usage) bool {
+		return slices.ContainsFunc(testkit.Get(w.server.Usage(0))(t), func(u Usage) bool {
 			return u.User == "" && u.From == "127.0.0.1"
 		})
 	})

@@ -37,6 +37,7 @@ type Server struct {
 	suspended []string          // users who are refused for a while
 	sent      map[uint64]sentBy // by connection, when [Server.Usage] was asked last:
 	asked     time.Time         // then
+	total     [2]int64          // of connections and of messages, then
 }
 
 // maxConnections is how many there may be at once. One that does not say who it is ends after helloWithin, so that

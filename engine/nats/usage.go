@@ -23,13 +23,23 @@ type sentBy struct {
 	messages, bytes int64
 }
 
-// Usage is what each key takes.
-func (s *Server) Usage() ([]Usage, error) {
+// Usage is what each key takes; nil if, since the server was asked last, nobody has connected, and fewer than few
+// messages have come: these count when it is asked again.
+func (s *Server) Usage(few int64) ([]Usage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
 		return nil, errStopped
 	}
+	all, err := s.running.Varz(nil)
+	if err != nil {
+		return nil, err
+	}
+	connections, messages := int64(all.TotalConnections)-s.total[0], all.InMsgs-s.total[1]
+	if connections == 0 && messages >= 0 && messages < few {
+		return nil, nil
+	}
+	s.total = [2]int64{int64(all.TotalConnections), all.InMsgs}
 	// Whose a connection is costs the check of a signature: it is asked once for each that is open, and of those that
 	// have ended if one was never seen open.
 	open, err := s.running.Connz(&server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections})

@@ -571,7 +571,18 @@ func (f *Folder) loadState(digest string) (s studyState, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+	slices.Sort(s.Delivered) // an older program did not keep them so
 	return s, err
+}
+
+func (s *studyState) deliver(site string) {
+	at, _ := slices.BinarySearch(s.Delivered, site)
+	s.Delivered = slices.Insert(s.Delivered, at, site)
+}
+
+func (s *studyState) delivered(site string) bool {
+	_, has := slices.BinarySearch(s.Delivered, site)
+	return has
 }
 
 // brokerPath is the folder of the embedded broker.

@@ -40,6 +40,7 @@ type Daemon struct {
 	news      notice
 	handing   chan struct{} // by those whose boards carry results
 	once      federation.Once
+	wrote     Status // last
 	wg        sync.WaitGroup
 }
 

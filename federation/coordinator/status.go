@@ -3,6 +3,8 @@ package coordinator
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -135,11 +137,18 @@ func (s *Status) addSites(r Registry) {
 	slices.SortFunc(s.Sites, func(a, b SiteStatus) int { return strings.Compare(a.Site, b.Site) })
 }
 
-// writeStatus writes status.json if it has changed.
+// writeStatus writes status.json if it has changed. Mostly it has not, and of many sites it takes long to encode.
 func (d *Daemon) writeStatus(serving bool) error {
 	s := d.status()
 	s.Serving = serving
-	return d.Folder.WriteJSON("status.json", s)
+	if _, err := os.Stat(d.Folder.File("status.json")); err == nil && reflect.DeepEqual(s, d.wrote) {
+		return nil
+	}
+	err := d.Folder.WriteJSON("status.json", s)
+	if err == nil {
+		d.wrote = s
+	}
+	return err
 }
 
 func (d *Daemon) status() (s Status) {
@@ -213,7 +222,7 @@ func (s *running) standing(site string) StandingState {
 		return out
 	}
 	why, left := s.state.Left[site]
-	if slices.Contains(s.state.Delivered, site) && s.state.State == Ended && !left {
+	if s.state.delivered(site) && s.state.State == Ended && !left {
 		return at(HasAll, "", time.Time{})
 	}
 	s.daemon.mu.Lock()
@@ -242,7 +251,7 @@ func (s *running) standing(site string) StandingState {
 		return at("revoked", "", time.Time{})
 	case left && (!known || word.Word != federation.Refused):
 		return at(Left, why, time.Time{})
-	case slices.Contains(s.state.Delivered, site) && !known: // of an end without a result
+	case s.state.delivered(site) && !known: // of an end without a result
 		return at(Told, "", time.Time{})
 	case needs != "":
 		return at(Misfit, needs, m.seen)

@@ -92,7 +92,7 @@ func (s *running) misfit(site federation.Program) string {
 func (s *running) posted(site string) (plan []byte, stopped string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.plan == nil || !slices.Contains(s.plan.Sites, site) || slices.Contains(s.state.Delivered, site) {
+	if s.plan == nil || !slices.Contains(s.plan.Sites, site) || s.state.delivered(site) {
 		return nil, "", false
 	}
 	if s.state.State == Stopped {
@@ -472,7 +472,7 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 	turns := make(chan struct{}, handedAtOnce)
 	for _, site := range s.plan.Sites {
 		s.mu.Lock()
-		done := slices.Contains(s.state.Delivered, site)
+		done := s.state.delivered(site)
 		l := s.links[site]
 		s.mu.Unlock()
 		if done || l == nil {
@@ -531,7 +531,7 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 // handed its results twice says that it has them.
 func (s *running) delivered(m *member) {
 	s.mu.Lock()
-	s.state.Delivered = append(s.state.Delivered, m.site)
+	s.state.deliver(m.site)
 	if time.Since(s.saved) > time.Second {
 		s.save()
 	}

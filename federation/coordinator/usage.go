@@ -46,7 +46,7 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 		case <-time.After(wait):
 		}
 		now := time.Now()
-		usage, err := d.server.Usage()
+		usage, err := d.server.Usage(100)
 		if err != nil {
 			continue // it starts anew
 		}
@@ -80,7 +80,9 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 					fmt.Sprintf("it took too much of the broker, and is refused for %v: %s", t.last, t.text))
 			}
 		}
-		last = now
+		if usage != nil {
+			last = now
+		}
 		if changed {
 			d.suspend(keys)
 		}
