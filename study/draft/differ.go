@@ -39,8 +39,8 @@ type Differing struct {
 func (d *Differing) Unwrap() error { return d.error }
 
 // differing is such an error, where mappings could mend it.
-func (d *Draft) differing(ctx context.Context, err error) error {
-	mappings, unread := d.mappings(ctx)
+func (d *Draft) differing(ctx context.Context, outcome string, err error) error {
+	mappings, unread := d.mappings(ctx, outcome)
 	return errors.Join(&Differing{err, mappings}, unread)
 }
 
@@ -51,12 +51,24 @@ func (d *Draft) lacking(name string) bool {
 	})
 }
 
-// mappings proposes one for every site that can have one, to the names that most sites use.
-func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
-	most := map[[2]string]*column{}
+// mappings proposes one for every site that can have one, to the names that most sites use; where as many use others,
+// to those of the first site that has the outcome.
+func (d *Draft) mappings(ctx context.Context, outcome string) (map[string]string, error) {
+	most, first := map[[2]string]*column{}, 0
+	for _, c := range d.columns {
+		if c.View == "" && c.Name == outcome {
+			first = c.sites()[0]
+		}
+	}
+	votes := func(c *column) int {
+		if c.at[first] != nil {
+			return 2*len(c.sites()) + 1
+		}
+		return 2 * len(c.sites())
+	}
 	for _, c := range d.columns {
 		key := [2]string{problem.Key(c.View), problem.Key(c.Name)}
-		if most[key] == nil || len(c.sites()) > len(most[key].sites()) {
+		if most[key] == nil || votes(c) > votes(most[key]) {
 			most[key] = c
 		}
 	}
@@ -68,7 +80,7 @@ func (d *Draft) mappings(ctx context.Context) (map[string]string, error) {
 			own.Kind = dataset.Category
 		}
 		switch {
-		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c || 2*len(c.sites()) < len(d.Sites):
+		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c || votes(c) <= len(d.Sites):
 		case c.View == "":
 			schema.Subject = append(schema.Subject, own)
 		case at < 0:

@@ -144,12 +144,12 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	}
 	d.mergeColumns()
 	if err := d.differ().Err(); err != nil {
-		return nil, d.differing(ctx, err)
+		return nil, d.differing(ctx, o.Outcome, err)
 	}
 	d.findSubjects()
 	if err := d.choose(o.Outcome); err != nil {
 		if d.lacking(o.Outcome) {
-			err = d.differing(ctx, err)
+			err = d.differing(ctx, o.Outcome, err)
 		}
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		wrong = d.lostViews()
 	}
 	if len(wrong) > 0 { // what was said before is why
-		return nil, d.differing(ctx, append(wrong, d.Said...).Err())
+		return nil, d.differing(ctx, o.Outcome, append(wrong, d.Said...).Err())
 	}
 	if wrong = append(d.compareLevels(), d.sameRows()...); len(wrong) == 0 {
 		wrong = d.settle()

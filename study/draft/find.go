@@ -52,22 +52,28 @@ func (d *Draft) findSites(path string) error {
 		return nil
 	}
 	tables := dataset.Tables(path)
-	if len(having) == 0 && len(wrong) == 0 {
+	if len(having) == 0 || len(wrong) > 0 {
 		p := problem.Problem{File: path, What: "holds no data, and no folder in it does",
 			Hint: "a data set is a folder with subjects.csv and one view_NAME.csv for each view, or long.csv; make " +
 				"one for each site"}
 		if len(tables) > 0 {
 			p = misnamed(path, tables)
 		}
-		if all := wholeTables(path); all != nil {
+		if all := wholeTables(path); all != nil && len(all) >= len(wrong) {
+			names := make([]string, len(all))
+			for i, t := range all {
+				names[i], _ = filepath.Rel(path, t.path)
+			}
+			p.What = "has no file that is named as Parley's are: it holds " + few(names)
 			p.Hint = fmt.Sprintf("if each is all that a site has, say what is to be predicted: parley init %s "+
-				"--outcome COLUMN makes a folder for each, and --outcome '' where it is nothing\ncolumns of %s: %s",
-				quote(path), filepath.Base(all[0].path), strings.Join(all[0].columns, ", "))
+				"--outcome COLUMN makes each a site's data, and --outcome '' where it is nothing\ncolumns of %s: %s",
+				quote(path), names[0], strings.Join(all[0].columns, ", "))
+			return p
+		}
+		if err := wrong.Err(); err != nil {
+			return err
 		}
 		return p
-	}
-	if err := wrong.Err(); err != nil {
-		return err
 	}
 	tables = slices.DeleteFunc(tables, func(name string) bool { // which a site's mapping names
 		return slices.ContainsFunc(having, func(folder string) bool {

@@ -17,37 +17,51 @@ const wholeView = "measured"
 
 // whole is a table that is all that a site has.
 type whole struct {
-	path, id string
-	columns  []string
+	site, path, id string // the site's folder, the table, and its first column
+	columns        []string
 }
 
-// wholeTables are the tables in a folder if each seems to be all that one site has: two or more of them have most
-// columns in common; nil if not.
+// wholeTables are tables that each seem to be all that one site has: the only one in a folder; or several in it, if two
+// or more of them have most columns in common.
 func wholeTables(folder string) (all []whole) {
-	if inside, err := foldersIn(folder); err != nil || len(dataset.Files(folder)) > 0 ||
-		slices.ContainsFunc(inside, func(f string) bool { return len(dataset.Files(f)) > 0 }) {
+	inside, err := foldersIn(folder)
+	if err != nil || len(dataset.Files(folder)) > 0 {
 		return nil
 	}
-	for _, name := range dataset.Tables(folder) {
-		path := filepath.Join(folder, name)
-		id, columns, err := dataset.WholeTable(path)
-		if err != nil || id == "" || len(columns) < 2 {
-			return nil
+	sites := 0 // that are as they should be
+	for _, site := range inside {
+		if len(dataset.Files(site)) > 0 {
+			sites++
+		} else if tables := dataset.Tables(site); len(tables) == 1 {
+			all = append(all, whole{site: site, path: filepath.Join(site, tables[0])})
 		}
-		all = append(all, whole{path, id, columns})
+	}
+	tables := dataset.Tables(folder)
+	among := len(all) == 0 && sites == 0 && len(tables) > 1
+	if len(all) == 0 && sites == 0 {
+		for _, name := range tables {
+			site := folder
+			if base, _, _ := strings.Cut(name, "."); among {
+				site = filepath.Join(folder, siteName(base))
+			}
+			all = append(all, whole{site: site, path: filepath.Join(folder, name)})
+		}
 	}
 	for i := range all {
-		for j := range all[:i] {
-			if all[i].like(&all[j]) {
-				return all
-			}
+		t := &all[i]
+		if t.id, t.columns, err = dataset.WholeTable(t.path); err != nil || t.id == "" || len(t.columns) < 2 {
+			return nil
 		}
+		among = among && !slices.ContainsFunc(all[:i], t.like)
 	}
-	return nil
+	if among {
+		return nil
+	}
+	return all
 }
 
 // like says whether two tables have most columns in common.
-func (t *whole) like(other *whole) bool {
+func (t *whole) like(other whole) bool {
 	n := 0
 	for _, name := range t.columns {
 		if slices.ContainsFunc(other.columns, func(o string) bool { return problem.Key(o) == problem.Key(name) }) {
@@ -57,22 +71,20 @@ func (t *whole) like(other *whole) bool {
 	return 2*n > max(len(t.columns), len(other.columns))
 }
 
-// SplitSites makes a folder for each table, where a folder holds one for each site, with a mapping that says which
-// column is the outcome and that the others are measured. It changes no file that is there, and says what it made;
-// nothing where the folder is of another kind.
+// SplitSites makes a site's folder of each table that is all that a site has, by a mapping that says which column is
+// the outcome and that the others are measured. It changes no file that is there, and says what it made; nothing where
+// the folder is of another kind.
 func SplitSites(folder, outcome string) (said problem.List, err error) {
 	for _, t := range wholeTables(folder) {
-		base, _, _ := strings.Cut(filepath.Base(t.path), ".")
-		name := siteName(base)
+		name := siteName(filepath.Base(t.site))
 		if !study.IsName(name) {
 			return nil, problem.Problem{File: t.path, What: "this cannot be the name of a site",
 				Hint: "name it with lower-case letters, digits and hyphens"}
 		}
-		site := filepath.Join(folder, name)
-		if err := os.Mkdir(site, 0o755); err != nil {
+		if err := os.MkdirAll(t.site, 0o755); err != nil {
 			return nil, err
 		}
-		file := filepath.Join(site, dataset.MappingFile)
+		file := filepath.Join(t.site, dataset.MappingFile)
 		if err := os.WriteFile(file, []byte(t.mapping(outcome)), 0o644); err != nil {
 			return nil, err
 		}
@@ -95,8 +107,11 @@ func (t *whole) mapping(outcome string) string {
 			subjects = append(subjects, fmt.Sprintf("{name: %s, from: %s}", study.Quote(outcome), study.Quote(c)))
 		}
 	}
-	from := fmt.Sprintf("file: %s\n    id: %s\n    columns: ", study.Quote("../"+filepath.Base(t.path)),
-		study.Quote(t.id))
+	file := filepath.Base(t.path)
+	if filepath.Dir(t.path) != t.site {
+		file = "../" + file
+	}
+	from := fmt.Sprintf("file: %s\n    id: %s\n    columns: ", study.Quote(file), study.Quote(t.id))
 	return "# Which columns of the site's table describe subjects, as an outcome does, and which are " +
 		"measured.\nmapping: 1\nsubjects:\n    " +
 		from + "[" + strings.Join(subjects, ", ") + "]\nviews:\n  - name: " + wholeView + "\n    " + from + "[" +
