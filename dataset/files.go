@@ -116,6 +116,10 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		p := problem.Problem{File: path, What: "holds no views", Hint: layout}
 		if names := tables(found.strays); len(names) > 0 {
 			p.Hint += "\nfound " + strings.Join(names[:min(len(names), maxFaults)], ", ")
+			if len(names) == 1 && ending(names[0]) != "" {
+				p.Hint += "\nif that is all that the site has, parley data map, with the study's plan, drafts a mapping " +
+					"of its columns"
+			}
 			for _, name := range names[:min(len(names), maxFaults)] {
 				if how := Export(name); strings.HasPrefix(how, "write") {
 					p.Hint += "\n" + how

@@ -29,7 +29,10 @@ func printable(s string) string {
 // plan's in spelling alone, and as comments those that are much like them and what has to be asked. It is "" where the
 // site writes everything as the plan does, or where nothing of it can be guessed. Units are for people.
 func ProposeMapping(ctx context.Context, path string, schema Schema) (string, error) {
-	files, err := findFiles(path, nil)
+	files, err := ofOneTable(path, schema)
+	if files == nil && err == nil {
+		files, err = findFiles(path, nil)
+	}
 	if err != nil || files.long != "" || files.mapping != nil && !files.mapping.plain() {
 		return "", err
 	}
@@ -107,6 +110,27 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	return "# A first mapping of this site's files to a study's names and levels. Read it, and change what is " +
 		"wrong.\n# Units are not guessed: {name: creatinine, from: Krea, factor: 0.0113} multiplies.\nmapping: 1\n" +
 		made, nil
+}
+
+// ofOneTable are the files of a folder in which one table, whatever its name, is all that there is; nil of others. All
+// tables of the schema come from it, with all its columns.
+func ofOneTable(path string, schema Schema) (*files, error) {
+	found, err := listFiles(path)
+	names := Tables(path)
+	if err != nil || found.mapping != nil || found.unmapped != nil || found.subjects != "" || found.long != "" ||
+		len(found.views) > 0 || len(names) != 1 || ending(names[0]) == "" {
+		return nil, err
+	}
+	file := filepath.Join(path, names[0])
+	id, _, err := WholeTable(file)
+	if err != nil || id == "" {
+		return nil, err
+	}
+	found.mapping = &mapping{Subjects: &tableMapping{File: file, ID: id}}
+	for _, v := range schema.Views {
+		found.mapping.Views = append(found.mapping.Views, tableMapping{Name: v.Name, File: file, ID: id})
+	}
+	return found, found.mapping.into(found)
 }
 
 // nameIDs lets the ids of a table whose first column is not id be in the one that is called as such columns are, or

@@ -64,18 +64,28 @@ func wholeTables(folder string) (all []whole) {
 func (t *whole) like(other whole) bool {
 	n := 0
 	for _, name := range t.columns {
-		if slices.ContainsFunc(other.columns, func(o string) bool { return problem.Key(o) == problem.Key(name) }) {
+		if other.has(name) {
 			n++
 		}
 	}
 	return 2*n > max(len(t.columns), len(other.columns))
 }
 
+// has says whether the table has a column, in whatever spelling.
+func (t *whole) has(name string) bool {
+	return slices.ContainsFunc(t.columns, func(c string) bool { return problem.Key(c) == problem.Key(name) })
+}
+
 // SplitSites makes a site's folder of each table that is all that a site has, by a mapping that says which column is
 // the outcome and that the others are measured. It changes no file that is there, and says what it made; nothing where
 // the folder is of another kind.
 func SplitSites(folder, outcome string) (said problem.List, err error) {
-	for _, t := range wholeTables(folder) {
+	all := wholeTables(folder)
+	if outcome != "" && len(all) > 0 && !slices.ContainsFunc(all, func(t whole) bool { return t.has(outcome) }) {
+		return nil, problem.Problem{Where: "--outcome", What: outcome + " is a column of no site's table",
+			Hint: "name one as it stands in " + all[0].path + ": " + strings.Join(all[0].columns, ", ")}
+	}
+	for _, t := range all {
 		name := siteName(filepath.Base(t.site))
 		if !study.IsName(name) {
 			return nil, problem.Problem{File: t.path, What: "this cannot be the name of a site",
