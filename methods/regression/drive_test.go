@@ -47,9 +47,10 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"b74907d247cdf7e55c02fad36007bb9b7687e11f2fdcb34c36508c84797226fe"},
+		"4e0920427ce0c62700fbfa906f19ca03d508a99461d91bfca1fd74ac74b7519a"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"686a53b5f46f6eb1a631ec1d1e750506c6f93c3bb565d381cd32466d16d89d36"},
+		"8b892877b349f65a89d9312b8119ce4ed38ace0fd21048c4976d8d7829ed5dad"},
+	"noised, softmax":   {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, boundless": {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse",
 		strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},

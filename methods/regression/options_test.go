@@ -28,7 +28,6 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"negative noise":   {"outcome: {column: y}\nnoise_variance: -1", unprotected, "not positive"},
 		"private clip":     {twoLevels + "clip: 1", protected, "is name: dp-pvi"},
 		"schedules":        {twoLevels + "schedule: random", unprotected, "is name: dp-pvi"},
-		"private classes":  {"outcome: {column: y, levels: [a, b, c]}", protected, "such as one of these or not"},
 		"a private number": {"outcome: {column: y}", protected, "name: dp-pvi"},
 		"whole sites": {twoLevels, strings.Replace(protected, "unit: subject", "unit: site", 1),
 			"privacy.unit: subject"},

@@ -176,8 +176,7 @@ func (o *Options) Summable(_ *study.Plan, report study.Report) {
 	}
 }
 
-// privacy checks what differential privacy has a form for: logistic regression of two classes, and subjects as the
-// unit.
+// privacy checks what differential privacy has a form for: logistic regression of classes, and subjects as the unit.
 func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
 		return
@@ -190,19 +189,17 @@ func (c *optionCheck) privacy() {
 	if pr.Unit == study.UnitSite {
 		c.report("", "no regression here hides whole sites", "privacy.unit: subject, or protection: none")
 	}
-	instead := map[string]string{LikelihoodSoftmax: "an outcome of two levels, such as one of these or not",
-		LikelihoodLinear: "an outcome of two levels, or name: dp-pvi"}
-	if hint := instead[c.Likelihood]; hint != "" {
-		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood),
-			hint+"; or protection: none")
+	if c.Likelihood == LikelihoodLinear {
+		c.report("likelihood", "a linear model has no private form here",
+			"an outcome of levels, or name: dp-pvi; or protection: none")
 	}
-	if c.Likelihood != LikelihoodLogistic { // nor have the others
+	if c.Likelihood != LikelihoodLogistic && c.Likelihood != LikelihoodSoftmax { // nor have the others
 		return
 	}
 	if c.Offset != "" {
 		c.report("offset", "has no private form", "protection: none, or leave it out")
 	}
-	if n := c.columns(c.p); n > mostNoised {
+	if n := max(len(c.Classes())-1, 1) * c.columns(c.p); n > mostNoised {
 		c.report("", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
 			fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
 	}

@@ -11,6 +11,9 @@ package private
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -38,11 +41,12 @@ type columnsTask struct {
 	Units *options.Scale `cbor:"units,omitempty"`
 }
 
-// gradientTask asks for a gradient at weights, clipped so. All of it follows from the plan and
-// from noised sums.
+// gradientTask asks for gradients at the weights of each pair of classes, clipped so, against a base: the class of which
+// most rows are. All of it follows from the plan and from noised sums.
 type gradientTask struct {
 	columnsTask
-	point
+	Base   int     `cbor:"base,omitempty"`
+	Points []point `cbor:"points"`
 }
 
 // productsTask asks for the products of rows divided by a scale, which follows from the plan and
@@ -68,9 +72,13 @@ type common struct {
 }
 
 func newCommon(s *options.Setup) (*common, error) {
-	c := &common{Setup: s, columns: columnsOf(&s.Encoding), prior: new(prior)}
-	c.prior.mean, _ = s.Prior.Moments()
-	c.prior.precision = s.Prior.Lambda
+	c := &common{Setup: s, columns: columnsOf(&s.Encoding, s.Likelihood.Activations()), prior: new(prior)}
+	d, variance := c.columns.width(), s.Options.PriorVariance
+	c.prior.mean, c.prior.precision = make([]float64, d), slices.Clone(s.Prior.Lambda[:d])
+	if c.columns.classes > 1 { // of the difference of two weights
+		floats.Scale(0.5, c.prior.precision)
+		variance *= 2
+	}
 	shared := map[int]bool{}
 	for j, i := range c.columns.Feature {
 		kind := ownPrior
@@ -83,7 +91,7 @@ func newCommon(s *options.Setup) (*common, error) {
 		}
 		c.prior.kind = append(c.prior.kind, kind)
 	}
-	c.prior.widest = widestOf(len(shared), s.Options.PriorVariance)
+	c.prior.widest = widestOf(len(shared), variance)
 	var err error
 	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && len(c.columns.numbers) > 0,
 		s.Options.Rounds, s.Plan.Privacy)
@@ -109,10 +117,23 @@ func (c *common) sum(kind string) *privacy.Sum {
 	return nil
 }
 
-// check reports a task for a gradient that no honest coordinator sends.
-func (c *common) check(t *point) error {
-	if len(t.Mean) != c.columns.width() {
-		return fmt.Errorf("%d weights, want %d", len(t.Mean), c.columns.width())
+// check reports a task for gradients that no honest coordinator sends.
+func (c *common) check(t *gradientTask) error {
+	if len(t.Points) != c.columns.pairs() || t.Base < 0 || t.Base >= max(c.columns.classes, 1) {
+		return fmt.Errorf("gradients at %d points against class %d", len(t.Points), t.Base)
+	}
+	for i := range t.Points {
+		if err := c.checkPoint(&t.Points[i], c.columns.width()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPoint reports weights or a clip that no honest coordinator sends.
+func (c *common) checkPoint(t *point, weights int) error {
+	if len(t.Mean) != weights {
+		return fmt.Errorf("%d weights, want %d", len(t.Mean), weights)
 	}
 	for j, m := range t.Mean {
 		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) {
@@ -135,7 +156,7 @@ func (c *common) checkProducts(scale float64) error {
 
 // normal returns the density of a model that was sent.
 func (c *common) normal(m *modelTask) (glm.Normal, error) {
-	if err := c.check(&point{m.Mean, c.columns.reach()}); err != nil {
+	if err := c.checkPoint(&point{m.Mean, c.columns.reach()}, c.Weights()); err != nil {
 		return glm.Normal{}, err
 	}
 	return glm.NewNormal(m.Mean, m.Covariance)
@@ -185,7 +206,11 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, contribution)); err != nil {
+	var of func(y float64) int
+	if t.Kind == taskTotals || t.Kind == taskProducts {
+		of = h.columns.class
+	}
+	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, of, contribution)); err != nil {
 		return method.Answer{}, err
 	}
 	return method.AnswerTask(t, nil, s.State())
@@ -224,9 +249,9 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 	}
 	task := new(gradientTask)
 	if err = method.OpenTask(t, task); err == nil {
-		err = h.check(&task.point)
+		err = h.check(task)
 	}
-	return task.Units, func(x glm.Row, y float64, v []float64) { score(task.Mean, task.Clip, x, y, v) }, err
+	return task.Units, func(x glm.Row, y float64, v []float64) { h.columns.scores(task.Base, task.Points, x, y, v) }, err
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
