@@ -131,8 +131,8 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 	return a, nil
 }
 
-// OverRows makes what rows of a design contribute into what rows of data do, to a block of a sum by the outcome, or to the only one; one that
-// cannot be read as the plan says contributes nothing.
+// OverRows makes what rows of a design contribute into what rows of data do, to a block of a sum by the outcome, or to
+// the only one; a row that cannot be read as the plan says contributes nothing.
 func (s *Setup) OverRows(b *glm.Binding, block func(y float64) int,
 	contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
 	var x glm.Row

@@ -11,8 +11,8 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// threeClasses is a table of the features of another with an outcome of three classes, of which the second has the share
-// of about .33 and the third of about .05.
+// threeClasses is a table of the features of another with an outcome of three classes, of which the second has about
+// .33 of the subjects and the third .05.
 type threeClasses struct {
 	table
 	mean, sd []float64
@@ -102,9 +102,9 @@ func (c *classCell) fill(t *testing.T, tables []table, seeds uint64) {
 		}
 	}
 	held := func(k int) float64 { return float64(c.held[k]) / float64(c.intervals) }
-	t.Logf("%d subjects at %d sites, ε %v: of %d intervals of each class %.3f, %.3f, %.3f held; ahead of the classes' "+
-		"shares by %.4f; a verdict in %d of %d, behind without one in %d", c.n, c.sites, c.epsilon, c.intervals, held(0),
-		held(1), held(2), c.ahead, c.said, c.studies, c.poor)
+	t.Logf("%d subjects at %d sites, ε %v: of %d intervals of each class %.3f, %.3f, %.3f held; ahead of the "+
+		"classes' shares by %.4f; a verdict in %d of %d, behind without one in %d", c.n, c.sites, c.epsilon,
+		c.intervals, held(0), held(1), held(2), c.ahead, c.said, c.studies, c.poor)
 }
 
 // ahead is by how much the log-likelihood of a new row is more than by the shares of classes.
@@ -127,7 +127,7 @@ func (o *outcome) ahead(t *testing.T, cells [][]float64, outcomes []float64) (ah
 	return ahead
 }
 
-// hold demands that intervals of 90 % hold in .85 at least, and that no study is behind the shares of classes without a
+// hold demands that .85 at least of 90 % intervals hold, and that no study is behind the shares of classes without a
 // word.
 func (c *classCell) hold(t *testing.T) {
 	t.Helper()
@@ -138,8 +138,8 @@ func (c *classCell) hold(t *testing.T) {
 	}
 }
 
-// Of 130 intervals of each class, the .90 that are meant are taken for less than .85 by chance in one run of 30 (seeds
-// are fixed).
+// Of 130 intervals of each class, the .90 that are meant are taken for less than .85 by chance in one run of 30
+// (seeds are fixed).
 func TestIntervalsOfThreeClasses(t *testing.T) {
 	for _, c := range []classCell{{n: 4000, sites: 3, epsilon: 3}, {n: 4000, sites: 10, epsilon: 1}} {
 		c.fill(t, clinical, 2)
@@ -147,7 +147,7 @@ func TestIntervalsOfThreeClasses(t *testing.T) {
 	}
 }
 
-// Whatever a row, its gradients for all pairs together are no longer than the clip, and only a row of the base is in all.
+// Whatever a row, its gradients for all pairs are together no longer than the clip; a row of the base alone is in all.
 func TestScoresOfAllPairsAreShort(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 103))
 	c := example(3)

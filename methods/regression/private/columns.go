@@ -24,11 +24,15 @@ type columns struct {
 	numbers  []int // columns that are numbers
 	features int
 	classes  int // whose rows have sums of their own; 1 if all rows are in one sum
+	// offset, if there is one, makes the last column before the intercept: a number whose weight is its scale.
+	offset *glm.Column
+	scaled int // numbers that histograms tell the units of: all but the offset
 }
 
 // columnsOf lists the columns of an encoding with an intercept.
-func columnsOf(e *glm.Encoding, classes int) *columns {
-	c := &columns{features: len(e.Columns), classes: classes}
+func columnsOf(s *options.Setup) *columns {
+	e := &s.Encoding
+	c := &columns{features: len(e.Columns), classes: s.Likelihood.Activations()}
 	for i := range e.Columns {
 		category := len(e.Columns[i].Levels) > 0
 		for range e.Columns[i].Width() {
@@ -38,8 +42,25 @@ func columnsOf(e *glm.Encoding, classes int) *columns {
 			c.Feature, c.Category = append(c.Feature, i), append(c.Category, category)
 		}
 	}
+	c.scaled = len(c.numbers)
+	if e.Offset != "" {
+		offset := glm.FromRange(e.Offset, s.Options.OffsetRange[0], s.Options.OffsetRange[1])
+		c.offset, c.numbers, c.features = &offset, append(c.numbers, len(c.Feature)), c.features+1
+		c.Feature, c.Category = append(c.Feature, len(e.Columns)), append(c.Category, false)
+	}
 	c.Feature, c.Category = append(c.Feature, -1), append(c.Category, false)
 	return c
+}
+
+// row is a row of the encoding with the column of the offset.
+func (c *columns) row(x glm.Row) glm.Row {
+	if c.offset == nil {
+		return x
+	}
+	last := len(x.Index) - 1 // of the intercept
+	value := glm.Clamp((x.Offset-c.offset.Centre)/c.offset.Scale, 1)
+	return glm.Row{Index: append(slices.Clone(x.Index[:last]), int32(c.width()-2), int32(c.width()-1)),
+		Value: append(slices.Clone(x.Value[:last]), value, 1)}
 }
 
 // width is the number of columns.
@@ -210,7 +231,7 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, err
 		s.quality = predict.Sum(all[4])
 	}
 	if learned {
-		h := sum("histograms of numbers", privacy.Vectors, bins*len(c.numbers), 1, math.Sqrt(float64(len(c.numbers))),
+		h := sum("histograms of numbers", privacy.Vectors, bins*c.scaled, 1, math.Sqrt(float64(c.scaled)),
 			all[len(all)-1])
 		s.histogram = &h
 	}

@@ -62,7 +62,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if len(s.Sums) != 4 || s.Reports == nil || slices.Contains(s.Fits, nil) {
+	if len(s.Sums) != 4 || s.Reports == nil || len(s.Fits) == 0 || slices.Contains(s.Fits, nil) {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
 	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly,
@@ -81,7 +81,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	for kind, x := range map[string]struct {
 		many  int
 		times float64
-	}{taskHistogram: {bins * len(c.columns.numbers), 1}, taskTotals: {classes * c.columns.totalsLen(), 1},
+	}{taskHistogram: {bins * c.columns.scaled, 1}, taskTotals: {classes * c.columns.totalsLen(), 1},
 		taskProducts: {classes * glm.Triangle(d), square}, taskLate: {c.columns.pairs() * d, 1}} {
 		if s.Sums[kind] == nil {
 			return nil, fmt.Errorf("the state has no sums of %q", kind)
@@ -146,9 +146,10 @@ func (c coordinator) checkFit(s *state, f *fit) error {
 
 // asked is the task for gradients where the fits are.
 func (s *state) asked(units *options.Scale) *gradientTask {
-	t := &gradientTask{columnsTask: columnsTask{units}, Base: s.Base}
-	for _, f := range s.Fits {
-		t.Points = append(t.Points, point{f.Mean, f.Clip})
+	first := s.Fits[0]
+	t := &gradientTask{columnsTask: columnsTask{units}, point: point{first.Mean, first.Clip}, Base: s.Base}
+	for _, f := range s.Fits[1:] {
+		t.Others = append(t.Others, point{f.Mean, f.Clip})
 	}
 	return t
 }
@@ -417,13 +418,13 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	rounds := s.Fits[0].Round
 	for _, name := range c.Plan.Sites {
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Fits[0].Round,
-			Left: slices.Contains(s.Left, name)})
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: rounds, Left: slices.Contains(s.Left, name)})
 	}
 	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack())
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
-	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(s.Fits[0].Round), "width_by_noise": width},
+	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(rounds), "width_by_noise": width},
 		figure.Fact{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)})
 	if err != nil {
 		return nil, err
@@ -439,7 +440,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			for k := n - 1; k < len(t.Values); k += n {
 				rows += t.Values[k]
 			}
-			counted = append(counted, method.Complete(c.Plan, name, rows, math.Sqrt(t.Variance*float64(len(t.Values)/n))))
+			noise := math.Sqrt(t.Variance * float64(len(t.Values)/n))
+			counted = append(counted, method.Complete(c.Plan, name, rows, noise))
 		}
 	}
 	if c.learned() {

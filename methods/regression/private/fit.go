@@ -88,9 +88,13 @@ const (
 	certain  = 20  // variance of activations: one standard deviation from 0, odds are 1 to 88
 )
 
-// newFit begins with all weights 0, for so many rounds.
+// newFit begins with all weights 0 but that of an offset, for so many rounds.
 func newFit(c *columns, rounds int) *fit {
-	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: []float64{1, 1}}
+	mean := make([]float64, c.width())
+	if c.offset != nil {
+		mean[c.width()-2] = c.offset.Scale
+	}
+	return &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
 }
 
 // Forget drops the filtered gradient and what was learned: the next sum is of other rows.

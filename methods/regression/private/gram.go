@@ -152,7 +152,7 @@ const narrowest, narrowly = 0.2, 2
 
 // narrow lists the numbers that do: what the prior and the noise are for a scale is then far more than they vary.
 func (g *gram) narrow() (narrow []int) {
-	for _, j := range g.Columns.numbers {
+	for _, j := range g.Columns.numbers[:g.Columns.scaled] {
 		if g.Matrix.At(j, j)+narrowly*math.Sqrt(g.Error.At(j, j)) < narrowest*g.Rows {
 			narrow = append(narrow, j)
 		}

@@ -2,6 +2,7 @@ package private
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -9,8 +10,9 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// More than two classes are regressed in pairs: each class against a base, by the rows of both. These are the weights of
-// a softmax regression, of which each pair has less information by little (Begg and Gray, Biometrika 1984).
+// More than two classes are regressed in pairs: each class against a base, the class of most rows, by the rows of both.
+// That estimates the weights of a softmax regression, of which it loses little information (Begg and Gray, Biometrika
+// 1984).
 
 // pairs is how many there are.
 func (c *columns) pairs() int { return max(c.classes-1, 1) }
@@ -105,6 +107,13 @@ func (c *columns) together(base int, pairs []known) (mean, lower []float64) {
 		}
 	}
 	glm.Centre(mean, lower, classes)
+	if c.offset != nil { // in one pair; what it adds at its centre is the intercept's
+		at := d - 2
+		mean[d-1] -= c.offset.Centre
+		mean = slices.Delete(mean, at, at+1)
+		lower = slices.Delete(lower, glm.Packed(d-1, at), glm.Packed(d-1, at)+1)
+		lower = slices.Delete(lower, glm.Packed(at, 0), glm.Packed(at, at)+1)
+	}
 	return mean, lower
 }
 

@@ -41,13 +41,17 @@ type columnsTask struct {
 	Units *options.Scale `cbor:"units,omitempty"`
 }
 
-// gradientTask asks for gradients at the weights of each pair of classes, clipped so, against a base: the class of which
-// most rows are. All of it follows from the plan and from noised sums.
+// gradientTask asks for the gradient at weights, clipped so; of several pairs of classes, all with the same base, for
+// that of each. All of it follows from the plan and from noised sums.
 type gradientTask struct {
 	columnsTask
+	point
+	Others []point `cbor:"others,omitempty"` // of all pairs but the first
 	Base   int     `cbor:"base,omitempty"`
-	Points []point `cbor:"points"`
 }
+
+// points are those of all pairs.
+func (t *gradientTask) points() []point { return append([]point{t.point}, t.Others...) }
 
 // productsTask asks for the products of rows divided by a scale, which follows from the plan and
 // from noised counts.
@@ -72,17 +76,22 @@ type common struct {
 }
 
 func newCommon(s *options.Setup) (*common, error) {
-	c := &common{Setup: s, columns: columnsOf(&s.Encoding, s.Likelihood.Activations()), prior: new(prior)}
-	d, variance := c.columns.width(), s.Options.PriorVariance
-	c.prior.mean, c.prior.precision = make([]float64, d), slices.Clone(s.Prior.Lambda[:d])
+	c := &common{Setup: s, columns: columnsOf(s), prior: new(prior)}
+	e, variance := s.Encoding.Width(), s.Options.PriorVariance
+	c.prior.mean, c.prior.precision = make([]float64, e), slices.Clone(s.Prior.Lambda[:e])
 	if c.columns.classes > 1 { // of the difference of two weights
 		floats.Scale(0.5, c.prior.precision)
 		variance *= 2
 	}
+	if o := c.columns.offset; o != nil {
+		const surely = 1e6
+		c.prior.mean = slices.Insert(c.prior.mean, e-1, o.Scale)
+		c.prior.precision = slices.Insert(c.prior.precision, e-1, surely/(o.Scale*o.Scale))
+	}
 	shared := map[int]bool{}
 	for j, i := range c.columns.Feature {
 		kind := ownPrior
-		if i >= 0 {
+		if i >= 0 && i < len(s.Encoding.Columns) {
 			shared[i] = true
 			kind = ofNumbers
 			if c.columns.Category[j] {
@@ -93,7 +102,7 @@ func newCommon(s *options.Setup) (*common, error) {
 	}
 	c.prior.widest = widestOf(len(shared), variance)
 	var err error
-	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && len(c.columns.numbers) > 0,
+	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && c.columns.scaled > 0,
 		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }
@@ -119,11 +128,12 @@ func (c *common) sum(kind string) *privacy.Sum {
 
 // check reports a task for gradients that no honest coordinator sends.
 func (c *common) check(t *gradientTask) error {
-	if len(t.Points) != c.columns.pairs() || t.Base < 0 || t.Base >= max(c.columns.classes, 1) {
-		return fmt.Errorf("gradients at %d points against class %d", len(t.Points), t.Base)
+	points := t.points()
+	if len(points) != c.columns.pairs() || t.Base < 0 || t.Base >= max(c.columns.classes, 1) {
+		return fmt.Errorf("gradients at %d points against class %d", len(points), t.Base)
 	}
-	for i := range t.Points {
-		if err := c.checkPoint(&t.Points[i], c.columns.width()); err != nil {
+	for i := range points {
+		if err := c.checkPoint(&points[i], c.columns.width()); err != nil {
 			return err
 		}
 	}
@@ -227,7 +237,7 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		each = func(x glm.Row, _ float64, v []float64) { h.columns.histogram(x, v) }
 		if t.Kind == taskTotals {
 			each = func(x glm.Row, _ float64, v []float64) {
-				h.columns.totals(x, v)
+				h.columns.totals(h.columns.row(x), v)
 				h.columns.shorten(v)
 			}
 		}
@@ -238,7 +248,9 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		if err = method.OpenTask(t, task); err == nil {
 			err = h.checkProducts(task.Scale)
 		}
-		return task.Units, func(x glm.Row, _ float64, v []float64) { products(x, task.Scale, v) }, err
+		return task.Units, func(x glm.Row, _ float64, v []float64) {
+			products(h.columns.row(x), task.Scale, v)
+		}, err
 	case t.Kind == options.TaskAssess:
 		m := new(modelTask)
 		if err = method.OpenTask(t, m); err != nil {
@@ -251,7 +263,10 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 	if err = method.OpenTask(t, task); err == nil {
 		err = h.check(task)
 	}
-	return task.Units, func(x glm.Row, y float64, v []float64) { h.columns.scores(task.Base, task.Points, x, y, v) }, err
+	points := task.points()
+	return task.Units, func(x glm.Row, y float64, v []float64) {
+		h.columns.scores(task.Base, points, h.columns.row(x), y, v)
+	}, err
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.

@@ -36,6 +36,7 @@ type table struct {
 	numbers    []number
 	categories []category
 	odds       float64
+	offset     *number
 }
 
 // centred are means and standard deviations of the numbers, which a public source may tell.
@@ -69,6 +70,10 @@ func (t *table) rows(n int, mean []float64, r *rand.Rand) (cells [][]float64, ou
 				u -= x.shares[level]
 			}
 			row, a = append(row, float64(level)), a+x.effects[level]
+		}
+		if t.offset != nil {
+			v := t.offset.draw(r)
+			row, a = append(row, v), a+v
 		}
 		if r.Float64() < 1/(1+math.Exp(-a)) {
 			y = 1
@@ -112,6 +117,10 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64, class
 		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Kind: study.Category,
 			Levels: levels})
 	}
+	if t.offset != nil {
+		o.Offset, o.OffsetRange = "exposure", &[2]float64{t.offset.low, t.offset.high}
+		p.Subjects = append(p.Subjects, o.Offset)
+	}
 	o.Fill(p, func(string) bool { return true })
 	s := testkit.Get(options.Of(p, o))(tb)
 	return testkit.Get(newCommon(s))(tb)
@@ -144,7 +153,11 @@ func (c *common) encode(tb testing.TB, m *options.Scale, histogram bool, cells [
 	e := testkit.Get(c.encoding(m, histogram))(tb)
 	rows := make([]glm.Row, len(cells))
 	for i, row := range cells {
-		testkit.Do(tb, e.Encode(row, &rows[i]))
+		cells := row[:len(e.Columns)] // and an offset
+		testkit.Do(tb, e.Encode(cells, &rows[i]))
+		for _, offset := range row[len(cells):] {
+			rows[i].Offset = offset
+		}
 	}
 	return e, rows
 }
@@ -182,6 +195,8 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	s0, s := noise(taskTotals), noise(taskProducts)
 	classes := make([]data, max(c.columns.classes, 1))
 	for i, x := range rows {
+		x = c.columns.row(x)
+		rows[i] = x
 		d := &classes[c.columns.class(outcomes[i])]
 		d.rows, d.outcome = append(d.rows, x), append(d.outcome, outcomes[i])
 	}
@@ -211,7 +226,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		clear(sum)
 		for i, x := range rows {
 			clear(v)
-			c.columns.scores(st.Base, st.asked(nil).Points, x, outcomes[i], v)
+			c.columns.scores(st.Base, st.asked(nil).points(), x, outcomes[i], v)
 			floats.Add(sum, v)
 		}
 		for j := range sum {

@@ -26,6 +26,15 @@ func (c coordinator) verdicts(s *state) []string {
 	return all
 }
 
+// names are those of the columns.
+func (c *common) names() []string {
+	names := c.Encoding.Features()
+	if c.columns.offset != nil {
+		names = slices.Insert(names, len(names)-1, c.columns.offset.Name)
+	}
+	return names
+}
+
 // levels are the classes of a pair.
 func (c coordinator) levels(s *state, i int) (first, second string) {
 	if c.columns.classes < 2 {
@@ -62,7 +71,7 @@ func (c coordinator) unsettled(f *fit, g *gram) []string {
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
 // mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides.
 func (c coordinator) misdescribed(s *state, g *gram) []string {
-	all, names := c.Encoding.Features(), []string(nil)
+	all, names := c.names(), []string(nil)
 	add := func(columns []int, why func(j int) string) {
 		for _, j := range columns {
 			names = append(names, all[j]+" ("+why(j)+")")
@@ -77,7 +86,7 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 	if add(wide, off); wide == nil && !c.learned() {
 		add(g.narrow(), off)
 	}
-	for k, j := range c.columns.numbers {
+	for k, j := range c.columns.numbers[:c.columns.scaled] {
 		if c.learned() && s.Units.Open[k] >= unknownScale {
 			unknown = append(unknown, j)
 		}
@@ -172,7 +181,7 @@ func (c coordinator) unlike(s *state, i int) []string {
 			c.Options.Outcome.Column)}
 	}
 	var names []string
-	for j, name := range c.Encoding.Features()[:one] {
+	for j, name := range c.names()[:one] {
 		if by := differ(sites, j, one); by != nil {
 			at, way := largestOf(by)
 			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[at]))
