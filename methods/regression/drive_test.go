@@ -50,6 +50,8 @@ var privatePlans = map[string]driven{
 		"b74907d247cdf7e55c02fad36007bb9b7687e11f2fdcb34c36508c84797226fe"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
 		"686a53b5f46f6eb1a631ec1d1e750506c6f93c3bb565d381cd32466d16d89d36"},
+	"noised, softmax":   {threeClasses + ", rounds: 6", diagnosed, ""},
+	"noised, offset":    {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, boundless": {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},
 	"noised, replace one": {twoClasses + ", rounds: 6, missing: refuse",
 		strings.Replace(diagnosed, "add-remove", "replace-one", 1), ""},
@@ -73,7 +75,7 @@ var exactPlans = map[string]driven{
 func (d driven) plan(t testing.TB) *study.Plan {
 	t.Helper()
 	text := strings.NewReplacer("[method]", d.method, "[privacy]", d.privacy).Replace(drivenPlan)
-	if strings.Contains(d.method, "event:") {
+	if strings.Contains(d.method, "event:") || strings.Contains(d.method, "offset:") {
 		text = strings.Replace(text, "subjects: [y]", "subjects: [y, e]", 1)
 	}
 	return testkit.Get(study.Parse("plan.yaml", []byte(text), method.Registry{Method{}}))(t)
@@ -98,6 +100,9 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 		row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}
 		if opts.Outcome.Event != "" {
 			row.Subject = []string{fmt.Sprint(math.Abs(f)), y}
+		}
+		if opts.Offset != "" {
+			row.Subject = append(row.Subject, fmt.Sprint(x1))
 		}
 		switch {
 		case i%7 == 3 && opts.Missing == string(glm.Neutral):

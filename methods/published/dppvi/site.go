@@ -196,7 +196,7 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task,
 		return nil, nil, err
 	}
 	sum := func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
-		noised, err := s.Sum(ctx, sumPublished, h.OverRows(b, contribution))
+		noised, err := s.Sum(ctx, sumPublished, h.OverRows(b, nil, contribution))
 		if err != nil {
 			return nil, err
 		}
@@ -238,7 +238,7 @@ func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy
 		return err
 	}
 	_, err = session.Sum(ctx, h.protected[h.name].quality.Name,
-		h.OverRows(b, predict.Contribution(h.Likelihood, q, h.Encoding.Width())))
+		h.OverRows(b, nil, predict.Contribution(h.Likelihood, q, h.Encoding.Width())))
 	return err
 }
 

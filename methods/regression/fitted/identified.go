@@ -51,10 +51,10 @@ func Undetermined(m *Model) (says []string) {
 
 // Divided says which features a private study does not tell apart, so that how their effects divide what
 // they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
-// the posterior if data say as little as the noise leaves possible.
-func Divided(m *Model, least, prior glm.Normal) (says []string) {
-	groups, names := m.Encoding.Groups(), m.Encoding.Features()
-	k := knowledge{m.Weights(), prior}
+// the posterior if data say as little as the noise leaves possible. All are of the weights of one activation.
+func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) (says []string) {
+	groups, names := e.Groups(), e.Features()
+	k := knowledge{posterior, prior}
 	terms := termsOf(groups)
 	if len(terms) < 2 || len(terms) > Most {
 		return nil

@@ -86,8 +86,10 @@ type Options struct {
 	Splines      []spline   `json:"splines,omitempty"`      // numbers whose effect bends
 	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
 	// subject column that is added to every activation, such as the logarithm of exposure
-	Offset  string      `json:"offset,omitempty"`
-	Weights *rowWeights `json:"weights,omitempty"` // what a row's log-likelihood is multiplied by
+	Offset string `json:"offset,omitempty"`
+	// OffsetRange, under privacy, is where offsets publicly lie; one beyond counts as the nearest end in sums.
+	OffsetRange *[2]float64 `json:"offset_range,omitempty"`
+	Weights     *rowWeights `json:"weights,omitempty"` // what a row's log-likelihood is multiplied by
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
 	Cluster string `json:"cluster,omitempty"`
@@ -261,6 +263,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
 	c.size()
 	c.terms()
+	c.offset()
 	c.plain()
 	c.references()
 	c.privacy()

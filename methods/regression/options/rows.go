@@ -131,10 +131,10 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 	return a, nil
 }
 
-// OverRows makes what rows of a design contribute into what rows of data do; one that cannot be read as the plan says
-// contributes nothing.
-func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row,
-	[]float64) int {
+// OverRows makes what rows of a design contribute into what rows of data do, to a block of a sum by the outcome, or to
+// the only one; a row that cannot be read as the plan says contributes nothing.
+func (s *Setup) OverRows(b *glm.Binding, block func(y float64) int,
+	contribution func(x glm.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
 	var x glm.Row
 	return func(row *dataset.Row, v []float64) int {
 		y, err := b.Outcome(s.Likelihood, row)
@@ -145,7 +145,10 @@ func (s *Setup) OverRows(b *glm.Binding, contribution func(x glm.Row, y float64,
 			return -1
 		}
 		contribution(x, y, v)
-		return 0
+		if block == nil {
+			return 0
+		}
+		return block(y)
 	}
 }
 

@@ -73,10 +73,6 @@ func (c *optionCheck) terms() {
 				"list it there; it may be neither a feature of a view nor the outcome")
 		}
 	}
-	if c.Offset != "" && c.Likelihood == LikelihoodSoftmax {
-		c.report("offset", "what is added to the activation of every class changes nothing",
-			"leave it out, or another likelihood")
-	}
 }
 
 // event checks a time until an event.
@@ -176,8 +172,25 @@ func (o *Options) Summable(_ *study.Plan, report study.Report) {
 	}
 }
 
-// privacy checks what differential privacy has a form for: logistic regression of two classes, and subjects as the
-// unit.
+// offset checks an offset and its range, which a private fit alone needs.
+func (c *optionCheck) offset() {
+	if c.Offset != "" && c.Likelihood == LikelihoodSoftmax {
+		c.report("offset", "what is added to the activation of every class changes nothing",
+			"leave it out, or another likelihood")
+	}
+	switch r := c.OffsetRange; {
+	case r != nil && (c.Offset == "" || !c.p.Privacy.Differential()):
+		c.report("offset_range", "belongs to the offset of a private plan", "leave it out")
+	case r != nil && !(r[0] < r[1] && r[0] >= -mostOffset && r[1] <= mostOffset):
+		c.report("offset_range", fmt.Sprintf("%v is no range within ±%v", *r, mostOffset),
+			"[lowest, highest] from what is publicly known, such as [0, 3.5]")
+	case r == nil && c.Offset != "" && c.p.Privacy.Differential():
+		c.report("offset_range", "missing: how much an offset can weigh must not follow from rows",
+			"[lowest, highest] from what is publicly known, such as [0, 3.5]")
+	}
+}
+
+// privacy checks what differential privacy has a form for: logistic regression of classes, and subjects as the unit.
 func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
 		return
@@ -190,19 +203,14 @@ func (c *optionCheck) privacy() {
 	if pr.Unit == study.UnitSite {
 		c.report("", "no regression here hides whole sites", "privacy.unit: subject, or protection: none")
 	}
-	instead := map[string]string{LikelihoodSoftmax: "an outcome of two levels, such as one of these or not",
-		LikelihoodLinear: "an outcome of two levels, or name: dp-pvi"}
-	if hint := instead[c.Likelihood]; hint != "" {
-		c.report("likelihood", fmt.Sprintf("a %s model has no private form here", c.Likelihood),
-			hint+"; or protection: none")
+	if c.Likelihood == LikelihoodLinear {
+		c.report("likelihood", "a linear model has no private form here",
+			"an outcome of levels, or name: dp-pvi; or protection: none")
 	}
-	if c.Likelihood != LikelihoodLogistic { // nor have the others
+	if c.Likelihood != LikelihoodLogistic && c.Likelihood != LikelihoodSoftmax { // nor have the others
 		return
 	}
-	if c.Offset != "" {
-		c.report("offset", "has no private form", "protection: none, or leave it out")
-	}
-	if n := c.columns(c.p); n > mostNoised {
+	if n := max(len(c.Classes())-1, 1) * c.columns(c.p); n > mostNoised {
 		c.report("", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
 			fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
 	}

@@ -317,13 +317,13 @@ func TestExpectationsWhereActivationsSpread(t *testing.T) {
 				var want, got [3]float64
 				const step = 2e-4
 				for z := -8.0; z <= 8; z += step {
-					h, _ := clipped(mean+sd*z, k)
+					h, _ := clipped(mean+sd*z, k, 1)
 					w := step * math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
 					for i, f := range []float64{1, z / sd, (z*z - 1) / (sd * sd)} {
 						want[i] += w * h * f
 					}
 				}
-				got[0], got[1], got[2] = derivatives(mean, sd*sd, k)
+				got[0], got[1], got[2] = derivatives(mean, sd*sd, k, 1)
 				for i := range got {
 					if math.Abs(got[i]-want[i]) > min(0.01/sd, 0.002)+0.03*math.Abs(want[i]) {
 						t.Errorf("mean %v, sd %v, clip %v: κ%d is %v, want %v", mean, sd, k, i, got[i], want[i])
@@ -358,7 +358,7 @@ func TestExpectationsOfNormalRows(t *testing.T) {
 		for j := range x {
 			a += x[j] * m[j]
 		}
-		h, b := clipped(a, clip/size)
+		h, b := clipped(a, clip/size, 1)
 		hessian.SymRankOne(hessian, h, mat.NewVecDense(4, x))
 		for j := range x {
 			bias[j] += b * x[j]

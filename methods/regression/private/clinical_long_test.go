@@ -20,3 +20,17 @@ func TestRangesServeAsWellAsConstantsEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// The same of outcomes of three classes: .90 of 520 and of 195 are taken for less than .85 in one cell of 1000, and of
+// 30.
+func TestIntervalsOfThreeClassesEverywhere(t *testing.T) {
+	for n, seeds := range map[int]uint64{4000: 8, 40_000: 3} {
+		for _, sites := range []int{3, 10} {
+			for _, epsilon := range []float64{1, 3} {
+				c := classCell{n: n, sites: sites, epsilon: epsilon}
+				c.fill(t, clinical, seeds)
+				c.hold(t)
+			}
+		}
+	}
+}

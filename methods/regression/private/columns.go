@@ -3,6 +3,7 @@ package private
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -22,11 +23,16 @@ type columns struct {
 	Category []bool
 	numbers  []int // columns that are numbers
 	features int
+	classes  int // whose rows have sums of their own; 1 if all rows are in one sum
+	// offset, if there is one, makes the last column before the intercept: a number whose weight is its scale.
+	offset *glm.Column
+	scaled int // numbers that histograms tell the units of: all but the offset
 }
 
 // columnsOf lists the columns of an encoding with an intercept.
-func columnsOf(e *glm.Encoding) *columns {
-	c := &columns{features: len(e.Columns)}
+func columnsOf(s *options.Setup) *columns {
+	e := &s.Encoding
+	c := &columns{features: len(e.Columns), classes: s.Likelihood.Activations()}
 	for i := range e.Columns {
 		category := len(e.Columns[i].Levels) > 0
 		for range e.Columns[i].Width() {
@@ -36,8 +42,25 @@ func columnsOf(e *glm.Encoding) *columns {
 			c.Feature, c.Category = append(c.Feature, i), append(c.Category, category)
 		}
 	}
+	c.scaled = len(c.numbers)
+	if e.Offset != "" {
+		offset := glm.FromRange(e.Offset, s.Options.OffsetRange[0], s.Options.OffsetRange[1])
+		c.offset, c.numbers, c.features = &offset, append(c.numbers, len(c.Feature)), c.features+1
+		c.Feature, c.Category = append(c.Feature, len(e.Columns)), append(c.Category, false)
+	}
 	c.Feature, c.Category = append(c.Feature, -1), append(c.Category, false)
 	return c
+}
+
+// row is a row of the encoding with the column of the offset.
+func (c *columns) row(x glm.Row) glm.Row {
+	if c.offset == nil {
+		return x
+	}
+	last := len(x.Index) - 1 // of the intercept
+	value := glm.Clamp((x.Offset-c.offset.Centre)/c.offset.Scale, 1)
+	return glm.Row{Index: append(slices.Clone(x.Index[:last]), int32(c.width()-2), int32(c.width()-1)),
+		Value: append(slices.Clone(x.Value[:last]), value, 1)}
 }
 
 // width is the number of columns.
@@ -189,21 +212,26 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, err
 	for i := range all {
 		all[i].Noise, all[i].Count = account.RoundUp(all[i].Noise*factor), 1
 	}
-	sum := func(name string, form privacy.Form, length int, bound float64, m account.Mechanism) privacy.Sum {
-		return privacy.Sum{Name: name, Unit: privacy.Subject, Form: form, Blocks: []int{length}, Bound: bound,
-			Mechanism: m}
+	sum := func(name string, form privacy.Form, length, blocks int, bound float64, m account.Mechanism) privacy.Sum {
+		return privacy.Sum{Name: name, Unit: privacy.Subject, Form: form, Blocks: slices.Repeat([]int{length}, blocks),
+			Bound: bound, Mechanism: m}
 	}
+	totals, products, classes := "totals and squares of columns", "products of columns", max(c.classes, 1)
+	if classes > 1 {
+		totals, products = totals+" by class", products+" by class"
+	}
+	weights := c.pairs() * c.width()
 	s := &sums{
-		totals:   sum("totals and squares of columns", privacy.Vectors, c.totalsLen(), c.totalsBound(), all[0]),
-		products: sum("products of columns", privacy.Moments, c.width(), c.reach(), all[1]),
-		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width(), 1, all[2]),
-		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, c.width(), 1, all[3]),
+		totals:   sum(totals, privacy.Vectors, c.totalsLen(), classes, c.totalsBound(), all[0]),
+		products: sum(products, privacy.Moments, c.width(), classes, c.reach(), all[1]),
+		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, weights, 1, 1, all[2]),
+		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, weights, 1, 1, all[3]),
 	}
 	if p.Diagnostics > 0 {
 		s.quality = predict.Sum(all[4])
 	}
 	if learned {
-		h := sum("histograms of numbers", privacy.Vectors, bins*len(c.numbers), math.Sqrt(float64(len(c.numbers))),
+		h := sum("histograms of numbers", privacy.Vectors, bins*c.scaled, 1, math.Sqrt(float64(c.scaled)),
 			all[len(all)-1])
 		s.histogram = &h
 	}

@@ -36,8 +36,8 @@ type state struct {
 	// same rows as gradients are.
 	Sums    map[string]map[string]*released `cbor:"sums"`
 	Scale   float64                         `cbor:"scale"` // of the products
-	Fit     *fit                            `cbor:"fit"`
-	Late    lateSums                        `cbor:"late"`
+	Base    int                             `cbor:"base"`  // the class that others are compared with
+	Fits    []*fit                          `cbor:"fits"`  // of pairs of classes
 	Reports map[string]*predict.Assessment  `cbor:"reports"`
 }
 
@@ -46,8 +46,10 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	s := &state{Sums: map[string]map[string]*released{}, Fit: newFit(c.columns, c.Options.Rounds),
-		Reports: map[string]*predict.Assessment{}}
+	s := &state{Sums: map[string]map[string]*released{}, Reports: map[string]*predict.Assessment{}}
+	for range c.columns.pairs() {
+		s.Fits = append(s.Fits, newFit(c.columns, c.Options.Rounds))
+	}
 	for _, kind := range []string{taskHistogram, taskTotals, taskProducts, taskLate} {
 		s.Sums[kind] = map[string]*released{}
 	}
@@ -60,7 +62,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if len(s.Sums) != 4 || s.Reports == nil || s.Fit == nil {
+	if len(s.Sums) != 4 || s.Reports == nil || len(s.Fits) == 0 || slices.Contains(s.Fits, nil) {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
 	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly,
@@ -74,14 +76,13 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		(!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
 		return nil, fmt.Errorf("the state has units after %d histograms, and waits for %q", s.Units.After, s.Phase)
 	}
-	d := c.columns.width()
+	d, classes := c.columns.width(), max(c.columns.classes, 1)
 	square := s.Scale * s.Scale // of what rows were divided by before their products were summed
-	late := float64(len(s.Late.Asked)) * c.columns.longest()
 	for kind, x := range map[string]struct {
 		many  int
 		times float64
-	}{taskHistogram: {bins * len(c.columns.numbers), 1}, taskTotals: {c.columns.totalsLen(), 1},
-		taskProducts: {glm.Triangle(d), square}, taskLate: {d, 1}} {
+	}{taskHistogram: {bins * c.columns.scaled, 1}, taskTotals: {classes * c.columns.totalsLen(), 1},
+		taskProducts: {classes * glm.Triangle(d), square}, taskLate: {c.columns.pairs() * d, 1}} {
 		if s.Sums[kind] == nil {
 			return nil, fmt.Errorf("the state has no sums of %q", kind)
 		}
@@ -91,45 +92,66 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, err
 		}
 	}
-	if err := method.Kept(s.Late.Sums, c.Plan.Sites, "late sums", func(r *released) error {
-		return r.check(d, late)
-	}); err != nil {
-		return nil, err
-	}
 	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
 		return nil, err
-	}
-	for site := range s.Late.Sums {
-		if s.Sums[taskTotals][site] == nil || s.Sums[taskProducts][site] == nil {
-			return nil, fmt.Errorf("the state has late sums of site %s without its totals and products", site)
-		}
-	}
-	for _, t := range s.Late.Asked {
-		if err := c.check(&t); err != nil {
-			return nil, fmt.Errorf("the state's late rounds: %w", err)
-		}
 	}
 	if s.Phase == taskProducts || len(s.Sums[taskProducts]) > 0 {
 		if err := c.checkProducts(s.Scale); err != nil {
 			return nil, fmt.Errorf("the state's products: %w", err)
 		}
 	}
-	f := s.Fit
-	if err := c.check(&point{f.Mean, f.Clip}); err != nil {
+	if err := c.check(s.asked(nil)); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
+	}
+	for _, f := range s.Fits {
+		if err := c.checkFit(s, f); err != nil {
+			return nil, fmt.Errorf("the state's fit: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// checkFit reports a fit that is none of the plan's, or not of the rows of the state's sums.
+func (c coordinator) checkFit(s *state, f *fit) error {
+	d := c.columns.width()
+	if err := method.Kept(f.Late.Sums, c.Plan.Sites, "late sums", func(r *released) error {
+		return r.check(d, float64(len(f.Late.Asked))*c.columns.longest())
+	}); err != nil {
+		return err
+	}
+	for site := range f.Late.Sums {
+		if s.Sums[taskTotals][site] == nil || s.Sums[taskProducts][site] == nil {
+			return fmt.Errorf("late sums of site %s without its totals and products", site)
+		}
+	}
+	for _, t := range f.Late.Asked {
+		if err := c.checkPoint(&t, d); err != nil {
+			return fmt.Errorf("late rounds: %w", err)
+		}
 	}
 	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) ||
 		slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
-		return nil, fmt.Errorf("the state's curvature is none of the plan's weights")
+		return fmt.Errorf("a curvature of none of the plan's weights")
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.checkPrior(c.prior) != nil ||
+	if f.Rounds != c.Options.Rounds || f.Round != s.Fits[0].Round || f.Round < 0 || f.Round > f.Rounds ||
+		f.checkPrior(c.prior) != nil ||
 		len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
 		slices.ContainsFunc(f.Gradient, func(x float64) bool {
 			return !glm.Inside(x, -largest*largest, largest*largest)
-		}) || len(f.Gradient) != d || c.check(&point{f.Before, f.Clipped}) != nil) {
-		return nil, fmt.Errorf("the state's fit is none of the plan's")
+		}) || len(f.Gradient) != d || c.checkPoint(&point{f.Before, f.Clipped}, d) != nil) {
+		return fmt.Errorf("it is none of the plan's")
 	}
-	return s, nil
+	return nil
+}
+
+// asked is the task for gradients where the fits are.
+func (s *state) asked(units *options.Scale) *gradientTask {
+	first := s.Fits[0]
+	t := &gradientTask{columnsTask: columnsTask{units}, point: point{first.Mean, first.Clip}, Base: s.Base}
+	for _, f := range s.Fits[1:] {
+		t.Others = append(t.Others, point{f.Mean, f.Clip})
+	}
+	return t
 }
 
 // Next implements [method.Coordinator].
@@ -153,6 +175,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 			step.Tasks, err = c.ask(s, taskTotals, columnsTask{c.scale(&s.Units)})
 		}
 	case taskTotals:
+		s.Base = c.largestClass(s)
 		s.Scale = c.divisor(s)
 		step.Tasks, err = c.ask(s, taskProducts, productsTask{columnsTask{c.scale(&s.Units)}, s.Scale})
 	case taskProducts:
@@ -160,14 +183,20 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	case taskEarly, taskLate:
 		if gradients := s.Sums[taskLate]; len(gradients) > 0 {
 			sum := c.pooled(s, taskLate)
-			if s.Phase == taskLate {
-				s.Late.take(point{s.Fit.Mean, s.Fit.Clip}, gradients)
+			far := 0.0
+			for i, f := range s.Fits {
+				if s.Phase == taskLate {
+					f.Late.take(point{f.Mean, f.Clip}, gradients, i)
+				}
+				f.Take(c.gram(s, i), c.prior, sum.part(i, len(f.Mean)).Values, sum.sd())
+				far = max(far, f.Trace[len(f.Trace)-1])
 			}
-			s.Fit.Take(c.gram(s), c.prior, sum.Values, sum.sd())
 			clear(gradients)
-			step.Info = method.Info{"root mean square step in activations": s.Fit.Trace[len(s.Fit.Trace)-1]}
+			step.Info = method.Info{"root mean square step in activations": far}
 		} else {
-			s.Fit.Round++ // nobody who was asked is still there
+			for _, f := range s.Fits {
+				f.Round++ // nobody who was asked is still there
+			}
 		}
 		step.Tasks, err = c.gradient(s)
 	case options.TaskAssess:
@@ -177,7 +206,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		return method.Step{}, err
 	}
 	step.Done = s.Phase == method.Done
-	step.Progress = min(s.Units.After+s.Fit.Round+min(len(s.Sums[taskTotals]), 1)+min(len(s.Sums[taskProducts]), 1),
+	step.Progress = min(s.Units.After+s.Fits[0].Round+min(len(s.Sums[taskTotals]), 1)+min(len(s.Sums[taskProducts]), 1),
 		step.Of)
 	if step.Done {
 		step.Progress = step.Of
@@ -203,11 +232,11 @@ func (c coordinator) pooled(s *state, kind string) (all released) {
 
 // gradient asks for the next one, or goes on to the end.
 func (c coordinator) gradient(s *state) ([]method.Task, error) {
-	switch {
-	case s.Fit.Round < burn(c.Options.Rounds):
-		return c.ask(s, taskEarly, gradientTask{columnsTask{c.scale(&s.Units)}, point{s.Fit.Mean, s.Fit.Clip}})
-	case s.Fit.Round < c.Options.Rounds:
-		return c.ask(s, taskLate, gradientTask{columnsTask{c.scale(&s.Units)}, point{s.Fit.Mean, s.Fit.Clip}})
+	switch round := s.Fits[0].Round; {
+	case round < burn(c.Options.Rounds):
+		return c.ask(s, taskEarly, s.asked(c.scale(&s.Units)))
+	case round < c.Options.Rounds:
+		return c.ask(s, taskLate, s.asked(c.scale(&s.Units)))
 	case c.sums.quality == nil:
 		s.Phase = method.Done
 		return nil, nil
@@ -217,19 +246,30 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 	return method.Optional(tasks), err
 }
 
-// divisor is what rows are divided by before their products are summed.
+// largestClass is that of which most rows are; 0 where all rows are in one sum.
+func (c coordinator) largestClass(s *state) (at int) {
+	totals, n := c.pooled(s, taskTotals), c.columns.totalsLen()
+	for k := n - 1; k < len(totals.Values); k += n {
+		if totals.Values[k] > totals.Values[at*n+n-1] {
+			at = k / n
+		}
+	}
+	return at
+}
+
+// divisor is what rows are divided by before their products are summed, by how many the base has.
 func (c coordinator) divisor(s *state) float64 {
 	totals := c.pooled(s, taskTotals)
 	if totals.Values == nil { // all have left
 		return 1
 	}
-	sum := c.sums.products
-	return scaleOf(totals.Values[len(totals.Values)-1],
+	sum, n := c.sums.products, c.columns.totalsLen()
+	return scaleOf(totals.Values[s.Base*n+n-1],
 		sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
 }
 
-// gram is what the sites that stay released of their rows.
-func (c coordinator) gram(s *state) *gram {
+// gram is what the sites that stay released of the rows of pair i.
+func (c coordinator) gram(s *state, i int) *gram {
 	var totals, products released
 	for _, site := range c.Plan.Sites {
 		if t, p := s.Sums[taskTotals][site], s.Sums[taskProducts][site]; t != nil && p != nil {
@@ -237,17 +277,27 @@ func (c coordinator) gram(s *state) *gram {
 			products.add(p)
 		}
 	}
-	d := c.columns.width()
 	if totals.Values == nil { // all have left
-		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1},
-			released{make(wire.Vector, glm.Triangle(d)), 1}
+		classes := max(c.columns.classes, 1)
+		totals, products = released{make(wire.Vector, classes*c.columns.totalsLen()), 1},
+			released{make(wire.Vector, classes*glm.Triangle(c.columns.width())), 1}
 	}
-	return c.gramOf(&totals, &products, s.Scale)
+	return c.gramOf(&totals, &products, s, i)
 }
 
-// gramOf is what released sums say of their rows.
-func (c coordinator) gramOf(totals, products *released, scale float64) *gram {
+// gramOf is what released sums say of the rows of pair i.
+func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 	d := c.columns.width()
+	of := func(r *released, length int) *released {
+		if c.columns.classes < 2 {
+			return r
+		}
+		both := new(released)
+		both.add(r.part(s.Base, length))
+		both.add(r.part(c.columns.pair(s.Base, i), length))
+		return both
+	}
+	totals, products = of(totals, c.columns.totalsLen()), of(products, glm.Triangle(d))
 	m := mat.NewSymDense(d, nil)
 	at := 0
 	for i := range d { // the upper triangle by rows
@@ -256,22 +306,7 @@ func (c coordinator) gramOf(totals, products *released, scale float64) *gram {
 			at++
 		}
 	}
-	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, scale)
-}
-
-// posterior is what all that was released says of the weights, and how much wider its
-// intervals are than without noise.
-func (c coordinator) posterior(s *state) (modelTask, float64) {
-	if s.Fit.Noise == 0 { // no gradient since sites left: nothing is known
-		prior := c.Prior.Normal()
-		m := mat.NewSymDense(c.columns.width(), nil)
-		for j, v := range prior.Variance {
-			m.SetSym(j, j, v)
-		}
-		return modelTask{columnsTask{c.scale(&s.Units)}, prior.Mean, glm.Lower(m)}, 1
-	}
-	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.prior)
-	return modelTask{columnsTask{c.scale(&s.Units)}, mean, glm.Lower(covariance)}, width
+	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
 }
 
 // check refuses what is none of so many numbers, each of at most so many times the largest of a sum.
@@ -316,9 +351,11 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if err := method.Once(in, kept[in.Site] != nil); err != nil {
 		return nil, err
 	}
-	r := &released{sum.Floats(0), sum.SD() * sum.SD()}
-	for i, v := range r.Values {
-		r.Values[i] = glm.Clamp(v, largest)
+	r := &released{Variance: sum.SD() * sum.SD()}
+	for block := range declared.Blocks {
+		for _, v := range sum.Floats(block) {
+			r.Values = append(r.Values, glm.Clamp(v, largest))
+		}
 	}
 	if in.Kind == taskProducts {
 		for i := range r.Values {
@@ -345,8 +382,10 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	for _, kept := range s.Sums {
 		delete(kept, site)
 	}
-	delete(s.Late.Sums, site)
-	s.Fit.Forget()
+	for _, f := range s.Fits {
+		delete(f.Late.Sums, site)
+		f.Forget()
+	}
 	return s, nil
 }
 
@@ -371,17 +410,21 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.New(c.Plan, c.Options, c.prior.used(s.Fit), q, e)
+	before, err := c.before(s)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range c.Plan.Sites {
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Fit.Round,
-			Left: slices.Contains(s.Left, name)})
+	m, err := fitted.New(c.Plan, c.Options, before, q, e)
+	if err != nil {
+		return nil, err
 	}
-	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack(), c.divided(s, m))
+	rounds := s.Fits[0].Round
+	for _, name := range c.Plan.Sites {
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: rounds, Left: slices.Contains(s.Left, name)})
+	}
+	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack())
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
-	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(s.Fit.Round), "width_by_noise": width},
+	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(rounds), "width_by_noise": width},
 		figure.Fact{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)})
 	if err != nil {
 		return nil, err
@@ -393,7 +436,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Sums[taskTotals][name]; t != nil {
-			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], math.Sqrt(t.Variance)))
+			rows, n := 0.0, c.columns.totalsLen()
+			for k := n - 1; k < len(t.Values); k += n {
+				rows += t.Values[k]
+			}
+			noise := math.Sqrt(t.Variance * float64(len(t.Values)/n))
+			counted = append(counted, method.Complete(c.Plan, name, rows, noise))
 		}
 	}
 	if c.learned() {

@@ -62,19 +62,19 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	// and are longer.
 	d := len(m)
 	mean, b, a0, v := g.activations(m)
-	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
+	size, share := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1)), g.Columns.share()
 	own := math.Sqrt(size*size + g.longer())
 	var t0, t1 float64
 	over(a0, v, func(a, z, weight float64) {
-		_, t := clipped(a, clip/size)
-		_, u := clipped(a, clip/own)
+		_, t := clipped(a, clip/size, share)
+		_, u := clipped(a, clip/own, share)
 		t0, t1 = t0+weight*t, t1+weight*u*z
 	})
 	if t1 /= math.Sqrt(v); v < tiny { // a derivative, of order v where multiplied by b
 		t1 = 0
 	}
-	h0, h1, h2 := derivatives(a0, v+spread, clip/own)
-	i0, i1, i2 := derivatives(a0, v+spread, clip/size)
+	h0, h1, h2 := derivatives(a0, v+spread, clip/own, share)
+	i0, i1, i2 := derivatives(a0, v+spread, clip/size, share)
 	at, risen := h0, 0.0
 	if spread > 0 {
 		// The truth is spread around m, so that activations at it vary by so much more than v. The residuals' sum
@@ -83,9 +83,9 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 		//	E F(w) − F(m) = n (½ ∫ κ₁ du μ + (κ₀(v + spread) − κ₀(v)) b)
 		//
 		// as ∂/∂u E s(a) = ½ E s″(a) for normal a of variance u, here with s′ = h.
-		at, _, _ = derivatives(a0, v, clip/own)
+		at, _, _ = derivatives(a0, v, clip/own, share)
 		for _, q := range between {
-			_, k1, _ := derivatives(a0, v+q.at*spread, clip/size)
+			_, k1, _ := derivatives(a0, v+q.at*spread, clip/size, share)
 			risen += q.weight * spread / 2 * k1
 		}
 	}
@@ -155,9 +155,9 @@ func (g *gram) cases(m []float64) float64 {
 const tiny = 1e-4
 
 // derivatives are κ₀, κ₁ and κ₂ of activations with this mean and variance.
-func derivatives(mean, variance, k float64) (h0, h1, h2 float64) {
+func derivatives(mean, variance, k, share float64) (h0, h1, h2 float64) {
 	over(mean, variance, func(a, z, weight float64) {
-		h, _ := clipped(a, k)
+		h, _ := clipped(a, k, share)
 		h0, h1, h2 = h0+weight*h, h1+weight*h*z, h2+weight*h*(z*z-1)
 	})
 	if variance < tiny {
@@ -167,12 +167,12 @@ func derivatives(mean, variance, k float64) (h0, h1, h2 float64) {
 }
 
 // clipped returns h(a) and t(a), averaged over norms of rows; k is the clip in units of
-// their root mean square.
-func clipped(a, k float64) (h, t float64) {
+// their root mean square, of which rows of the first class have a share.
+func clipped(a, k, share float64) (h, t float64) {
 	p := 1 / (1 + math.Exp(-a))
 	q := 1 / (1 + math.Exp(a))
 	for _, n := range norms {
-		yes, no := min(q, k/n.size), min(p, k/n.size)
+		yes, no := min(q, k/n.size), min(p, share*k/n.size)
 		h += n.weight * p * q * (yes + no)
 		t += n.weight * (p*yes - q*no)
 	}

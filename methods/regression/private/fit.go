@@ -25,6 +25,7 @@ type fit struct {
 	// precision of the prior, in that of the plan, by kind of weight: at least the prior's widest
 	Narrow  []float64 `cbor:"narrow"`
 	Learned []float64 `cbor:"learned"` // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
+	Late    lateSums  `cbor:"late"`
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -49,14 +50,16 @@ func (p *prior) times(narrow []float64, j int) float64 {
 	return narrow[p.kind[j]]
 }
 
-// used is the prior as the fit has learned it.
-func (p *prior) used(f *fit) glm.Gaussian {
-	var g glm.Gaussian
+// known is the prior with learned factors, as what is known of a pair of classes.
+func (p *prior) known(narrow []float64) known {
+	d := len(p.mean)
+	k := known{p.mean, mat.NewSymDense(d, nil), []*mat.Dense{mat.NewDense(d, d, nil)}}
 	for j, precision := range p.precision {
-		precision *= p.times(f.Narrow, j)
-		g.Eta, g.Lambda = append(g.Eta, p.mean[j]*precision), append(g.Lambda, precision)
+		variance := 1 / (precision * p.times(narrow, j))
+		k.covariance.SetSym(j, j, variance)
+		k.common[0].Set(j, j, math.Sqrt(variance/2))
 	}
-	return g
+	return k
 }
 
 // checkPrior refuses factors that no weights lead to.
@@ -85,9 +88,13 @@ const (
 	certain  = 20  // variance of activations: one standard deviation from 0, odds are 1 to 88
 )
 
-// newFit begins with all weights 0, for so many rounds.
+// newFit begins with all weights 0 but that of an offset, for so many rounds.
 func newFit(c *columns, rounds int) *fit {
-	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2, Narrow: []float64{1, 1}}
+	mean := make([]float64, c.width())
+	if c.offset != nil {
+		mean[c.width()-2] = c.offset.Scale
+	}
+	return &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
 }
 
 // Forget drops the filtered gradient and what was learned: the next sum is of other rows.
@@ -431,17 +438,21 @@ func (f *fit) last(g *gram, p *prior) *belief {
 // Posterior returns mean and covariance of all weights. Width is the median ratio of its standard deviations to
 // those without noise.
 func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
-	d := len(f.Mean)
 	b := f.last(g, p)
-	covariance = b.covariance
+	width = b.width()
+	return slices.Clone(f.Mean), b.covariance, width
+}
+
+// width is the median ratio of standard deviations to those without noise, which it forgets.
+func (b *belief) width() float64 {
 	clear(b.noise)
 	_, exact := b.posterior(b.values)
-	ratios := make([]float64, d)
+	ratios := make([]float64, len(b.values))
 	for j := range ratios {
-		ratios[j] = math.Sqrt(covariance.At(j, j) / exact.At(j, j))
+		ratios[j] = math.Sqrt(b.covariance.At(j, j) / exact.At(j, j))
 	}
 	slices.Sort(ratios)
-	return slices.Clone(f.Mean), covariance, ratios[d/2]
+	return ratios[len(ratios)/2]
 }
 
 // Least is the covariance of the weights if the Hessian along each of its directions is less than the Gram

@@ -152,7 +152,7 @@ const narrowest, narrowly = 0.2, 2
 
 // narrow lists the numbers that do: what the prior and the noise are for a scale is then far more than they vary.
 func (g *gram) narrow() (narrow []int) {
-	for _, j := range g.Columns.numbers {
+	for _, j := range g.Columns.numbers[:g.Columns.scaled] {
 		if g.Matrix.At(j, j)+narrowly*math.Sqrt(g.Error.At(j, j)) < narrowest*g.Rows {
 			narrow = append(narrow, j)
 		}
@@ -283,6 +283,11 @@ func (r *released) add(o *released) {
 	r.Variance += o.Variance
 }
 
+// part is the i-th of parts that are so long.
+func (r *released) part(i, length int) *released {
+	return &released{r.Values[i*length:][:length], r.Variance}
+}
+
 func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
 
 // lateSums are what the later gradients of each site add up to, and where they were asked for: by
@@ -292,13 +297,14 @@ type lateSums struct {
 	Sums  map[string]*released `cbor:"sums"` // Σ over rounds, not in units of the clip
 }
 
-// take adds the answers to one task.
-func (l *lateSums) take(t point, gradients map[string]*released) {
+// take adds what answers to one task say of pair i.
+func (l *lateSums) take(t point, gradients map[string]*released, i int) {
 	l.Asked = append(l.Asked, point{append(wire.Vector(nil), t.Mean...), t.Clip})
 	if l.Sums == nil {
 		l.Sums = map[string]*released{}
 	}
-	for site, g := range gradients {
+	for site, all := range gradients {
+		g := all.part(i, len(t.Mean))
 		scaled := &released{make(wire.Vector, len(g.Values)), t.Clip * t.Clip * g.Variance}
 		for j, v := range g.Values {
 			scaled.Values[j] = t.Clip * v

@@ -11,6 +11,9 @@ package private
 import (
 	"context"
 	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -38,12 +41,17 @@ type columnsTask struct {
 	Units *options.Scale `cbor:"units,omitempty"`
 }
 
-// gradientTask asks for a gradient at weights, clipped so. All of it follows from the plan and
-// from noised sums.
+// gradientTask asks for the gradient at weights, clipped so; of several pairs of classes, all with the same base, for
+// that of each. All of it follows from the plan and from noised sums.
 type gradientTask struct {
 	columnsTask
 	point
+	Others []point `cbor:"others,omitempty"` // of all pairs but the first
+	Base   int     `cbor:"base,omitempty"`
 }
+
+// points are those of all pairs.
+func (t *gradientTask) points() []point { return append([]point{t.point}, t.Others...) }
 
 // productsTask asks for the products of rows divided by a scale, which follows from the plan and
 // from noised counts.
@@ -68,13 +76,22 @@ type common struct {
 }
 
 func newCommon(s *options.Setup) (*common, error) {
-	c := &common{Setup: s, columns: columnsOf(&s.Encoding), prior: new(prior)}
-	c.prior.mean, _ = s.Prior.Moments()
-	c.prior.precision = s.Prior.Lambda
+	c := &common{Setup: s, columns: columnsOf(s), prior: new(prior)}
+	e, variance := s.Encoding.Width(), s.Options.PriorVariance
+	c.prior.mean, c.prior.precision = make([]float64, e), slices.Clone(s.Prior.Lambda[:e])
+	if c.columns.classes > 1 { // of the difference of two weights
+		floats.Scale(0.5, c.prior.precision)
+		variance *= 2
+	}
+	if o := c.columns.offset; o != nil {
+		const surely = 1e6
+		c.prior.mean = slices.Insert(c.prior.mean, e-1, o.Scale)
+		c.prior.precision = slices.Insert(c.prior.precision, e-1, surely/(o.Scale*o.Scale))
+	}
 	shared := map[int]bool{}
 	for j, i := range c.columns.Feature {
 		kind := ownPrior
-		if i >= 0 {
+		if i >= 0 && i < len(s.Encoding.Columns) {
 			shared[i] = true
 			kind = ofNumbers
 			if c.columns.Category[j] {
@@ -83,9 +100,9 @@ func newCommon(s *options.Setup) (*common, error) {
 		}
 		c.prior.kind = append(c.prior.kind, kind)
 	}
-	c.prior.widest = widestOf(len(shared), s.Options.PriorVariance)
+	c.prior.widest = widestOf(len(shared), variance)
 	var err error
-	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && len(c.columns.numbers) > 0,
+	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && c.columns.scaled > 0,
 		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }
@@ -109,10 +126,24 @@ func (c *common) sum(kind string) *privacy.Sum {
 	return nil
 }
 
-// check reports a task for a gradient that no honest coordinator sends.
-func (c *common) check(t *point) error {
-	if len(t.Mean) != c.columns.width() {
-		return fmt.Errorf("%d weights, want %d", len(t.Mean), c.columns.width())
+// check reports a task for gradients that no honest coordinator sends.
+func (c *common) check(t *gradientTask) error {
+	points := t.points()
+	if len(points) != c.columns.pairs() || t.Base < 0 || t.Base >= max(c.columns.classes, 1) {
+		return fmt.Errorf("gradients at %d points against class %d", len(points), t.Base)
+	}
+	for i := range points {
+		if err := c.checkPoint(&points[i], c.columns.width()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPoint reports weights or a clip that no honest coordinator sends.
+func (c *common) checkPoint(t *point, weights int) error {
+	if len(t.Mean) != weights {
+		return fmt.Errorf("%d weights, want %d", len(t.Mean), weights)
 	}
 	for j, m := range t.Mean {
 		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) {
@@ -135,7 +166,7 @@ func (c *common) checkProducts(scale float64) error {
 
 // normal returns the density of a model that was sent.
 func (c *common) normal(m *modelTask) (glm.Normal, error) {
-	if err := c.check(&point{m.Mean, c.columns.reach()}); err != nil {
+	if err := c.checkPoint(&point{m.Mean, c.columns.reach()}, c.Weights()); err != nil {
 		return glm.Normal{}, err
 	}
 	return glm.NewNormal(m.Mean, m.Covariance)
@@ -185,7 +216,11 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, contribution)); err != nil {
+	var of func(y float64) int
+	if t.Kind == taskTotals || t.Kind == taskProducts {
+		of = h.columns.class
+	}
+	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, of, contribution)); err != nil {
 		return method.Answer{}, err
 	}
 	return method.AnswerTask(t, nil, s.State())
@@ -202,7 +237,7 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		each = func(x glm.Row, _ float64, v []float64) { h.columns.histogram(x, v) }
 		if t.Kind == taskTotals {
 			each = func(x glm.Row, _ float64, v []float64) {
-				h.columns.totals(x, v)
+				h.columns.totals(h.columns.row(x), v)
 				h.columns.shorten(v)
 			}
 		}
@@ -213,7 +248,9 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		if err = method.OpenTask(t, task); err == nil {
 			err = h.checkProducts(task.Scale)
 		}
-		return task.Units, func(x glm.Row, _ float64, v []float64) { products(x, task.Scale, v) }, err
+		return task.Units, func(x glm.Row, _ float64, v []float64) {
+			products(h.columns.row(x), task.Scale, v)
+		}, err
 	case t.Kind == options.TaskAssess:
 		m := new(modelTask)
 		if err = method.OpenTask(t, m); err != nil {
@@ -224,9 +261,12 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 	}
 	task := new(gradientTask)
 	if err = method.OpenTask(t, task); err == nil {
-		err = h.check(&task.point)
+		err = h.check(task)
 	}
-	return task.Units, func(x glm.Row, y float64, v []float64) { score(task.Mean, task.Clip, x, y, v) }, err
+	points := task.points()
+	return task.Units, func(x glm.Row, y float64, v []float64) {
+		h.columns.scores(task.Base, points, h.columns.row(x), y, v)
+	}, err
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.

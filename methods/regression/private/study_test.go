@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -34,6 +36,7 @@ type table struct {
 	numbers    []number
 	categories []category
 	odds       float64
+	offset     *number
 }
 
 // centred are means and standard deviations of the numbers, which a public source may tell.
@@ -68,6 +71,10 @@ func (t *table) rows(n int, mean []float64, r *rand.Rand) (cells [][]float64, ou
 			}
 			row, a = append(row, float64(level)), a+x.effects[level]
 		}
+		if t.offset != nil {
+			v := t.offset.draw(r)
+			row, a = append(row, v), a+v
+		}
 		if r.Float64() < 1/(1+math.Exp(-a)) {
 			y = 1
 		}
@@ -88,13 +95,16 @@ func (t *table) truth() (all []float64) {
 }
 
 // common is a plan of the table, with constants or without.
-func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *common {
+func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64, classes ...string) *common {
 	tb.Helper()
 	p := &study.Plan{Subjects: []string{"y"}, Sites: []string{"a"}, Views: []study.View{{Name: "v"}}}
 	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: epsilon, Delta: 1e-6}}
+	if classes == nil {
+		classes = []string{"no", "yes"}
+	}
 	o := options.Default()
-	o.Outcome = glm.Outcome{Column: "y", Levels: []string{"no", "yes"}}
+	o.Outcome = glm.Outcome{Column: "y", Levels: classes}
 	for k, x := range t.numbers {
 		p.Views[0].Features = append(p.Views[0].Features,
 			study.Feature{Name: x.name, Range: &[2]float64{x.low, x.high}})
@@ -106,6 +116,10 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *comm
 		levels := []string{"l0", "l1", "l2", "l3", "l4"}[:len(x.shares)]
 		p.Views[0].Features = append(p.Views[0].Features, study.Feature{Name: x.name, Kind: study.Category,
 			Levels: levels})
+	}
+	if t.offset != nil {
+		o.Offset, o.OffsetRange = "exposure", &[2]float64{t.offset.low, t.offset.high}
+		p.Subjects = append(p.Subjects, o.Offset)
 	}
 	o.Fill(p, func(string) bool { return true })
 	s := testkit.Get(options.Of(p, o))(tb)
@@ -139,7 +153,11 @@ func (c *common) encode(tb testing.TB, m *options.Scale, histogram bool, cells [
 	e := testkit.Get(c.encoding(m, histogram))(tb)
 	rows := make([]glm.Row, len(cells))
 	for i, row := range cells {
-		testkit.Do(tb, e.Encode(row, &rows[i]))
+		cells := row[:len(e.Columns)] // and an offset
+		testkit.Do(tb, e.Encode(cells, &rows[i]))
+		for _, offset := range row[len(cells):] {
+			rows[i].Offset = offset
+		}
 	}
 	return e, rows
 }
@@ -169,38 +187,69 @@ func (c *common) ask(tb testing.TB, cells [][]float64, sites int, r *rand.Rand) 
 // conduct makes a study of rows as the halves do, with the noise that the plan declares for so many sites.
 func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, sites int, r *rand.Rand) outcome {
 	tb.Helper()
-	u := c.ask(tb, cells, sites, r)
-	e, rows := c.encode(tb, c.scale(&u), false, cells)
-	d := data{rows: rows, outcome: outcomes}
+	co, site := coordinator{c}, c.Plan.Sites[0]
+	st := testkit.Get(co.Init())(tb).(*state)
+	st.Units = c.ask(tb, cells, sites, r)
+	e, rows := c.encode(tb, c.scale(&st.Units), false, cells)
 	noise := func(kind string) float64 { return c.noise(kind, sites) }
 	s0, s := noise(taskTotals), noise(taskProducts)
-	scale := scaleOf(float64(len(cells))+s0*r.NormFloat64(), s)
-	totals, products := d.sums(c.columns, scale, s0, s, r)
-	products.ScaleSym(scale*scale, products)
-	s *= scale * scale
-	g := newGram(c.columns, totals, s0*s0, products, s*s, scale)
-	f := newFit(c.columns, c.Options.Rounds)
+	classes := make([]data, max(c.columns.classes, 1))
+	for i, x := range rows {
+		x = c.columns.row(x)
+		rows[i] = x
+		d := &classes[c.columns.class(outcomes[i])]
+		d.rows, d.outcome = append(d.rows, x), append(d.outcome, outcomes[i])
+	}
+	most := 0
+	for _, d := range classes {
+		most = max(most, len(d.rows))
+	}
+	st.Scale = scaleOf(float64(most)+s0*r.NormFloat64(), s)
+	totals, products := &released{Variance: s0 * s0}, &released{Variance: math.Pow(s*st.Scale*st.Scale, 2)}
+	for _, d := range classes {
+		sums, square := d.sums(c.columns, st.Scale, s0, s, r)
+		totals.Values = append(totals.Values, sums...)
+		for i := range c.columns.width() {
+			for j := i; j < c.columns.width(); j++ {
+				products.Values = append(products.Values, square.At(i, j)*st.Scale*st.Scale)
+			}
+		}
+	}
+	st.Sums[taskTotals][site], st.Sums[taskProducts][site] = totals, products
+	st.Base = co.largestClass(st)
+	sum, v := make([]float64, c.columns.pairs()*c.columns.width()), make([]float64, c.columns.pairs()*c.columns.width())
 	for k := range c.Options.Rounds {
 		sd := noise(taskLate)
 		if k < burn(c.Options.Rounds) {
 			sd = noise(taskEarly)
 		}
-		f.Take(g, c.prior, d.gradient(f.Mean, f.Clip, sd, r), sd)
-	}
-	mean, covariance, _ := f.Posterior(g, c.prior)
-	q := testkit.Get(glm.NewNormal(mean, glm.Lower(covariance)))(tb)
-	effects := testkit.Get(e.Effects(q, 0))(tb)
-	st := &state{Fit: f, Units: u}
-	co := coordinator{c}
-	out := outcome{f, e, q, effects, u, nil, strings.Join(co.misdescribed(st, g), "")}
-	for name, is := range map[string]bool{"misdescribed": len(co.misdescribed(st, g)) > 0,
-		"hidden": len(co.hidden(f, g)) > 0, "unsized": len(co.unsized(f, g)) > 0} {
-		if is {
-			out.said = append(out.said, name)
+		clear(sum)
+		for i, x := range rows {
+			clear(v)
+			c.columns.scores(st.Base, st.asked(nil).points(), x, outcomes[i], v)
+			floats.Add(sum, v)
+		}
+		for j := range sum {
+			sum[j] += sd * r.NormFloat64()
+		}
+		for i, f := range st.Fits {
+			f.Take(co.gram(st, i), c.prior, sum[i*len(f.Mean):][:len(f.Mean)], sd)
 		}
 	}
-	if _, _, is := f.unsettled(g, covariance); is {
-		out.said = append(out.said, "unsettled")
+	m, _ := co.posterior(st)
+	out := outcome{st.Fits[0], e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, ""}
+	for k := range max(c.columns.classes, 1) {
+		out.effects = append(out.effects, testkit.Get(e.Effects(out.q, k*c.columns.width()))(tb)...)
+	}
+	for i, f := range st.Fits {
+		g := co.gram(st, i)
+		out.numbers += strings.Join(co.misdescribed(st, g), "")
+		for name, says := range map[string][]string{"misdescribed": co.misdescribed(st, g),
+			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g), "unsettled": co.unsettled(f, g)} {
+			if len(says) > 0 {
+				out.said = append(out.said, name)
+			}
+		}
 	}
 	return out
 }

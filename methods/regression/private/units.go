@@ -48,7 +48,7 @@ func (c *common) ends(k int) (low, high float64) {
 // window is the lower end and the width of a bin of each number's next histogram.
 func (c *common) window(u *units) *options.Scale {
 	m := new(options.Scale)
-	for k := range c.columns.numbers {
+	for k := range c.columns.scaled {
 		low, high := c.ends(k)
 		if u.After > 0 {
 			reach := windowReach * u.Scale[k] * math.Exp(min(u.Open[k], mostOpen))
@@ -74,11 +74,11 @@ func (c *common) tell(u *units, counts *released) units {
 		before = overWindow
 	}
 	if counts.Values == nil { // noise alone
-		counts = &released{make(wire.Vector, bins*len(c.columns.numbers)), largest * largest}
+		counts = &released{make(wire.Vector, bins*c.columns.scaled), largest * largest}
 	}
 	next := units{After: u.After + 1}
-	rows := max(floats.Sum(counts.Values)/float64(len(c.columns.numbers)), fewestRows)
-	for k := range c.columns.numbers {
+	rows := max(floats.Sum(counts.Values)/float64(c.columns.scaled), fewestRows)
+	for k := range c.columns.scaled {
 		at := everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
 		low, high := c.ends(k)
 		width := m.Scale[k] * bins
@@ -118,7 +118,7 @@ func (c *common) smallest(k int) float64 {
 func (u *units) check(c *common) error {
 	many := 0
 	if u.After > 0 {
-		many = len(c.columns.numbers)
+		many = c.columns.scaled
 	}
 	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many ||
 		len(u.Scale) != many || len(u.Open) != many {
@@ -163,7 +163,7 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 
 // histogram writes 1 for the bin of each number that was observed, of a row whose numbers are in bins.
 func (c *columns) histogram(x glm.Row, v []float64) {
-	for k, j := range c.numbers {
+	for k, j := range c.numbers[:c.scaled] {
 		if slices.Contains(x.Lacks, int32(j)) {
 			continue
 		}

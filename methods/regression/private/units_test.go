@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 )
@@ -121,9 +123,10 @@ func TestLevelsAreNotHeldBackByNumbers(t *testing.T) {
 	if !(f.Narrow[ofNumbers] > 3) || !(f.Narrow[ofLevels] < 1.5) {
 		t.Errorf("%v times the plan's precision", f.Narrow)
 	}
-	used := p.used(f)
-	if used.Lambda[0] != f.Narrow[ofNumbers] || used.Lambda[20] != f.Narrow[ofLevels] || used.Lambda[c.width()-1] != 1 {
-		t.Errorf("a prior of %v", used.Lambda)
+	variance := p.known(f.Narrow).covariance
+	if variance.At(0, 0) != 1/f.Narrow[ofNumbers] || variance.At(20, 20) != 1/f.Narrow[ofLevels] ||
+		variance.At(c.width()-1, c.width()-1) != 1 {
+		t.Errorf("a prior of %v", mat.Formatted(variance))
 	}
 }
 

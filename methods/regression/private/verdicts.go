@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/problem"
@@ -12,17 +14,51 @@ import (
 
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
-	g := c.gram(s)
-	return slices.Concat(c.unsettled(s, g), c.unlike(s), c.misdescribed(s, g), c.hidden(s.Fit, g), c.unsized(s.Fit, g))
+	var all []string
+	for i, f := range s.Fits {
+		g := c.gram(s, i)
+		of := slices.Concat(c.unsettled(f, g), c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g),
+			c.divided(f, g))
+		for _, says := range of {
+			all = append(all, c.against(s, i)+says)
+		}
+	}
+	return all
+}
+
+// names are those of the columns.
+func (c *common) names() []string {
+	names := c.Encoding.Features()
+	if c.columns.offset != nil {
+		names = slices.Insert(names, len(names)-1, c.columns.offset.Name)
+	}
+	return names
+}
+
+// levels are the classes of a pair.
+func (c coordinator) levels(s *state, i int) (first, second string) {
+	if c.columns.classes < 2 {
+		return c.Options.Outcome.Levels[0], c.Options.Outcome.Levels[1]
+	}
+	return c.Options.Outcome.Levels[s.Base], c.Options.Outcome.Levels[c.columns.pair(s.Base, i)]
+}
+
+// against names a pair, where there are several.
+func (c coordinator) against(s *state, i int) string {
+	if c.columns.classes < 2 {
+		return ""
+	}
+	base, class := c.levels(s, i)
+	return fmt.Sprintf("Of %s beside %s: ", class, base)
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
-func (c coordinator) unsettled(s *state, g *gram) []string {
-	if s.Fit.Noise == 0 { // no gradient is left
+func (c coordinator) unsettled(f *fit, g *gram) []string {
+	if f.Noise == 0 { // no gradient is left
 		return nil
 	}
-	_, covariance, _ := s.Fit.Posterior(g, c.prior)
-	step, spread, is := s.Fit.unsettled(g, covariance)
+	_, covariance, _ := f.Posterior(g, c.prior)
+	step, spread, is := f.unsettled(g, covariance)
 	if !is {
 		return nil
 	}
@@ -35,7 +71,7 @@ func (c coordinator) unsettled(s *state, g *gram) []string {
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
 // mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides.
 func (c coordinator) misdescribed(s *state, g *gram) []string {
-	all, names := c.Encoding.Features(), []string(nil)
+	all, names := c.names(), []string(nil)
 	add := func(columns []int, why func(j int) string) {
 		for _, j := range columns {
 			names = append(names, all[j]+" ("+why(j)+")")
@@ -50,7 +86,7 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 	if add(wide, off); wide == nil && !c.learned() {
 		add(g.narrow(), off)
 	}
-	for k, j := range c.columns.numbers {
+	for k, j := range c.columns.numbers[:c.columns.scaled] {
 		if c.learned() && s.Units.Open[k] >= unknownScale {
 			unknown = append(unknown, j)
 		}
@@ -95,14 +131,14 @@ func (c coordinator) unsized(f *fit, g *gram) []string {
 }
 
 // hidden says that the rarer class is lost in the noise.
-func (c coordinator) hidden(f *fit, g *gram) []string {
-	cases, noise, is := f.lost(g)
+func (c coordinator) hidden(s *state, i int, g *gram) []string {
+	cases, noise, is := s.Fits[i].lost(g)
 	if !is {
 		return nil
 	}
-	level := c.Options.Outcome.Levels[1]
+	other, level := c.levels(s, i)
 	if cases < 0 {
-		cases, level = -cases, c.Options.Outcome.Levels[0]
+		cases, level = -cases, other
 	}
 	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and "+
 		"the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even "+
@@ -112,39 +148,43 @@ func (c coordinator) hidden(f *fit, g *gram) []string {
 }
 
 // divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
-func (c coordinator) divided(s *state, m *fitted.Model) []string {
-	g := c.gram(s)
-	if s.Fit.Noise == 0 || s.Fit.unsized(g, c.prior) {
+func (c coordinator) divided(f *fit, g *gram) []string {
+	if f.Noise == 0 || f.unsized(g, c.prior) {
 		return nil
 	}
-	prior := m.Prior.Normal()
-	least, err := glm.NewNormal(prior.Mean, glm.Lower(s.Fit.Least(g, c.prior)))
-	if err != nil {
-		return nil // sums of a hostile site can be of any size
+	prior := c.prior.known(f.Narrow)
+	mean, covariance, _ := f.Posterior(g, c.prior)
+	normal := make([]glm.Normal, 3)
+	for i, of := range []*mat.SymDense{covariance, f.Least(g, c.prior), prior.covariance} {
+		var err error
+		if normal[i], err = glm.NewNormal(mean, glm.Lower(of)); err != nil {
+			return nil // sums of a hostile site can be of any size
+		}
 	}
-	return fitted.Divided(m, least, prior)
+	return fitted.Divided(&c.Encoding, normal[0], normal[1], normal[2])
 }
 
 // unlike says how sites differ, by gradients that they have released; nothing where they do not, as
 // far as their noise lets one see.
-func (c coordinator) unlike(s *state) []string {
-	sites := c.surpluses(s)
+func (c coordinator) unlike(s *state, i int) []string {
+	sites := c.surpluses(s, i)
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
-		i, way := largestOf(by)
+		at, way := largestOf(by)
+		_, level := c.levels(s, i)
 		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain. "+
 			"At %s the share of %s is about %.0f points %s than the model expects. Effects of features that differ "+
 			"between sites are then partly those of the sites, even with the wrong sign, and intervals are too "+
 			"narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says "+
 			"where a subject is from.",
-			c.Plan.Sites[i], c.Options.Outcome.Levels[1], 100*math.Abs(by[i])/sites[i].Rows, way,
+			c.Plan.Sites[at], level, 100*math.Abs(by[at])/sites[at].Rows, way,
 			c.Options.Outcome.Column)}
 	}
 	var names []string
-	for j, name := range c.Encoding.Features()[:one] {
+	for j, name := range c.names()[:one] {
 		if by := differ(sites, j, one); by != nil {
-			i, way := largestOf(by)
-			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[i]))
+			at, way := largestOf(by)
+			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[at]))
 		}
 	}
 	if len(names) == 0 {
@@ -157,12 +197,12 @@ func (c coordinator) unlike(s *state) []string {
 }
 
 // surpluses are those of the plan's sites; nil of a site that left.
-func (c coordinator) surpluses(s *state) []*surplus {
+func (c coordinator) surpluses(s *state, pair int) []*surplus {
 	out := make([]*surplus, len(c.Plan.Sites))
 	for i, name := range c.Plan.Sites {
-		if t, p, sum := s.Sums[taskTotals][name], s.Sums[taskProducts][name], s.Late.Sums[name]; t != nil &&
+		if t, p, sum := s.Sums[taskTotals][name], s.Sums[taskProducts][name], s.Fits[pair].Late.Sums[name]; t != nil &&
 			p != nil && sum != nil {
-			out[i] = s.Late.of(c.gramOf(t, p, s.Scale), sum)
+			out[i] = s.Fits[pair].Late.of(c.gramOf(t, p, s, pair), sum)
 		}
 	}
 	return out
