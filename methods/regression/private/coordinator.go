@@ -447,7 +447,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if c.learned() {
 		effects.Items = append(effects.Items, c.limits(s))
 	}
-	r.Sections = append(r.Sections, method.Overview(c.Plan, counted), effects)
+	subjects := method.Overview(c.Plan, counted)
+	if levels := c.shares(s, e); levels != nil {
+		subjects.Items = append(subjects.Items, figure.Item{Table: levels})
+	}
+	r.Sections = append(r.Sections, subjects, effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
