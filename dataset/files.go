@@ -117,8 +117,8 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		if names := tables(found.strays); len(names) > 0 {
 			p.Hint += "\nfound " + strings.Join(names[:min(len(names), maxFaults)], ", ")
 			if len(names) == 1 && ending(names[0]) != "" {
-				p.Hint += "\nif that is all that the site has, parley data map, with the study's plan, drafts a mapping " +
-					"of its columns"
+				p.Hint += "\nif that is all that the site has, parley data map, with the study's plan, drafts a " +
+					"mapping of its columns"
 			}
 			for _, name := range names[:min(len(names), maxFaults)] {
 				if how := Export(name); strings.HasPrefix(how, "write") {

@@ -10,10 +10,9 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// shares has those of levels among the subjects of all sites, by the noised totals: what journals have of
-// categories in Table 1, as units are what they have of numbers. It is nil without categories, and where noise hides how
-// many subjects there are. Rows whose numbers lie far out weigh less in totals; that of the intercept is the weight of
-// all.
+// shares has those of levels among the subjects of all sites, by the noised totals: what journals have of categories in
+// Table 1, as units are what they have of numbers. It is nil without categories, and where noise hides how many
+// subjects there are. Rows whose numbers lie far out weigh less in totals; that of the intercept is the weight of all.
 func (c coordinator) shares(s *state, e *glm.Encoding) *figure.Table {
 	d, n := c.columns.width(), c.columns.totalsLen()
 	sum, variance := make([]float64, n), 0.0
@@ -28,8 +27,8 @@ func (c coordinator) shares(s *state, e *glm.Encoding) *figure.Table {
 	weight, noise := sum[d-1], math.Sqrt(variance)
 	t := &figure.Table{ID: "levels", Title: "Levels of categories", Columns: []figure.Column{{Name: "feature"},
 		{Name: "level"}, {Name: "share", Format: figure.Percent}, {Name: "noise (sd)", Format: figure.Percent}},
-		Caption: "Shares of the subjects of all sites, from the noised totals. People whose numbers lie far out weigh " +
-			"less, and those who lack a category count for its reference."}
+		Caption: "Shares of the subjects of all sites, from the noised totals. People whose numbers lie far out " +
+			"weigh less, and those who lack a category count for its reference."}
 	at := 0
 	for i := range e.Columns {
 		own := sum[at:][:e.Columns[i].Width()]
