@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,7 @@ type monitor struct {
 	registry *prometheus.Registry
 	rounds   prometheus.Counter
 	answers  prometheus.Counter
+	stored   atomic.Uint64
 	ready    prometheus.Gauge
 
 	mu sync.Mutex
@@ -46,13 +48,16 @@ func newMonitor(state gauges) *monitor {
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready",
 			Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
 	}
-	m.registry.MustRegister(m.rounds, m.answers, m.ready, state)
+	m.registry.MustRegister(m.rounds, m.answers, m.ready, state, prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "parley_broker_writes_total", Help: "Values that the embedded broker has stored, since it was made."},
+		func() float64 { return float64(m.stored.Load()) }))
 	return m
 }
 
 // Round, Health, Answered and Connected implement the watchers of both daemons.
 func (m *monitor) Round(string)      { m.rounds.Inc() }
 func (m *monitor) Answered(string)   { m.answers.Inc() }
+func (m *monitor) Stored(n uint64)   { m.stored.Store(n) }
 func (m *monitor) Connected(ok bool) { m.Health(ok) }
 func (m *monitor) Health(ok bool) {
 	m.mu.Lock()
@@ -153,6 +158,7 @@ func coordinatorGauges(f *coordinator.Folder) gauges {
 				set("site_last_seen_timestamp_seconds", "When the site was heard last.", float64(st.LastSeen.Unix()),
 					"site", st.Site)
 			}
+			set("site_answer_seconds", "How long the site's last answer took.", st.Took, "site", st.Site)
 			set("site_waiting_seconds", "For how long some study has waited for the site, or for its people; 0 if "+
 				"none does.", waiting[st.Site], "site", st.Site)
 		}

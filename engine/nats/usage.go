@@ -113,3 +113,25 @@ func (s *Server) Connections(user string) int {
 	}
 	return open.NumConns
 }
+
+// Stored is how many values have ever been stored; that of no server is an error.
+func (s *Server) Stored() (values uint64, err error) {
+	if s == nil {
+		return 0, errStopped
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return 0, errStopped
+	}
+	all, err := s.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil {
+		return 0, err
+	}
+	for _, account := range all.AccountDetails {
+		for _, stream := range account.Streams {
+			values += stream.State.LastSeq
+		}
+	}
+	return values, nil
+}

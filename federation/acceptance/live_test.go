@@ -159,6 +159,9 @@ func TestLivePages(t *testing.T) {
 			t.Errorf("the scrape lacks %s:\n%s", want, said)
 		}
 	}
+	if !regexp.MustCompile(`\nparley_broker_writes_total [1-9]`).MatchString(said) {
+		t.Errorf("the scrape has no writes of the broker:\n%s", said)
+	}
 	for _, file := range []string{"prometheus-alerts.yaml", "grafana-dashboard.json"} {
 		text := string(testkit.Get(os.ReadFile(filepath.Join("../../deploy", file)))(t))
 		for _, name := range regexp.MustCompile(`parley_\w+`).FindAllString(text, -1) {

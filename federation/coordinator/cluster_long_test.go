@@ -45,6 +45,8 @@ type troubled struct {
 }
 
 // Round implements [coordinator.Watcher].
+func (k *troubled) Stored(uint64) {}
+
 func (k *troubled) Round(study string) {
 	if !k.ended.IsZero() {
 		k.gaps = append(k.gaps, time.Since(k.ended).Round(100*time.Millisecond))

@@ -75,10 +75,11 @@ func (l *siteLink) ask(ctx context.Context, what string, do func(context.Context
 		err = cause
 	}
 	l.note(func() {
-		l.asked, l.waiting, l.giveUp = time.Time{}, "", nil
 		if err == nil {
 			l.answered = time.Now()
+			l.member.took = l.answered.Sub(l.asked)
 		}
+		l.asked, l.waiting, l.giveUp = time.Time{}, "", nil
 	})
 	return err
 }

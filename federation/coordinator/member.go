@@ -28,6 +28,7 @@ type member struct {
 	lives   map[string]uint64 // of the site's processes: the count of the last hello of each
 	seen    time.Time         // of the last hello, by this machine's clock
 	words   map[string]standing
+	took    time.Duration // until its last answer had come
 	news    notice
 	lived   // which of its processes serves
 

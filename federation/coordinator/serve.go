@@ -48,6 +48,7 @@ type Daemon struct {
 type Watcher interface {
 	Round(study string)
 	Health(ok bool)
+	Stored(values uint64) // by the embedded broker, ever
 }
 
 // The folder is looked at for what commands have changed three times a second, or so often that it takes one part in
@@ -292,6 +293,9 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 		}
 		if d.Watch != nil {
 			d.Watch.Health(err == nil)
+			if n, err := d.server.Stored(); err == nil {
+				d.Watch.Stored(n)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -27,7 +27,8 @@ type SiteStatus struct {
 	State    string              `json:"state"` // invited, joined, revoked
 	Program  *federation.Program `json:"program,omitempty"`
 	LastSeen *time.Time          `json:"last_seen,omitempty"`
-	Text     string              `json:"text,omitempty"` // what is wrong
+	Took     float64             `json:"answer_seconds,omitempty"` // from a task to the last answer
+	Text     string              `json:"text,omitempty"`           // what is wrong
 	// Refused says that the broker refuses the site's key for a while: it took too much.
 	Refused bool `json:"refused,omitempty"`
 }
@@ -176,7 +177,7 @@ func (d *Daemon) status() (s Status) {
 			}
 			if !m.seen.IsZero() {
 				program, seen := m.hello.Program, m.seen.UTC().Truncate(time.Second)
-				st.Program, st.LastSeen = &program, &seen
+				st.Program, st.LastSeen, st.Took = &program, &seen, m.took.Seconds()
 			}
 			s.Sites = append(s.Sites, st)
 		}
