@@ -24,6 +24,7 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/factors/selection"
 	"parley/methods/factors/statistics"
 	"parley/privacy"
@@ -106,13 +107,22 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 	return fitted.Evaluator(p, files, newSite)
 }
 
-// Central implements [method.Centraliser] by [fitted.Central].
+// Central implements [method.Centraliser] by [fitted.Central]: where the plan has covariates,
+// the features are regressed on them over all rows alike.
 func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Central(ctx, set, all)
+	effects, less, err := options.Regress(ctx, set, all)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.Central(ctx, set.Frame, less[0])
+	if err != nil || effects == nil {
+		return m, err
+	}
+	return fitted.AdjustModel(set.Options.Adjust, effects, all.Schema().Subject, set.Layout.Dims, m)
 }
 
 // Counts implements [method.Selective].
@@ -121,7 +131,7 @@ func (Method) Counts(p *study.Plan, site string, views [][]float64) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return options.Counts(set.Options.Patterns.At(p, site), views), nil
+	return method.HasPattern(set.Options.Patterns.At(p, site), views), nil
 }
 
 // Simulate implements [method.Simulator] by [fitted.Simulate].
@@ -130,7 +140,7 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Simulate(set, c)
+	return fitted.Simulate(set.Frame, set.Options.Patterns, c)
 }
 
 var _ method.Noter = Method{}
@@ -148,7 +158,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		}
 	}
 	if d := set.Layout.Features(); set.TooManyFactors(d) {
-		most := set.Rank()
+		most := set.Factors
 		for ; set.TooManyFactors(d); most-- {
 			set = set.With(most - 1)
 		}
@@ -324,7 +334,7 @@ func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]f
 		return nil, err
 	}
 	if t.Kind == options.TaskScale {
-		var sums options.FeatureSums
+		var sums ppca.FeatureSums
 		err := wire.Unmarshal(body, &sums)
 		return map[string][]float64{sumMoments: sums.Raw()}, err
 	}
@@ -343,7 +353,7 @@ func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]b
 		return nil, err
 	}
 	if kind == options.TaskScale {
-		return wire.Marshal(options.FeatureSumsOf(sums[sumMoments]))
+		return wire.Marshal(ppca.FeatureSumsOf(sums[sumMoments]))
 	}
 	answer, err := federated.AnswerOf(set, sums[sumScatter])
 	if err != nil {

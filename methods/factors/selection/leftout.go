@@ -46,7 +46,7 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 	if err != nil {
 		return nil, err
 	}
-	scale, err := options.Common(set, set.Options.Scaling, rows...)
+	scale, err := ppca.Common(set.Frame, set.Options.Scaling, rows...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 // selector is one selection under way.
 type selector struct {
 	set   options.Setup
-	rows  []*options.RowSums
+	rows  []*ppca.RowSums
 	ranks *assess.Ranks
 	out   *method.Selection
 
@@ -113,7 +113,7 @@ type selector struct {
 }
 
 // read sums up the rows of every site, as a study does.
-func read(ctx context.Context, set options.Setup, data map[string]dataset.Source) (sums []*options.RowSums, err error) {
+func read(ctx context.Context, set options.Setup, data map[string]dataset.Source) (sums []*ppca.RowSums, err error) {
 	var sources []dataset.Source
 	for _, name := range set.Plan.Sites {
 		src, ok := data[name]
@@ -130,7 +130,7 @@ func read(ctx context.Context, set options.Setup, data map[string]dataset.Source
 		return nil, err
 	}
 	for i, name := range set.Plan.Sites {
-		one, err := options.Read(ctx, set.Layout, sources[i], nil)
+		one, err := ppca.Read(ctx, set.Layout, sources[i], nil)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}

@@ -127,10 +127,10 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		scaling, noise string
 		defeats        bool
 	}{
-		{options.ScaleStandard, "view", true}, {options.ScaleMinMax, "view", true}, {options.ScaleRange, "view", true},
-		{options.ScaleView, "view", false}, {options.ScaleNone, "view", false},
-		{options.ScaleStandard, "feature", false}, {options.ScaleMinMax, "feature", false},
-		{options.ScaleRange, "feature", false},
+		{ppca.ScaleStandard, "view", true}, {ppca.ScaleMinMax, "view", true}, {ppca.ScaleRange, "view", true},
+		{ppca.ScaleView, "view", false}, {ppca.ScaleNone, "view", false},
+		{ppca.ScaleStandard, "feature", false}, {ppca.ScaleMinMax, "feature", false},
+		{ppca.ScaleRange, "feature", false},
 	} {
 		why, mend := defeatsSelection(&options.Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
@@ -223,8 +223,8 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 		all[k] = k
 	}
 	s := factorstest.Must(moments.NewStatistics(l, factorstest.RangesOf(rows), [][]int{all}))(t)
-	out := &statistics.Study{Setup: options.Setup{Plan: &study.Plan{Seed: 1}, Options: &options.Options{Noise: "view"},
-		Layout: l}}
+	out := &statistics.Study{Setup: options.Setup{Frame: ppca.Frame{Plan: &study.Plan{Seed: 1}, Layout: l},
+		Options: &options.Options{Noise: "view"}}}
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})
 	}
