@@ -25,7 +25,6 @@ import (
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/selection"
 	"parley/methods/factors/statistics"
 	"parley/privacy"
 	"parley/privacy/masks"
@@ -246,14 +245,14 @@ var (
 // Chooses implements [method.Selector].
 func (Method) Chooses() string { return "latent" }
 
-// Select implements [method.Selector] by [selection.Select]. It chooses latent in the plan.
+// Select implements [method.Selector] by [selectFactors]. It chooses latent in the plan.
 func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source,
 	c method.SelectConfig) (*method.Selection, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return selection.Select(ctx, set, data, c)
+	return selectFactors(ctx, set, data, c)
 }
 
 // ReleasedFile implements [method.Refitter]. Only [options.MechanismStatistics] releases
@@ -281,14 +280,14 @@ func (m Method) Refit(p *study.Plan, releases []byte, latent int) (*method.Resul
 	return r.Refit(latent)
 }
 
-// SelectReleased implements [method.Refitter] by [selection.SelectReleased].
+// SelectReleased implements [method.Refitter] by [selectReleased].
 func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte,
 	c method.SelectConfig) (*method.Selection, error) {
 	r, err := m.read(p, releases)
 	if err != nil {
 		return nil, err
 	}
-	return selection.SelectReleased(ctx, r.Setup, r.Releases, c)
+	return selectReleased(ctx, r.Setup, r.Releases, c)
 }
 
 // read reads what the sites of a plan's study released.
