@@ -1,8 +1,10 @@
 package method
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"parley/figure"
@@ -14,6 +16,12 @@ import (
 // Done is the phase after the last task. The others are named by the task whose
 // answers they wait for, and "" is the start.
 const Done = "done"
+
+// Draws returns the random numbers of a purpose, which the format and what it prints name, the plan's seed among it:
+// nothing else decides them.
+func Draws(format string, of ...any) *rand.Rand {
+	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, format, of...))))
+}
 
 // Staying lists the sites that have not left, in the order of sites. It is a new slice.
 func Staying(sites, left []string) []string {

@@ -49,6 +49,11 @@ type Request struct {
 	Opens int `cbor:"opens,omitempty" json:"opens,omitempty"`
 }
 
+// Say adds numbers to the contents, at most as many as values.
+func (r *Request) Say(values int, what string) {
+	r.Contents = append(r.Contents, Content{What: what, Values: values})
+}
+
 // Total declares exact numbers that are released masked: integers in steps of a public grid.
 type Total struct {
 	Name    string     `cbor:"name" json:"name"`

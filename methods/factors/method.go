@@ -24,7 +24,7 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
-	"parley/methods/factors/selection"
+	"parley/methods/factors/ppca"
 	"parley/methods/factors/statistics"
 	"parley/privacy"
 	"parley/privacy/masks"
@@ -106,13 +106,22 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 	return fitted.Evaluator(p, files, newSite)
 }
 
-// Central implements [method.Centraliser] by [fitted.Central].
+// Central implements [method.Centraliser] by [fitted.Central]: where the plan has covariates,
+// the features are regressed on them over all rows alike.
 func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Central(ctx, set, all)
+	effects, less, err := options.Regress(ctx, set, all)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.Central(ctx, set.Frame, less[0])
+	if err != nil || effects == nil {
+		return m, err
+	}
+	return fitted.AdjustModel(set.Options.Adjust, effects, all.Schema().Subject, set.Layout.Dims, m)
 }
 
 // Counts implements [method.Selective].
@@ -121,7 +130,7 @@ func (Method) Counts(p *study.Plan, site string, views [][]float64) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return options.Counts(set.Options.Patterns.At(p, site), views), nil
+	return method.HasPattern(set.Options.Patterns.At(p, site), views), nil
 }
 
 // Simulate implements [method.Simulator] by [fitted.Simulate].
@@ -130,7 +139,7 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Simulate(set, c)
+	return fitted.Simulate(set.Frame, set.Options.Patterns, c)
 }
 
 var _ method.Noter = Method{}
@@ -148,7 +157,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		}
 	}
 	if d := set.Layout.Features(); set.TooManyFactors(d) {
-		most := set.Rank()
+		most := set.Factors
 		for ; set.TooManyFactors(d); most-- {
 			set = set.With(most - 1)
 		}
@@ -236,14 +245,14 @@ var (
 // Chooses implements [method.Selector].
 func (Method) Chooses() string { return "latent" }
 
-// Select implements [method.Selector] by [selection.Select]. It chooses latent in the plan.
+// Select implements [method.Selector] by [selectFactors]. It chooses latent in the plan.
 func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source,
 	c method.SelectConfig) (*method.Selection, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return selection.Select(ctx, set, data, c)
+	return selectFactors(ctx, set, data, c)
 }
 
 // ReleasedFile implements [method.Refitter]. Only [options.MechanismStatistics] releases
@@ -271,14 +280,14 @@ func (m Method) Refit(p *study.Plan, releases []byte, latent int) (*method.Resul
 	return r.Refit(latent)
 }
 
-// SelectReleased implements [method.Refitter] by [selection.SelectReleased].
+// SelectReleased implements [method.Refitter] by [selectReleased].
 func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []byte,
 	c method.SelectConfig) (*method.Selection, error) {
 	r, err := m.read(p, releases)
 	if err != nil {
 		return nil, err
 	}
-	return selection.SelectReleased(ctx, r.Setup, r.Releases, c)
+	return selectReleased(ctx, r.Setup, r.Releases, c)
 }
 
 // read reads what the sites of a plan's study released.
@@ -324,7 +333,7 @@ func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]f
 		return nil, err
 	}
 	if t.Kind == options.TaskScale {
-		var sums options.FeatureSums
+		var sums ppca.FeatureSums
 		err := wire.Unmarshal(body, &sums)
 		return map[string][]float64{sumMoments: sums.Raw()}, err
 	}
@@ -343,7 +352,7 @@ func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]b
 		return nil, err
 	}
 	if kind == options.TaskScale {
-		return wire.Marshal(options.FeatureSumsOf(sums[sumMoments]))
+		return wire.Marshal(ppca.FeatureSumsOf(sums[sumMoments]))
 	}
 	answer, err := federated.AnswerOf(set, sums[sumScatter])
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/problem"
@@ -64,8 +65,8 @@ func (c *coordinator) sample(s *state) (*gmm.Posterior, error) {
 	if s.Phase != method.Done || s.Sample == nil {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	if n := len(s.Sample.Draws); n > MaxDraws {
-		return nil, fmt.Errorf("a sample of %d draws: want %d at most", n, MaxDraws)
+	if n := len(s.Sample.Draws); n > fitted.MaxDraws {
+		return nil, fmt.Errorf("a sample of %d draws: want %d at most", n, fitted.MaxDraws)
 	}
 	return s.Sample, s.Sample.Check(c.Prior.Components(), c.Prior.Dim())
 }
@@ -98,7 +99,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // posterior is a sample of it, given what was observed.
 func (s *setup) posterior(o sketch.Observation) (*gmm.Posterior, error) {
-	p, err := s.Of.Posterior(o, s.Prior, s.Options.Draws, s.Seed("posterior"))
+	p, err := s.Of.Posterior(o, s.Prior, s.Options.Draws, fitted.SeedOf(s.Plan, "posterior"))
 	if err != nil {
 		return nil, fmt.Errorf("sampling the posterior: %w", err)
 	}
@@ -130,7 +131,7 @@ func (c *setup) observation(all *released) (sketch.Observation, error) {
 		o.RowsVar += a.RowsSD * a.RowsSD
 	}
 	if c.Sum == nil && o.Rows < 1 {
-		return o, ErrNoRows
+		return o, fitted.ErrNoRows
 	}
 	o.Rows = max(o.Rows, 1) // noise may leave less
 	for r := range o.Mean {
@@ -181,7 +182,7 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Share(p.Mean())
+	return fitted.Share(p.Mean())
 }
 
 // releasedName is the file of a result that keeps what its posterior was made of.

@@ -8,19 +8,16 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 )
 
-const (
-	// leastDraws is the effective sample size below which a report warns.
-	leastDraws = 100
-	// Level is the probability of being wrong above which a report has a doubt.
-	Level = 0.01
-)
+// leastDraws is the effective sample size below which a report warns.
+const leastDraws = 100
 
 // groupDoubts says where a posterior is unsure of its components, by its own probabilities: that one lies
 // elsewhere, by half of the distance to its neighbour or more, and that one has no weight.
-// Both are doubted above [Level]. Distances are in standard deviations of the components' rows,
+// Both are doubted above [fitted.Level]. Distances are in standard deviations of the components' rows,
 // feature by feature. The posterior is one of so many rows with a prior. What is wrong stands before
 // a colon, and the evidence after it.
 func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string) {
@@ -28,16 +25,16 @@ func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string)
 	if m.Components() == 1 {
 		return nil // it has all the weight, and no neighbour
 	}
-	if x := elsewhere(p, m); x > Level {
+	if x := elsewhere(p, m); x > fitted.Level {
 		all = append(all, fmt.Sprintf("a component may lie elsewhere: with a probability of %s one is off by more "+
 			"than half of the distance to its neighbour", percent(x)))
 	}
-	if x := rivalled(p); x > Level {
+	if x := rivalled(p); x > fitted.Level {
 		all = append(all, fmt.Sprintf("another mixture, with components elsewhere, explains what the sites released "+
 			"nearly as well: the probability that one like it is right is %s", percent(x)))
 	}
 	for k := range m.Weights {
-		if x := nothing(p, m, k, prior, rows); x > Level {
+		if x := nothing(p, m, k, prior, rows); x > fitted.Level {
 			all = append(all, fmt.Sprintf("component %d was not found: its weight may be nothing, with a probability "+
 				"of %s if that was as likely as not", k+1, percent(x)))
 		}

@@ -2,9 +2,8 @@
 // plans name mixture. [Method] is all that a program needs; a plan's [Options] choose
 // what it does. Each site releases once the sums over its rows of cosines and sines at public frequencies (sketch),
 // noised if the plan is private; the noise is part of the likelihood. After that one release nothing more is asked
-// of a site. What arrives is taken as numbers that noise may have moved anywhere
-// (messages.go). It grew out of GRAFFL (Hahn
-// and Lee 2020), whose sections are cited. [Setup], [View] and [Own] serve the method as published, too.
+// of a site. What arrives is taken as numbers that noise may have moved anywhere. Model file and
+// pages are those of package fitted. It grew out of GRAFFL (Hahn and Lee 2020), whose sections are cited.
 //
 // Everything here is a function of its arguments and seeds, to the last bit on one
 // architecture, on any number of cores. What comes from elsewhere is checked and gives
@@ -14,12 +13,12 @@ package mixture
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/privacy"
 	"parley/privacy/masks"
@@ -38,7 +37,7 @@ var (
 )
 
 // Name implements [method.Method].
-func (Method) Name() string { return Name }
+func (Method) Name() string { return fitted.Name }
 
 // Options implements [method.Method]: a pointer to [Options].
 func (Method) Options() any { return &Options{} }
@@ -111,18 +110,18 @@ func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source)
 }
 
 // ModelFormats implements [method.Opener].
-func (Method) ModelFormats() []string { return []string{ModelFormat} }
+func (Method) ModelFormats() []string { return []string{fitted.ModelFormat} }
 
 // OpenModel implements [method.Opener].
-func (Method) OpenModel(data []byte) (method.Model, error) { return LoadModel(data) }
+func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }
 
-// Evaluator implements [method.Evaluable] by [Evaluator].
+// Evaluator implements [method.Evaluable] by [fitted.Evaluator].
 func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
 	s, err := setupOf(p)
 	if err != nil {
 		return nil, err
 	}
-	return Evaluator(s.Setup, files)
+	return fitted.Evaluator(s.Setup, files)
 }
 
 // Simplest implements [method.Simplifier]: one normal distribution.
@@ -164,7 +163,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return newPredictive(of, s.Setup), nil
+	return fitted.NewPredictive(of, s.Setup), nil
 }
 
 // Notes implements [method.Noter]: what plans give away that are not private, and how many rows
@@ -179,7 +178,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		instead = "if there may be fewer, take fewer features or components"
 		notes.Add(problem.Problem{Where: "privacy",
 			What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of "+
-				"them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/Features(p)),
+				"them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/fitted.Features(p)),
 			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 	}
 	if o.Components == 1 {
@@ -189,7 +188,7 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		notes.Add(problem.Problem{Where: "method.components",
 			What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart and the smallest half "+
 				"as large as the largest, can be told from each other with about %s complete rows of all sites "+
-				"together: with fewer, the report says so", o.Components, Features(p), RowsText(need)),
+				"together: with fewer, the report says so", o.Components, fitted.Features(p), RowsText(need)),
 			Hint: instead})
 	}
 	return notes
@@ -225,66 +224,4 @@ func (Method) Answer(_ *study.Plan, _ string, sums map[string][]float64) ([]byte
 	v := sums[sumOfAll]
 	n := len(v) - 2
 	return wire.Marshal(sumsAnswer{Sums: v[:n], Rows: int(v[n]), Lacking: int(v[n+1])})
-}
-
-var _ evaluate.Predictive = (*predictive)(nil)
-
-// Evaluator is what evaluation asks of a study's model. To a mixture a new site is as any other.
-func Evaluator(s *Setup, files []method.File) (evaluate.Model, error) {
-	data, err := method.ModelJSON(files)
-	if err != nil {
-		return nil, err
-	}
-	m, err := LoadModel(data)
-	if err != nil {
-		return nil, err
-	}
-	of, err := m.Predictive()
-	if err != nil {
-		return nil, err
-	}
-	return newPredictive(of, s), nil
-}
-
-// predictive is a sample of mixtures as evaluation sees it.
-type predictive struct {
-	*gmm.Predictive
-	widths      []int
-	mean, noise []float64
-}
-
-// newPredictive makes one.
-func newPredictive(of *gmm.Predictive, s *Setup) evaluate.Model {
-	d := len(s.Names)
-	return &predictive{of, s.Widths(), make([]float64, d), make([]float64, d)}
-}
-
-// Infer implements [evaluate.Model]. The latent variables are the probabilities of all components
-// but the last, which the others tell.
-func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	return m.Predict(row, dst, nil)
-}
-
-// Predict implements [evaluate.Predictive].
-func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
-	x := observed(row, m.widths)
-	says, err := m.Of(x)
-	if err != nil {
-		return err
-	}
-	m.Expect(x, m.mean, m.noise)
-	dst.Resize(m.Components()-1, m.widths)
-	copy(dst.Latent, says.Probability)
-	dst.LogLik = says.LogDensity
-	j := 0
-	for k, d := range m.widths {
-		for i := range d {
-			dst.Mean[k][i] = m.mean[j]
-			if sd != nil && gmm.NotFinite(x[j:j+1]) == 0 {
-				sd[k][i] = math.Sqrt(m.noise[j])
-			}
-			j++
-		}
-	}
-	return nil
 }

@@ -1,20 +1,16 @@
 package mixture
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/privacy/account"
 	"parley/problem"
 	"parley/study"
 )
-
-// Name is what plans call the method.
-const Name = "mixture"
 
 // Options are what a plan says under method.
 type Options struct {
@@ -33,14 +29,7 @@ type sketchOptions struct {
 	Frequencies int `json:"frequencies"`
 }
 
-const (
-	// MaxDraws is the most parameters that a sample may have.
-	MaxDraws          = 10_000
-	fewestFrequencies = 64
-	// maxNumbers is how many numbers a sample may have, so that it fits into a state, and a
-	// batch of proposals into a message.
-	maxNumbers = 1 << 23
-)
+const fewestFrequencies = 64
 
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
@@ -76,14 +65,6 @@ func (*sketchOptions) Former(key string) string {
 	return ""
 }
 
-// Features counts the features of a plan.
-func Features(p *study.Plan) (d int) {
-	for _, v := range p.Views {
-		d += len(v.Features)
-	}
-	return d
-}
-
 // Fill puts in the defaults that depend on the features.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("draws") {
@@ -96,7 +77,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.Sketch.Scale = 1. / 16
 	}
 	if missing("sketch.frequencies") {
-		o.Sketch.Frequencies = min(max(3*o.parameters(Features(p)), fewestFrequencies), sketch.MaxFrequencies)
+		o.Sketch.Frequencies = min(max(3*o.parameters(fitted.Features(p)), fewestFrequencies), sketch.MaxFrequencies)
 	}
 }
 
@@ -105,9 +86,9 @@ func (o *Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	Check(p, o.Components, o.Draws, "draws", report)
-	if o.Draws < 64 || o.Draws > MaxDraws {
-		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
+	fitted.Check(p, o.Components, o.Draws, "draws", report)
+	if most := fitted.MaxDraws; o.Draws < 64 || o.Draws > most {
+		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", most))
 	}
 	if pr := p.Privacy; pr.Differential() {
 		if pr.Total == nil && pr.PerRelease != nil {
@@ -125,72 +106,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	o.checkSketch(p, report)
 }
 
-// Check holds what is of any mixture against the plan. The sample has so many draws, which
-// the plan says under a key. It returns whether there is a box that a prior can be made of.
-func Check(p *study.Plan, components, draws int, key string, report study.Report) (ready bool) {
-	if components < 1 || components > gmm.MaxComponents {
-		report("components", fmt.Sprintf("a mixture of %d components", components),
-			fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
-		checkFeatures(p, report)
-		return false
-	}
-	if !checkFeatures(p, report) {
-		return false
-	}
-	d := Features(p)
-	if each := components * (1 + d + d*d); draws > maxNumbers/each {
-		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d "+
-			"together", draws, components, d, each, maxNumbers),
-			"fewer of them, fewer components, or fewer features")
-	}
-	_, lo, hi := Box(p)
-	if _, err := gmm.BoxPrior(lo, hi, components); err != nil {
-		report("", err.Error(), "ranges of features that are neither as wide nor as narrow")
-		return false
-	}
-	return true
-}
-
-// checkFeatures wants a public range of every number that a box is made of.
-func checkFeatures(p *study.Plan, report study.Report) bool {
-	ok := true
-	if d := Features(p); d > gmm.MaxDim {
-		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d),
-			fmt.Sprintf("at most %d, and few are better", gmm.MaxDim))
-		ok = false
-	}
-	const listed = 3 // one by one
-	without := 0
-	for k, v := range p.Views {
-		for j, f := range v.Features {
-			at := fmt.Sprintf("views[%d].features[%d]", k, j)
-			switch {
-			case f.Kind == study.Category:
-				report(at, f.Name+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
-				ok = false
-			case f.Range == nil:
-				if without++; without <= listed {
-					report("", at+" ("+f.Name+") has no range, which the prior and the frequencies are made of",
-						fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
-				}
-				ok = false
-			case !(f.Range[0] < f.Range[1]):
-				ok = false // which the plan says already: nothing follows from such a range
-			}
-		}
-	}
-	if more := without - listed; more > 0 {
-		what := fmt.Sprintf("%d more features without a range", more)
-		if more == 1 {
-			what = "1 more feature without a range"
-		}
-		report("", what, "the same; or fewer features")
-	}
-	return ok
-}
-
 func (o *Options) checkSketch(p *study.Plan, report study.Report) {
-	s, d := o.Sketch, Features(p)
+	s, d := o.Sketch, fitted.Features(p)
 	switch {
 	case s == nil:
 		report("sketch", "missing", "scale and frequencies")
@@ -206,16 +123,6 @@ func (o *Options) checkSketch(p *study.Plan, report study.Report) {
 	}
 }
 
-// Box returns the public ranges of all features.
-func Box(p *study.Plan) (names []string, lo, hi []float64) {
-	for _, v := range p.Views {
-		for _, f := range v.Features {
-			names, lo, hi = append(names, f.Name), append(lo, f.Range[0]), append(hi, f.Range[1])
-		}
-	}
-	return names, lo, hi
-}
-
 // parameters of a mixture with full covariances.
 func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 1 }
 
@@ -223,8 +130,8 @@ func (o *Options) parameters(d int) int { return o.Components*(1+d+d*(d+1)/2) - 
 // are follows from the plan's own number of components, unless the plan says it; nothing else that a site releases
 // depends on that number.
 func (o *Options) mostComponents(p *study.Plan) int {
-	d := Features(p)
-	return min(gmm.MaxComponents, maxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
+	d := fitted.Features(p)
+	return min(gmm.MaxComponents, fitted.MaxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
 }
 
 // withComponents is a plan's options with another number of components, for what was released to
@@ -255,12 +162,12 @@ func RowsText(n float64) string {
 
 // drawFrequencies draws those of a sketch from the plan.
 func (o *Options) drawFrequencies(p *study.Plan) (sketch.Frequencies, error) {
-	_, lo, hi := Box(p)
+	_, lo, hi := fitted.Box(p)
 	scale := make([]float64, len(lo))
 	for i := range scale {
 		scale[i] = o.Sketch.Scale * (hi[i] - lo[i])
 	}
-	return sketch.New(lo, hi, scale, o.Sketch.Frequencies, seedOf(p, "frequencies"))
+	return sketch.New(lo, hi, scale, o.Sketch.Frequencies, fitted.SeedOf(p, "frequencies"))
 }
 
 // RowsNeeded says how many rows all sites must have together for components to be found: see
@@ -279,7 +186,7 @@ func (o *Options) RowsNeeded(p *study.Plan) (float64, error) {
 		sd := m.Noise * releaseBound() * math.Sqrt(float64(len(p.Sites)))
 		noise = sketch.Noise{SD: sd * f.NormBound(), Rows: sd / countEntry}
 	}
-	return f.RowsNeeded(o.Components, noise, seedOf(p, "rows needed")), nil
+	return f.RowsNeeded(o.Components, noise, fitted.SeedOf(p, "rows needed")), nil
 }
 
 // countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
@@ -300,9 +207,4 @@ func releaseNoise(p *study.Plan) (account.Mechanism, error) {
 	}
 	m.Noise = account.RoundUp(factor)
 	return m, nil
-}
-
-func seedOf(p *study.Plan, purpose string) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", p.Seed, purpose))
-	return binary.LittleEndian.Uint64(sum[:])
 }

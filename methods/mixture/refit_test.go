@@ -13,6 +13,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/study"
 )
@@ -68,7 +69,7 @@ func TestRefitIsTheStudysMixtureAgain(t *testing.T) {
 			if !bytes.Equal(fileOf(again, releasedName), released) {
 				t.Errorf("%s, %d components: the releases changed", name, k)
 			}
-			m := testkit.Get(LoadModel(fileOf(again, "model/model.json")))(t)
+			m := testkit.Get(fitted.LoadModel(fileOf(again, "model/model.json")))(t)
 			if m.Mean.Components() != k {
 				t.Errorf("%s, %d components: the model has %d", name, k, m.Mean.Components())
 			}

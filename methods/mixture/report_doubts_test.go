@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/internal/testkit"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 )
@@ -67,7 +68,7 @@ func TestSubjectsWhoLackAFeatureAreCounted(t *testing.T) {
 		lacking, all int
 		says         bool
 	}{{0, 0, false}, {0, 900, false}, {40, 900, false}, {208, 900, true}, {3, 3, true}} {
-		if note := leftOut(c.lacking, c.all); (note != nil) != c.says {
+		if note := fitted.LeftOut(c.lacking, c.all); (note != nil) != c.says {
 			t.Errorf("%d of %d: %+v", c.lacking, c.all, note)
 		}
 	}

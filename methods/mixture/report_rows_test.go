@@ -16,6 +16,7 @@ import (
 	"parley/figure"
 	"parley/internal/testkit"
 	"parley/method"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 )
@@ -43,12 +44,12 @@ func simulated(t *testing.T, m gmm.Mixture, seed uint64, n int, moved float64, f
 	return testkit.Get(dataset.NewTable(dataset.Schema{Views: []dataset.View{view}}, rows))(t)
 }
 
-func modelOf(m gmm.Mixture) *Model {
+func modelOf(m gmm.Mixture) *fitted.Model {
 	view := method.ModelView{Name: "v"}
 	for i := range m.Dim {
 		view.Columns = append(view.Columns, method.ModelColumn{Name: fmt.Sprintf("f%d", i+1)})
 	}
-	return &Model{Views: []method.ModelView{view}, Mean: m,
+	return &fitted.Model{Views: []method.ModelView{view}, Mean: m,
 		Sample: &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}}
 }
 
@@ -82,8 +83,8 @@ func TestRowsBesideAMixture(t *testing.T) {
 			if err != nil || !strings.Contains(fmt.Sprint(notes), c.want) {
 				t.Errorf("seed %d: %v, %v, want %q", seed, notes, err, c.want)
 			}
-			given := testkit.Get(Share(truth))(t)
-			own, err := Own(context.Background(), s, given, data)
+			given := testkit.Get(fitted.Share(truth))(t)
+			own, err := fitted.Own(context.Background(), s, given, data)
 			if err != nil || len(own.Sections) != 2 {
 				t.Fatal(own, err)
 			}
@@ -149,7 +150,7 @@ func TestTransform(t *testing.T) {
 
 // drawnMixture is one of k components in d features at known places, and the setup of a
 // plan that looks for it.
-func drawnMixture(k, d int) (*Setup, gmm.Mixture) {
+func drawnMixture(k, d int) (*fitted.Setup, gmm.Mixture) {
 	rng := rand.New(rand.NewPCG(uint64(k), uint64(d)))
 	truth := gmm.NewMixture(k, d)
 	for c := range k {
@@ -166,8 +167,8 @@ func drawnMixture(k, d int) (*Setup, gmm.Mixture) {
 func TestOwnPictures(t *testing.T) {
 	for _, d := range []int{1, 2, 5} {
 		s, truth := drawnMixture(2, d)
-		given := testkit.Get(Share(truth))(t)
-		own := testkit.Get(Own(t.Context(), s, given, simulated(t, truth, 1, 300, 0, 0)))(t)
+		given := testkit.Get(fitted.Share(truth))(t)
+		own := testkit.Get(fitted.Own(t.Context(), s, given, simulated(t, truth, 1, 300, 0, 0)))(t)
 		f := own.Sections[len(own.Sections)-1].Items[0].Figure
 		if f.ID != "own-pairs" || !f.PerSubject() {
 			t.Errorf("%d features: %s may leave the site", d, f.ID)

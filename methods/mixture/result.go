@@ -9,6 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 )
@@ -71,7 +72,7 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 
 // view is a posterior beside what it was made of.
 type view struct {
-	View
+	fitted.View
 	own      *setup
 	observed sketch.Observation
 	fit      *sketch.Fit
@@ -80,7 +81,7 @@ type view struct {
 }
 
 func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
-	v := &view{View: NewView(s.Setup, p), own: s, observed: o, fit: fit}
+	v := &view{View: fitted.NewView(s.Setup, p), own: s, observed: o, fit: fit}
 	v.Called, v.Options = "posterior", s.Options
 	v.Doubted = v.doubt()
 	return v
@@ -137,7 +138,7 @@ func (v *view) doubt() (all []string) {
 		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
 	}
 	if v.misfits() {
-		all = append(all, together(v.Mean, v.Seed("apart"))...)
+		all = append(all, together(v.Mean, fitted.SeedOf(v.Plan, "apart"))...)
 	}
 	v.lost = len(all)
 	if v.misfits() {
@@ -181,7 +182,7 @@ func (v *view) componentsSection() figure.Section {
 	for _, note := range v.statements() {
 		says = append(says, figure.Item{Note: &note})
 	}
-	if note := leftOut(v.lacking, int(v.observed.Rows)+v.lacking); note != nil {
+	if note := fitted.LeftOut(v.lacking, int(v.observed.Rows)+v.lacking); note != nil {
 		says = append(says, figure.Item{Note: note})
 	}
 	if sd := math.Sqrt(v.observed.RowsVar); v.observed.Rows < 5*sd {
@@ -197,7 +198,7 @@ func (v *view) componentsSection() figure.Section {
 
 // misfits reports whether what was released speaks against the mixture.
 func (v *view) misfits() bool {
-	return v.fit.Tail <= Level
+	return v.fit.Tail <= fitted.Level
 }
 
 // fits compares what sites released with what the mixture expects.
@@ -213,39 +214,4 @@ func (v *view) fits() *figure.Note {
 			"and noise; of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees "+
 			"of freedom. Data sets were drawn from this mixture, with the same noise, to tell how often that is.",
 			v.own.Of.Len()/2, v.fit.Largest, sketch.LikelyLargest(v.own.Of.Len()), v.fit.ChiSq, v.fit.Freedom)}
-}
-
-// Found says in words what a mixture is.
-func (v *View) Found() string {
-	n := v.Prior.Components()
-	if n == 1 {
-		return fmt.Sprintf("The rows of all sites were described as one group in %s.",
-			figure.Plural(len(v.Names), "feature"))
-	}
-	shares := make([]string, 0, n)
-	for _, k := range gmm.BySize(v.Mean.Weights) {
-		shares = append(shares, fmt.Sprintf("%.0f %%", 100*v.Mean.Weights[k]))
-	}
-	if len(shares) > 4 {
-		shares = []string{shares[0], "down to " + shares[len(shares)-1]}
-	}
-	return fmt.Sprintf("The rows of all sites were described as a mixture of %d components, in %s. They hold %s of "+
-		"the rows.",
-		n, figure.Plural(len(v.Names), "feature"), strings.Join(shares, ", "))
-}
-
-// seriously is the share of subjects who lack a feature from which on a report warns: wrong by
-// as much can a weight be, if all of them belong to one component.
-const seriously = 0.05
-
-// leftOut warns that so many of all subjects take no part because they lack a feature; nil if
-// those are too few to matter.
-func leftOut(lacking, all int) *figure.Note {
-	if lacking == 0 || float64(lacking) < seriously*float64(all) {
-		return nil
-	}
-	return &figure.Note{Warning: true, Title: "Subjects who lack a feature take no part",
-		Text: fmt.Sprintf("%d of %d subjects lack a feature, and the mixture is of the others. Where that goes with "+
-			"the component that they belong to, weights are wrong by it, and means and standard deviations can be. "+
-			"Leave out of the plan what many lack.", lacking, all)}
 }

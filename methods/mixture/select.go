@@ -7,6 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/problem"
@@ -145,7 +146,7 @@ func (s *selection) choose(o sketch.Observation) {
 		if values = append(values, c.Value); len(c.Doubts) == 0 {
 			undoubted = append(undoubted, c.Value)
 		}
-		if p, ok := c.Scores[scoreMisfit]; ok && p <= Level {
+		if p, ok := c.Scores[scoreMisfit]; ok && p <= fitted.Level {
 			misfits++
 		}
 	}

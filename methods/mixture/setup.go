@@ -1,116 +1,22 @@
 package mixture
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 
-	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/methods/mixture/sketch"
 	"parley/privacy"
-	"parley/problem"
 	"parley/study"
 )
-
-// Setup is what both halves of a study of mixtures know from the plan.
-type Setup struct {
-	Plan   *study.Plan
-	Names  []string  // of the features
-	Lo, Hi []float64 // the public box
-	Prior  gmm.Prior
-}
-
-// NewSetup works it out from a plan that has been checked, and the prior that it has of its box.
-func NewSetup(p *study.Plan, prior gmm.Prior) *Setup {
-	s := &Setup{Plan: p, Prior: prior}
-	s.Names, s.Lo, s.Hi = Box(p)
-	return s
-}
-
-const (
-	// MaxRows is a number of rows that no site has.
-	MaxRows = 1 << 31
-	// RowsReleased is what is said of the number that a site adds to its answer.
-	RowsReleased = "number of rows that have all features"
-)
-
-// ErrNoRows is that of a study whose sites have nothing that the mixture is of.
-var ErrNoRows = errors.New("no site has a row with all features")
-
-// Seed makes a seed for a purpose of the plan's: nothing else decides it.
-func (s *Setup) Seed(purpose string) uint64 { return seedOf(s.Plan, purpose) }
-
-// CheckData counts those who lack a feature, as [method.DataChecker] has it.
-func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes problem.List, err error) {
-	x := make([]float64, len(s.Names))
-	lacking, all := 0, 0
-	for row, err := range rows.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if all++; !Complete(row, x) {
-			lacking++
-		}
-	}
-	if lacking > 0 {
-		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d lack a feature and take no part",
-			lacking, all),
-			Hint: "where that goes with the component that they belong to, the mixture is wrong by it; leave out of " +
-				"the plan what many lack"})
-	}
-	return notes, ctx.Err()
-}
-
-// Describe says what is described, and by what.
-func (s *Setup) Describe() string {
-	groups := fmt.Sprintf("%d groups (normal components)", s.Prior.Components())
-	if s.Prior.Components() == 1 {
-		groups = "one group (normal component)"
-	}
-	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each "+
-		"is.", groups, len(s.Names))
-}
-
-// Widths are how many features each view has.
-func (s *Setup) Widths() (widths []int) {
-	for _, v := range s.Plan.Views {
-		widths = append(widths, len(v.Features))
-	}
-	return widths
-}
-
-// observed returns the values of views of some widths in a row, NaN where there are none.
-func observed(row *dataset.Row, widths []int) (x []float64) {
-	for k, n := range widths {
-		if view := row.Views[k]; view != nil {
-			x = append(x, view...)
-			continue
-		}
-		for range n {
-			x = append(x, math.NaN())
-		}
-	}
-	return x
-}
-
-// Complete writes a row's features in their order; false if one is missing or not finite.
-// Such a row takes no part.
-func Complete(row *dataset.Row, x []float64) bool {
-	n := 0
-	for _, view := range row.Views {
-		n += copy(x[n:], view)
-	}
-	return n == len(x) && gmm.NotFinite(x) < 0
-}
 
 // setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
 // sines at public frequencies, over its rows, and how many rows there are.
 type setup struct {
-	*Setup
+	*fitted.Setup
 	Options *Options
 	Of      sketch.Frequencies
 	Scale   float64      // B of NormBound
@@ -123,7 +29,7 @@ func setupOf(p *study.Plan) (*setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of mixture", p.Method.Name)
 	}
-	_, lo, hi := Box(p)
+	_, lo, hi := fitted.Box(p)
 	prior, err := gmm.BoxPrior(lo, hi, opts.Components)
 	if err != nil {
 		return nil, err
@@ -132,7 +38,7 @@ func setupOf(p *study.Plan) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &setup{Setup: NewSetup(p, prior), Options: opts, Of: f, Scale: f.NormBound()}
+	out := &setup{Setup: fitted.NewSetup(p, prior), Options: opts, Of: f, Scale: f.NormBound()}
 	if p.Privacy.Differential() {
 		m, err := releaseNoise(p)
 		if err != nil {
@@ -157,7 +63,7 @@ func (s *setup) request() privacy.Request {
 	}
 	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
 		{What: "sums over the rows of a cosine and a sine at each frequency", Values: s.Of.Len()},
-		{What: RowsReleased, Values: 1}}}
+		{What: fitted.RowsReleased, Values: 1}}}
 }
 
 // tells says what a site tells.
@@ -213,11 +119,11 @@ func (a *sums) checkRows() error {
 	if a.SD < 0 || a.RowsSD < 0 {
 		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
 	}
-	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise) || !(math.Abs(a.Rows) <= MaxRows+farOff*a.RowsSD) || a.Rows < 0 &&
-		a.RowsSD == 0 {
+	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise && math.Abs(a.Rows) <= fitted.MaxRows+farOff*a.RowsSD) ||
+		a.Rows < 0 && a.RowsSD == 0 {
 		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
 	}
-	if a.Lacking < 0 || a.Lacking > MaxRows {
+	if a.Lacking < 0 || a.Lacking > fitted.MaxRows {
 		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
 	}
 	return nil
@@ -228,7 +134,7 @@ func (a *sums) most() float64 {
 	if a.SD == 0 {
 		return a.Rows * (1 + 1e-9)
 	}
-	return MaxRows + farOff*a.SD
+	return fitted.MaxRows + farOff*a.SD
 }
 
 // ask asks sites for their release.
@@ -257,7 +163,7 @@ func open(s *setup, in method.Contribution) (*sums, error) {
 	for r, x := range out.Sums {
 		out.Sums[r] = moved(x*s.Scale, out.most())
 	}
-	out.Rows = moved(out.Rows, MaxRows+farOff*out.RowsSD)
+	out.Rows = moved(out.Rows, fitted.MaxRows+farOff*out.RowsSD)
 	return out, nil
 }
 

@@ -3,13 +3,11 @@ package mixture
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"parley/dataset"
-	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture/gmm"
+	"parley/methods/mixture/fitted"
 	"parley/privacy"
 )
 
@@ -45,7 +43,7 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 func (h half) noised(ctx context.Context, s *privacy.Session) error {
 	x, n := make([]float64, len(h.Names)), h.Of.Len()
 	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
-		if !Complete(row, x) {
+		if !fitted.Complete(row, x) {
 			return -1
 		}
 		h.Of.Features(v[:n], x)
@@ -60,7 +58,7 @@ func (h half) noised(ctx context.Context, s *privacy.Session) error {
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.
 func (h half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return Own(ctx, h.Setup, shared, data)
+	return fitted.Own(ctx, h.Setup, shared, data)
 }
 
 // sums are those over rows, without noise.
@@ -71,7 +69,7 @@ func (h half) sums(ctx context.Context, data dataset.Source) (sumsAnswer, error)
 		if err != nil {
 			return a, err
 		}
-		if !Complete(row, x) {
+		if !fitted.Complete(row, x) {
 			a.Lacking++
 			continue
 		}
@@ -82,87 +80,4 @@ func (h half) sums(ctx context.Context, data dataset.Source) (sumsAnswer, error)
 		a.Rows++
 	}
 	return a, ctx.Err()
-}
-
-// Own shows a site where its own rows lie in the mixture that it gets back. It never leaves.
-func Own(ctx context.Context, s *Setup, data []byte, rows dataset.Source) (*method.Result, error) {
-	model := new(shared)
-	if err := wire.Unmarshal(data, model); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	m, err := model.open(s)
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
-	return ownResult(ctx, s, m, rows)
-}
-
-func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source) (*method.Result, error) {
-	of, err := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
-	own, logLik := newBeside(m, s.Names), 0.0
-	columns := make([]figure.Numbers, len(s.Names))
-	x := make([]float64, len(s.Names))
-	rows, left := 0, 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if !Complete(row, x) {
-			left++
-			continue
-		}
-		rows++
-		says, err := of.Of(x)
-		if err != nil {
-			return nil, fmt.Errorf("the shared model: %w", err)
-		}
-		own.add(x, says)
-		logLik += says.LogDensity
-		for i, v := range x {
-			columns[i] = append(columns[i], v)
-		}
-	}
-	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here", Value: figure.Count.Text(float64(rows))}}}
-	verdicts := own.notes()
-	if note := leftOut(left, rows+left); note != nil {
-		verdicts = append(verdicts, *note)
-	}
-	r.Sections = figure.Verdicts(verdicts)
-	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing",
-			Value: figure.Count.Text(float64(left))})
-	}
-	if rows == 0 {
-		return r, nil
-	}
-	if !math.IsInf(logLik, 0) && !math.IsNaN(logLik) { // as it is of gross errors
-		r.Metrics["log_density_per_subject"] = logLik / float64(rows)
-	}
-	section := figure.Section{ID: "own", Title: "Your subjects in the shared mixture",
-		Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a " +
-			"component that no row here belongs to is one that other sites know of."}
-	chart := inPairs(s, m)
-	chart.Values = columns
-	labels := make([]string, m.Components())
-	for k := range labels {
-		labels[k] = componentName(k)
-	}
-	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-pairs",
-		Title: "Your rows, and the shared components", Chart: chart,
-		Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, " +
-			"ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their " +
-			"rows. Where the grey is elsewhere, your subjects are not those of the others.",
-		Alt: "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}},
-		figure.Item{Figure: &figure.Figure{ID: "own-components",
-			Title:   "How many of your subjects belong to each component",
-			Caption: "Each subject counts in parts, by the probability that each component made it.",
-			Alt:     "Bars of the expected number of this site's subjects in each component.",
-			Chart: figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: labels,
-				Values: own.expected}}})
-	r.Sections = append(r.Sections, section)
-	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mixture/fitted"
 )
 
 // Answers that pass every check, and that no rows give.
@@ -31,10 +32,10 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 			switch {
 			case site != "a":
 			case wire.Unmarshal(in.Body, &a) == nil:
-				a.Rows = MaxRows
+				a.Rows = fitted.MaxRows
 				for i := range a.Sums {
 					if a.Sums[i] = 0; c.every > 0 && i%c.every == 0 {
-						a.Sums[i] = MaxRows
+						a.Sums[i] = fitted.MaxRows
 					}
 				}
 				in.Body = testkit.Get(wire.Marshal(a))(t)

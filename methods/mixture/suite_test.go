@@ -17,6 +17,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mixture/fitted"
 	"parley/study"
 )
 
@@ -125,7 +126,7 @@ func FuzzModel(f *testing.F) {
 	ends := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: x.Plan, Data: x.Data}).Run(f))(f)
 	f.Add(testkit.Get(method.ModelJSON(ends.Result.Files))(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if m, err := LoadModel(data); err == nil {
+		if m, err := fitted.LoadModel(data); err == nil {
 			testkit.Get(m.Summary(3))(t)
 			m.Schema()
 		}

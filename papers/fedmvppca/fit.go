@@ -9,7 +9,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/published/fedmvppca"
 	"parley/methods/published/vae"
 	"parley/papers/deal"
@@ -107,7 +107,7 @@ func plan(sites []dataset.Source, m, privacy keys, seed uint64) (*study.Plan, er
 // published is the paper's iteration: 100 rounds of 15 iterations, 30 in the first; one
 // round of 800 where there is one site.
 func published(c condition, _ *division) (keys, keys) {
-	m := keys{"name": fedmvppca.Name, "latent": c.data.factors, "scaling": options.ScaleNone}
+	m := keys{"name": fedmvppca.Name, "latent": c.data.factors, "scaling": ppca.ScaleNone}
 	if c.sites == 1 {
 		m["rounds"], m["first_iterations"] = 1, 800
 	}
@@ -147,7 +147,7 @@ func (d *division) patterns() []keys { return deal.Patterns(d.sites[0].Schema(),
 
 // byDefault is the method of today, with one noise variance for each view as the paper has.
 func byDefault(c condition, _ *division) (keys, keys) {
-	return keys{"name": "factors", "latent": c.data.factors, "scaling": options.ScaleNone}, nil
+	return keys{"name": "factors", "latent": c.data.factors, "scaling": ppca.ScaleNone}, nil
 }
 
 // noiseByFeature is the default with a noise variance for each feature. Its fit to all rows

@@ -44,7 +44,7 @@ func waicOf(ctx context.Context, c condition, d *division, seed uint64, largest 
 // rowsAt are the subjects of every site as a study has them.
 type rowsAt struct {
 	tables []*dataset.Table
-	sums   []*options.RowSums
+	sums   []*ppca.RowSums
 	scale  *ppca.Scale
 }
 
@@ -59,14 +59,14 @@ func rowsOf(ctx context.Context, set options.Setup, sites []dataset.Source) (*ro
 		if err != nil {
 			return nil, err
 		}
-		sums, err := options.Read(ctx, set.Layout, table, nil)
+		sums, err := ppca.Read(ctx, set.Layout, table, nil)
 		if err != nil {
 			return nil, err
 		}
 		r.tables, r.sums = append(r.tables, table), append(r.sums, sums)
 	}
 	var err error
-	r.scale, err = options.Common(set, set.Options.Scaling, r.sums...)
+	r.scale, err = ppca.Common(set.Frame, set.Options.Scaling, r.sums...)
 	return r, err
 }
 

@@ -46,20 +46,20 @@ type record struct {
 	// Falls is how often the likelihood fell from one exchange to the next.
 	Falls int `cbor:"falls"`
 	// Sent is the model by which sites fill cells at the moment.
-	Sent *options.Params `cbor:"sent,omitempty"`
+	Sent *ppca.PackedParams `cbor:"sent,omitempty"`
 }
 
 // exchanged is a model by which cells were filled, and the one fitted to the sums.
 type exchanged struct {
-	Sent  options.Params `cbor:"sent"`
-	Found options.Params `cbor:"found"`
+	Sent  ppca.PackedParams `cbor:"sent"`
+	Found ppca.PackedParams `cbor:"found"`
 }
 
 // outcome is the last model, and how its fit went.
 type outcome struct {
-	Params    options.Params `cbor:"params"`
-	Converged bool           `cbor:"converged"`
-	Filled    float64        `cbor:"filled"` // cells
+	Params    ppca.PackedParams `cbor:"params"`
+	Converged bool              `cbor:"converged"`
+	Filled    float64           `cbor:"filled"` // cells
 	// nats per subject by which the last exchange moved the model, about; 0 without one
 	Moved float64 `cbor:"moved"`
 	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
@@ -85,7 +85,7 @@ func (c way) Check(s *halves.State) error {
 			return fmt.Errorf("it has chosen %d factors", q)
 		}
 	}
-	for _, p := range slices.Concat([]*options.Params{o.Sent}, sentAndFound(o.Steps)) {
+	for _, p := range slices.Concat([]*ppca.PackedParams{o.Sent}, sentAndFound(o.Steps)) {
 		if p == nil {
 			continue
 		}
@@ -129,7 +129,7 @@ func (c way) Check(s *halves.State) error {
 	return nil
 }
 
-func sentAndFound(steps []exchanged) (list []*options.Params) {
+func sentAndFound(steps []exchanged) (list []*ppca.PackedParams) {
 	for i := range steps {
 		list = append(list, &steps[i].Sent, &steps[i].Found)
 	}
@@ -148,7 +148,7 @@ func recordOf(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Steps() int {
 	n := c.Options.Rounds + 2 // the sums, again where cells are filled, and the assessment
-	if c.Options.Pools() {
+	if c.Pools() {
 		n++
 	}
 	if c.Options.Asks(c.Plan, options.TaskAdjust) {
@@ -306,7 +306,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	asked := c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
-			q, err := assess.ChooseRank(c.Layout, sites, false, c.Rank(), c.draws())
+			q, err := assess.ChooseRank(c.Layout, sites, false, c.Factors, c.draws())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -328,7 +328,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.Complete(&found.Params); err != nil {
 		return nil, nil, err
 	}
-	model := options.PackParams(c.Layout, &found.Params)
+	model := ppca.PackParams(c.Layout, &found.Params)
 	s.Model = &model
 	info := method.Info{"iterations": float64(found.Iterations),
 		"log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
@@ -349,17 +349,17 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	}
 	more, settled := filled > 0 && len(o.LogLik) < c.Options.Rounds, sent != nil && last.Moved < settledBy
 	if more && settled && asked.Options.Latent == options.Select {
-		q, err := assess.ChooseRank(c.Layout, sites, true, c.Rank(), c.draws())
+		q, err := assess.ChooseRank(c.Layout, sites, true, c.Factors, c.draws())
 		if err != nil {
 			return nil, nil, err
 		}
-		if q < c.Rank() {
+		if q < c.Factors {
 			o.Latent, o.Sent, o.Steps, o.Falls = append(o.Latent, q), nil, nil, 0
 			return asked.fitted(s)
 		}
 	}
 	if more && !settled {
-		packed := options.PackParams(c.Layout, next)
+		packed := ppca.PackParams(c.Layout, next)
 		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
 			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site)}, nil
@@ -384,7 +384,7 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 	last := recordOf(s).Fit
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
-		if _, means, err = between.Fit(c.Layout, sites, c.Rank(), p, o); err != nil {
+		if _, means, err = between.Fit(c.Layout, sites, c.Factors, p, o); err != nil {
 			return fmt.Errorf("finding how the means of sites differ: %w", err)
 		}
 	}
@@ -411,7 +411,7 @@ func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
 		o.Steps = nil
 		o.Falls++
 	}
-	o.Steps = append(o.Steps, exchanged{options.PackParams(c.Layout, sent), options.PackParams(c.Layout, found)})
+	o.Steps = append(o.Steps, exchanged{ppca.PackParams(c.Layout, sent), ppca.PackParams(c.Layout, found)})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
 	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) <= o.Falls {
 		return found

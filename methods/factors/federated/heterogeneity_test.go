@@ -100,8 +100,8 @@ func (d drawn) found(t *testing.T, seed uint64) []loadingHeterogeneity {
 	for _, site := range rows {
 		sites = append(sites, factorstest.Said(t, l, factorstest.BlocksOf(t, l, site), fit))
 	}
-	set := options.Setup{Layout: l, Options: &options.Options{Latent: options.Factors(fit),
-		SiteMeans: options.MeansAuto}}
+	set := options.Setup{Frame: ppca.Frame{Layout: l, Factors: fit},
+		Options: &options.Options{Latent: options.Factors(fit), SiteMeans: options.MeansAuto}}
 	model, _, _, err := fitSums(set, sites, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -23,7 +24,7 @@ type siteWay struct{ options.Setup }
 
 func (h siteWay) Request(string) (privacy.Request, error) {
 	d := h.Layout.Features()
-	var r options.Contents
+	r := privacy.Request{Protection: privacy.Unprotected}
 	sets := 1 << min(h.Layout.Views(), 16) // of views, each in half of them
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
@@ -34,7 +35,7 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 		"has a person's values can tell from it whether the person is among them", ppca.Fewest))
 	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; "+
 		"log-likelihood of the subjects")
-	return r.Request, nil
+	return r, nil
 }
 
 func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
@@ -42,7 +43,7 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 		return nil, fmt.Errorf("unknown task %q", t.Kind)
 	}
 	return halves.Open(t, func(task *FitTask) (any, error) {
-		return half.Exact(ctx, s, task.Scale.Effects, func(*options.RowSums, dataset.Source) (any, error) {
+		return half.Exact(ctx, s, task.Scale.Effects, func(*ppca.RowSums, dataset.Source) (any, error) {
 			blocks, _, err := half.Scaled(&task.Scale)
 			if err != nil {
 				return nil, err
@@ -98,7 +99,7 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 
 // Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once what
 // subjects lack was filled by a model of so many that has settled. Filled is how many values they lack.
-func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums,
+func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 	rank int) (sites [][]ppca.Block, filled float64, err error) {
 	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
 	var sent *ppca.Params
@@ -107,7 +108,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*options.RowSums,
 		var logLik, subjects float64
 		sites, filled = nil, 0
 		for i, sums := range rows {
-			blocks, _, err := sums.Scaled(set, &options.Scale{Shift: scale.Shift, Factor: scale.Factor})
+			blocks, _, err := sums.Scaled(set.Frame, scale)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -201,7 +202,7 @@ func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
 			continue // nobody has the set
 		}
 		b := &blocks[0] // a feature that the site lacks is filled for all its subjects, which no whole study's is
-		runs, err := options.FeaturesOf(b.Runs, set.Layout)
+		runs, err := ppca.FeaturesOf(b.Runs, set.Layout)
 		if err != nil {
 			return nil, err
 		}
@@ -290,13 +291,13 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	if err != nil {
 		return err
 	}
-	a := options.Pooled(x)
+	a := fitted.Pooled(x)
 	a.AbsError = make([]float64, c.Layout.Views())
 	views := make([]int, c.Layout.Views())
 	for k := range views {
 		views[k] = k
 	}
-	a.Patterns = options.PackPatterns([]ppca.Pattern{{Views: views, Subjects: x.Subjects, Share: 1}})
+	a.Patterns = ppca.PackPatterns([]ppca.Pattern{{Views: views, Subjects: x.Subjects, Share: 1}})
 	s.LogLik = x.LogLik / x.Subjects
 	if o := recordOf(s); len(o.LogLik) > 0 { // of cells that subjects have
 		s.LogLik = o.LogLik[len(o.LogLik)-1]

@@ -124,7 +124,7 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 // start, or at several if that is nil.
 func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (fit *ppca.Fitted, means *between.Offsets,
 	differ bool, err error) {
-	q, o := set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise}
+	q, o := set.Factors, ppca.FitOptions{LeastNoise: ppca.LeastNoise}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
 		return between.Choose(set.Layout, sites, q, start, o)
@@ -194,9 +194,9 @@ func compositionVerdict(m *fitted.Model, views []int) (v fitted.Verdict) {
 
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.
 type FitTask struct {
-	Scale  options.Scale   `cbor:"scale"`
-	Model  *options.Params `cbor:"model,omitempty"`
-	Offset *options.Offset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
+	Scale  options.Scale      `cbor:"scale"`
+	Model  *ppca.PackedParams `cbor:"model,omitempty"`
+	Offset *options.Offset    `cbor:"offset,omitempty"` // of the site, where sites have means of their own
 }
 
 // FitAnswer is what a site says of its subjects, as [ppca.Describe] makes it.

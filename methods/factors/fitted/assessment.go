@@ -22,13 +22,10 @@ import (
 // Assess says how well a finished model describes a site, whose subjects are these blocks in the
 // units of the scale. It reads the rows once more: absolute errors are no function of the
 // sufficient statistics.
-func Assess(ctx context.Context, set options.Setup, site string, t *options.AssessTask, patterns []ppca.Pattern,
-	blocks []ppca.Block, scale *ppca.Scale, data dataset.Source) (*options.Assessment, error) {
+func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, patterns []ppca.Pattern,
+	blocks []ppca.Block, scale *ppca.Scale, data dataset.Source) (*Assessment, error) {
 	predictor, model, err := t.Predictor(set.Layout)
 	if err != nil {
-		return nil, err
-	}
-	if err := set.CheckRank(model.Rank); err != nil {
 		return nil, err
 	}
 	plain := predictor // with the site's mean, and no doubt about it
@@ -48,11 +45,10 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 		}
 	}
 	q, d := model.Rank, set.Layout.Features()
-	a := &options.Assessment{
-		Patterns: options.PackPatterns(patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
+	a := &Assessment{
+		Patterns: ppca.PackPatterns(patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		ScoreSquares: make(wire.Vector, q), ScoreFourths: make(wire.Vector, q*q),
 		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual,
 		FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
 		LeftOut: assess.NewSums(x.Views), Noise: between.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
@@ -88,7 +84,6 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 		a.Noise.Add(plain, given, values, own)
 		missing.Add(given, values, own)
 		scores = append(scores, own...)
-		addFourths(a.ScoreSquares, a.ScoreFourths, z, post.Cov)
 		for i, u := range z {
 			a.Mean[i] += u / subjects
 			for j, v := range z {
@@ -121,25 +116,6 @@ func Assess(ctx context.Context, set options.Setup, site string, t *options.Asse
 	}
 	linalg.Symmetrise(a.Cov, q, q)
 	return a, nil
-}
-
-// addFourths adds to sums of squares of scores of variance 1, and of products of two of these, a subject's: the
-// factors' mean z and covariance, q × q, given what was observed of the subject.
-func addFourths(squares, fourths, z, cov []float64) {
-	q := len(z)
-	of := func(f int) float64 {
-		known := 1 - cov[f*q+f]
-		if known < 1e-9 { // nothing but rounding is in it
-			return 1
-		}
-		return z[f] * z[f] / known
-	}
-	for f := range z {
-		squares[f] += of(f)
-		for b := range z {
-			fourths[f*q+b] += of(f) * of(b)
-		}
-	}
 }
 
 // PutSiteNoise puts in how the noise of sites differs.

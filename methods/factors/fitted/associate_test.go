@@ -15,7 +15,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -191,7 +190,7 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 		}
 	}
 	// Units of single sites have no common meaning.
-	m.Scaling = options.ScaleSiteRange
+	m.Scaling = ppca.ScaleSiteRange
 	for _, x := range factorstest.Must(m.Summary(1))(t).Tables[2].Columns[7].Numbers {
 		if !math.IsNaN(x) {
 			t.Errorf("%v has a unit", x)

@@ -51,9 +51,9 @@ func (m *Model) Compare(with method.Model) (*method.Account, error) {
 		return nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(),
 			with.Method())}
 	}
-	if (m.Scaling == options.ScaleSiteRange) != (o.Scaling == options.ScaleSiteRange) {
+	if (m.Scaling == ppca.ScaleSiteRange) != (o.Scaling == ppca.ScaleSiteRange) {
 		return nil, problem.Problem{What: fmt.Sprintf("one model was fitted with scaling %q, in units of each site, "+
-			"and the other was not: their loadings have no common unit", options.ScaleSiteRange),
+			"and the other was not: their loadings have no common unit", ppca.ScaleSiteRange),
 			Hint: "compare two fits that have a common scale"}
 	}
 	a, b := m.shown(), o.shown()

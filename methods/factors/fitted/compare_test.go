@@ -10,7 +10,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -118,7 +117,7 @@ func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 	if _, err := a.Compare(b); err == nil || !strings.Contains(err.Error(), "no feature in common") {
 		t.Errorf("got %v", err)
 	}
-	b.Scaling = options.ScaleSiteRange
+	b.Scaling = ppca.ScaleSiteRange
 	if _, err := a.Compare(b); err == nil || !strings.Contains(err.Error(), "no common unit") {
 		t.Errorf("got %v", err)
 	}

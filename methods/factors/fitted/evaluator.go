@@ -14,7 +14,6 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
 	"parley/study"
@@ -30,11 +29,11 @@ func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model
 	if err != nil {
 		return nil, err
 	}
-	if m.Scaling == options.ScaleSiteRange {
+	if m.Scaling == ppca.ScaleSiteRange {
 		return nil, problem.Problem{Where: "method.scaling",
 			What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none",
-				options.ScaleSiteRange),
-			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
+				ppca.ScaleSiteRange),
+			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", ppca.ScaleMinMax)}
 	}
 	columns := p.Schema().Subject
 	all, err := m.Predictive(columns, Population{New: newSite})
@@ -73,29 +72,22 @@ func (m *Model) Predictive(columns []dataset.Column, who Population) (evaluate.P
 	return m.Adjust(columns, newPredictive(l, p, scale))
 }
 
-// Central implements [method.Centraliser]: the maximum-likelihood fit to all
-// rows, each with what it has. The scale is the plan's; where that would give
-// every site its own range, it is the range of all rows. Where the plan has covariates, the
-// features are regressed on them over all rows alike.
-func Central(ctx context.Context, set options.Setup, all dataset.Source) (evaluate.Model, error) {
-	l, scaling := set.Layout, set.Options.Scaling
-	if scaling == options.ScaleSiteRange {
-		scaling = options.ScaleMinMax
+// Central is the maximum-likelihood fit to all rows, each with what it has. The scale is the
+// plan's; where that would give every site its own range, it is the range of all rows.
+func Central(ctx context.Context, set ppca.Frame, all dataset.Source) (evaluate.Predictive, error) {
+	l, scaling := set.Layout, set.Scaling
+	if scaling == ppca.ScaleSiteRange {
+		scaling = ppca.ScaleMinMax
 	}
-	columns := all.Schema().Subject
-	effects, sources, err := options.Regress(ctx, set, all)
+	sums, err := ppca.Read(ctx, l, all, nil)
 	if err != nil {
 		return nil, err
 	}
-	sums, err := options.Read(ctx, l, sources[0], nil)
+	scale, err := ppca.Common(set, scaling, sums)
 	if err != nil {
 		return nil, err
 	}
-	scale, err := options.Common(set, scaling, sums)
-	if err != nil {
-		return nil, err
-	}
-	fit, err := ppca.FitBest(l, sums.In(scale), set.Rank(), ppca.FitOptions{LeastNoise: ppca.LeastNoise})
+	fit, err := ppca.FitBest(l, sums.In(scale), set.Factors, ppca.FitOptions{LeastNoise: ppca.LeastNoise})
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}
@@ -103,13 +95,7 @@ func Central(ctx context.Context, set options.Setup, all dataset.Source) (evalua
 	if err == nil {
 		err = predictor.Sampled(ppca.SamplingTimes(l, fit.Rank, sums.Patterns))
 	}
-	if err != nil {
-		return nil, err
-	}
-	if effects == nil {
-		return newPredictive(l, predictor, scale), nil
-	}
-	return AdjustModel(set.Options.Adjust, effects, columns, l.Dims, newPredictive(l, predictor, scale))
+	return newPredictive(l, predictor, scale), err
 }
 
 // predictive answers about rows in the units in which they were measured: observed values are reconstructed as

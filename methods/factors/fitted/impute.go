@@ -206,22 +206,22 @@ func (l *lines) flush() error {
 // in proportion to 1/a, as factors of real data differ in strength. All sites
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
-func Simulate(set options.Setup, c method.Simulation) (*method.Simulated, error) {
+func Simulate(set ppca.Frame, held method.Patterns, c method.Simulation) (*method.Simulated, error) {
 	p := set.Plan
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
 			"cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	population := imagine(p, set.Rank(), c)
+	population := imagine(p, set.Factors, c)
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }
 	all := set.Layout.ViewsOf(set.Layout.AllFeatures())
 	s := &method.Simulated{Sites: map[string]dataset.Source{}, Held: &drawn{population, c.Held, seed("held out"), all}}
 	for _, site := range p.Sites {
 		views := all
-		if set.Options.Mechanism != "" {
-			views = set.Options.Patterns.Views(p, site)
+		if p.Privacy.Differential() {
+			views = held.Views(p, site)
 		}
 		s.Sites[site] = &drawn{population, c.Subjects, seed(site), views}
 	}

@@ -379,27 +379,22 @@ func (m *Model) scale() *ppca.Scale {
 	return s
 }
 
-// NewModelFile puts names to a fitted model.
-func NewModelFile(set options.Setup, model *ppca.Params, scaled *options.Scale, strengths []float64) (*Model, error) {
-	p, o := set.Plan, set.Options
-	scale, err := scaled.Unpack(set.Layout)
-	if err != nil {
+// NewModelFile puts names to a fitted model; who made it is still to be added.
+func NewModelFile(set ppca.Frame, model *ppca.Params, scale *ppca.Scale, strengths []float64) (*Model, error) {
+	if err := scale.Check(set.Layout); err != nil {
 		return nil, err
 	}
+	p := set.Plan
 	digest, err := p.Digest()
 	if err != nil {
 		return nil, err
 	}
 	m := &Model{
 		Format: ModelFormat, Plan: digest.String(), Study: p.Name, Seed: p.Seed,
-		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
+		Scaling: set.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
 	q, j := model.Rank, 0
-	l := ppca.Layout{Noise: o.NoiseGroups()}
-	for _, v := range p.Views {
-		l.Dims = append(l.Dims, len(v.Features))
-	}
-	group := l.GroupOf()
+	group := set.Layout.GroupOf()
 	for k, v := range p.Views {
 		view := ModelView{Name: v.Name}
 		for i, f := range v.Features {

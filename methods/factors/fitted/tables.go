@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 )
 
 // inUnits turns a number in scaled units into the feature's own: loadings and
 // standard deviations with power 1, variances with power 2. It is not
 // available where the sites had units of their own or no site had the feature.
 func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
-	if m.Scaling == options.ScaleSiteRange || f.Noise == 0 {
+	if m.Scaling == ppca.ScaleSiteRange || f.Noise == 0 {
 		return math.NaN()
 	}
 	for range power {

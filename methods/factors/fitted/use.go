@@ -12,7 +12,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/between"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
 )
@@ -184,7 +183,7 @@ type reader struct {
 
 // use prepares the model for new subjects of a population.
 func (m *Model) use(who Population) (*reader, method.Notes, error) {
-	if m.Scaling == options.ScaleSiteRange {
+	if m.Scaling == ppca.ScaleSiteRange {
 		return nil, nil, problem.Problem{Where: "model " + m.Study,
 			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
 				m.Scaling),

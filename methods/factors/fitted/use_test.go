@@ -40,7 +40,7 @@ func modelOf(t testing.TB, tr factorstest.Truth, r *rand.Rand) *Model {
 	}
 	m := &Model{Format: ModelFormat, Program: "parley test", Plan: strings.Repeat("0123456789abcdef", 4),
 		Study: "test", Seed: 5,
-		Options: o, Scaling: options.ScaleStandard, Factors: strengths}
+		Options: o, Scaling: ppca.ScaleStandard, Factors: strengths}
 	group, view := tr.L.GroupOf(), tr.L.ViewOf()
 	sdW, sdMu, noiseSD := 0.1, 0.2, 0.05
 	for j := range view {
@@ -257,7 +257,7 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	m.Scaling = options.ScaleSiteRange
+	m.Scaling = ppca.ScaleSiteRange
 	if _, err := use(); err == nil || !strings.Contains(err.Error(), "every site had units of its own") {
 		t.Errorf("got %v", err)
 	}

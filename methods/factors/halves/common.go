@@ -8,21 +8,23 @@ import (
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/between"
+	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 )
 
 // State is what the coordinator carries, whichever way it fits: a checkpoint says
 // nothing of the way, the plan does.
 type State struct {
-	Phase   string                         `cbor:"phase"`
-	Round   int                            `cbor:"round"` // rounds of the phase that were asked for
-	Steps   int                            `cbor:"steps"` // tasks given out so far, for progress
-	Left    []string                       `cbor:"left"`
-	Inbox   map[string][]byte              `cbor:"inbox"` // answers of this round, by site
-	Scale   *options.Scale                 `cbor:"scale"`
-	Model   *options.Params                `cbor:"model"`
-	Reports map[string]*options.Assessment `cbor:"reports"` // what the sites said of the final model
-	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
+	Phase   string                        `cbor:"phase"`
+	Round   int                           `cbor:"round"` // rounds of the phase that were asked for
+	Steps   int                           `cbor:"steps"` // tasks given out so far, for progress
+	Left    []string                      `cbor:"left"`
+	Inbox   map[string][]byte             `cbor:"inbox"` // answers of this round, by site
+	Scale   *options.Scale                `cbor:"scale"`
+	Model   *ppca.PackedParams            `cbor:"model"`
+	Reports map[string]*fitted.Assessment `cbor:"reports"` // what the sites said of the final model
+	LogLik  float64                       `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
 	// one population.
 	SiteMeans *options.SiteMeans `cbor:"site_means,omitempty"`
@@ -30,7 +32,7 @@ type State struct {
 	Adjusted *options.Estimates `cbor:"adjusted,omitempty"`
 	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
 	// common with those of the others.
-	Apart []options.Apart `cbor:"apart,omitempty"`
+	Apart []ppca.Apart `cbor:"apart,omitempty"`
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;
@@ -41,8 +43,8 @@ type State struct {
 	HeldOut *assess.HeldOut `cbor:"held_out,omitempty"`
 	// OfTotals is how well the model describes all subjects, where the coordinator has totals over the sites and no
 	// site is asked.
-	OfTotals *options.Assessment `cbor:"of_totals,omitempty"`
-	Own      any                 `cbor:"-"` // what [Way.Record] made
+	OfTotals *fitted.Assessment `cbor:"of_totals,omitempty"`
+	Own      any                `cbor:"-"` // what [Way.Record] made
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 

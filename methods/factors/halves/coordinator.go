@@ -61,7 +61,7 @@ func NewCoordinator(set options.Setup, way Way) *Coordinator { return &Coordinat
 func (c *Coordinator) Init() (method.State, error) { return c.state(), nil }
 
 func (c *Coordinator) state() *State {
-	return &State{Inbox: map[string][]byte{}, decoded: map[string]any{}, Reports: map[string]*options.Assessment{},
+	return &State{Inbox: map[string][]byte{}, decoded: map[string]any{}, Reports: map[string]*fitted.Assessment{},
 		Own: c.way.Record()}
 }
 
@@ -222,13 +222,13 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 
 // scale brings features to common units: it asks for sums if the plan does.
 func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
-	if c.Options.Pools() {
+	if c.Pools() {
 		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) {
 			return options.ScaleTask{Effects: s.effects()}, nil
 		})
 		return tasks, nil, err
 	}
-	s.scaled(options.StartScale(c.Setup))
+	s.scaled(ppca.StartScale(c.Frame))
 	return c.way.Begin(s)
 }
 
@@ -289,16 +289,16 @@ func (c *Coordinator) checkRegression(x *options.Sums) error {
 	return x.Check(c.Layout.Features(), len(options.Terms(c.Options.Adjust)))
 }
 
-func (c *Coordinator) checkSums(x *options.FeatureSums) error {
-	return x.Check(c.Layout.Features(), c.Options.Scaling == options.ScaleMinMax)
+func (c *Coordinator) checkSums(x *ppca.FeatureSums) error {
+	return x.Check(c.Layout.Features(), c.Options.Scaling == ppca.ScaleMinMax)
 }
 
 func (c *Coordinator) poolScale(s *State) error {
-	sites, all, err := Answers(c.Common, s, func(_ string, a *options.FeatureSums) error { return c.checkSums(a) })
+	sites, all, err := Answers(c.Common, s, func(_ string, a *ppca.FeatureSums) error { return c.checkSums(a) })
 	if err != nil {
 		return err
 	}
-	scale, apart, err := options.PoolScale(c.Setup, sites, all)
+	scale, apart, err := ppca.PoolScale(c.Frame, sites, all)
 	if err != nil {
 		return err
 	}
@@ -308,5 +308,5 @@ func (c *Coordinator) poolScale(s *State) error {
 }
 
 func (s *State) scaled(scale *ppca.Scale) {
-	s.Scale = &options.Scale{Shift: scale.Shift, Factor: scale.Factor, Effects: s.effects()}
+	s.Scale = &options.Scale{Scale: *scale, Effects: s.effects()}
 }

@@ -1,6 +1,7 @@
 package halves
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -38,16 +39,16 @@ func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, r
 	settled *figure.Section) *method.Result {
 	sites := c.reports(s)
 	if s.OfTotals != nil {
-		return report.OfTotals(c.Of(s), m, files, s.OfTotals, settled)
+		return report.OfTotals(c.Of(s).Frame, m, files, s.OfTotals, settled)
 	}
 	if len(sites) == 0 {
 		var about []figure.Section
 		if m.Adjusts() {
 			about = append(about, m.AdjustedSection())
 		}
-		return report.Unassessed(c.Of(s), m, files, len(c.Staying(s)), about...)
+		return report.Unassessed(c.Of(s).Frame, m, files, len(c.Staying(s)), about...)
 	}
-	return report.Assessed(c.Of(s), m, files, sites, rounds, settled)
+	return report.Assessed(c.Of(s).Frame, m, files, sites, rounds, settled)
 }
 
 // reports lists the sites' assessments in the plan's order.
@@ -66,10 +67,11 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.NewModelFile(c.Of(s), params, s.Scale, s.Strengths)
+	m, err := fitted.NewModelFile(c.Of(s).Frame, params, &s.Scale.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
+	m.Options = c.Of(s).Options
 	if err := c.way.Describe(s, m); err != nil {
 		return nil, err
 	}
@@ -82,7 +84,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.OfTotals != nil {
 		m.Explains(s.OfTotals.Explained())
-		if err = report.VerdictsOfTotals(c.Of(s), m, params); err != nil {
+		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, params); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
@@ -107,7 +109,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		if err := report.Verdicts(c.Of(s), m, params, sites, s.Apart); err != nil {
+		if err := report.Verdicts(c.Of(s).Frame, m, params, sites, s.Apart); err != nil {
 			return nil, err
 		}
 	}
@@ -139,13 +141,13 @@ func (c Common) sampling(s *State) ([]float64, error) {
 		}
 		var all []ppca.Pattern
 		for _, site := range sites {
-			patterns, err := options.UnpackPatterns(site.Patterns, c.Layout)
+			patterns, err := ppca.UnpackPatterns(site.Patterns, c.Layout)
 			if err != nil {
 				return nil, err
 			}
 			all = append(all, patterns...)
 		}
-		times := ppca.SamplingTimes(c.Layout, c.Of(s).Rank(), all)
+		times := ppca.SamplingTimes(c.Layout, c.Of(s).Factors, all)
 		for k := range times {
 			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
 				times[k] = s.HeldOut.Times[k]
@@ -174,7 +176,7 @@ func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
 	sites := c.reports(s)
 	sums := make([]between.SiteNoise, len(sites))
 	for i, site := range sites {
-		patterns, err := options.UnpackPatterns(site.Patterns, c.Layout)
+		patterns, err := ppca.UnpackPatterns(site.Patterns, c.Layout)
 		if err != nil {
 			return nil, err
 		}
@@ -203,14 +205,14 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling,
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling,
 		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
 // site, for the site, from the shared model and its own rows.
 func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	share, predictor, scale, err := h.Shared(shared)
+	share, predictor, scale, err := fitted.Shared(h.Layout, shared)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +229,7 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		err = h.addUncounted(ctx, result, data)
 	}
 	if err == nil && h.outliers != nil {
-		report.AddOutliers(h.Setup, result, h.outliers.Found)
+		report.AddOutliers(h.Frame, result, h.outliers.Found)
 	}
 	return result, err
 }
@@ -245,7 +247,7 @@ func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dat
 			return err
 		}
 		all++
-		if !options.Counts(patterns, row.Views) {
+		if !method.HasPattern(patterns, row.Views) {
 			without++
 		}
 	}
@@ -264,7 +266,7 @@ func (c Common) Assess(s *State) ([]method.Task, error) {
 		return nil, err
 	}
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return options.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
+		return fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
@@ -275,24 +277,21 @@ func (c Common) Finish(s *State, model *ppca.Params) error {
 	if err != nil {
 		return err
 	}
-	packed := options.PackParams(c.Layout, turned)
+	packed := ppca.PackParams(c.Layout, turned)
 	s.Model, s.Strengths = &packed, strengths
 	return nil
 }
 
 // checkAssessment refuses what no site could say of the finished model.
-func (c *Coordinator) checkAssessment(s *State) func(*options.Assessment) error {
-	return func(a *options.Assessment) error {
-		if len(a.ScoreSquares) > 0 || len(a.ScoreFourths) > 0 {
-			return fmt.Errorf("sums of squares of scores, which nobody asked for")
-		}
-		return a.Check(c.Layout, c.Of(s).Rank())
+func (c *Coordinator) checkAssessment(s *State) func(*fitted.Assessment) error {
+	return func(a *fitted.Assessment) error {
+		return a.Check(c.Layout, c.Of(s).Factors)
 	}
 }
 
 // assessed keeps what the sites said; then the study is done.
 func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
-	sites, all, err := Answers(c.Common, s, func(_ string, a *options.Assessment) error {
+	sites, all, err := Answers(c.Common, s, func(_ string, a *fitted.Assessment) error {
 		return c.checkAssessment(s)(a)
 	})
 	if err != nil {
@@ -305,28 +304,27 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	sum := options.Together(all)
+	sum := fitted.Together(all)
 	s.LogLik = sum.LogLik / float64(sum.Subjects())
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil
 }
 
 // assess says how well the model describes the site.
-func (h *Site) assess(ctx context.Context, t *options.AssessTask, sums *options.RowSums,
-	data dataset.Source) (*options.Assessment, error) {
+func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowSums,
+	data dataset.Source) (*fitted.Assessment, error) {
 	blocks, scale, err := h.Scaled(&t.Scale)
-	if err != nil {
+	if err = cmp.Or(err, h.CheckRank(t.Model.W.Cols)); err != nil {
 		return nil, err
 	}
-	a, err := fitted.Assess(ctx, h.Setup, h.name, t, sums.Patterns, blocks, scale, data)
+	a, err := fitted.Assess(ctx, h.Frame, h.name, t, sums.Patterns, blocks, scale, data)
 	if err == nil {
 		h.countOutliers(a)
-		a.ScoreSquares, a.ScoreFourths = nil, nil
 	}
 	return a, err
 }
 
 // countOutliers says how many subjects were left out.
-func (h *Site) countOutliers(a *options.Assessment) {
+func (h *Site) countOutliers(a *fitted.Assessment) {
 	if h.outliers == nil {
 		return
 	}

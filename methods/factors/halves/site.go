@@ -7,6 +7,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
@@ -26,7 +27,7 @@ type Site struct {
 	options.Setup
 	name string
 	way  SiteWay
-	seen *options.RowSums
+	seen *ppca.RowSums
 	less *options.Effects // what seen is less of
 	// blocks are those of seen in the units of scale, which hardly ever changes.
 	blocks []ppca.Block
@@ -41,11 +42,11 @@ func NewSite(set options.Setup, name string, way SiteWay) *Site {
 }
 
 // read makes the one pass over the site's rows less the effects of covariates, once.
-func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Source) (*options.RowSums, error) {
+func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Source) (*ppca.RowSums, error) {
 	if h.seen != nil && reflect.DeepEqual(h.less, less) {
 		return h.seen, nil
 	}
-	sums, err := options.Read(ctx, h.Layout, data, nil)
+	sums, err := ppca.Read(ctx, h.Layout, data, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Sou
 // Scaled returns the blocks of what was read, in the units that a task asks for. They are kept:
 // nobody may write to them.
 func (h *Site) Scaled(m *options.Scale) ([]ppca.Block, *ppca.Scale, error) {
-	scale, err := h.seen.Units(h.Setup, m)
+	scale, err := h.seen.Units(h.Frame, &m.Scale)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,11 +105,11 @@ type AdjustTask struct{}
 
 // Request is what a task of a kind releases.
 func (h *Site) Request(kind string) (privacy.Request, error) {
+	r := privacy.Request{Protection: privacy.Unprotected}
 	if !h.Options.Asks(h.Plan, kind) {
-		return privacy.Request{Protection: privacy.Unprotected}, fmt.Errorf("the plan has no task %q", kind)
+		return r, fmt.Errorf("the plan has no task %q", kind)
 	}
 	d := h.Layout.Features()
-	var r options.Contents
 	switch kind {
 	case options.TaskAdjust:
 		p := len(options.Terms(h.Options.Adjust))
@@ -117,13 +118,13 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say(options.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, "+
 			"and products, of the feature and the covariates of the subjects who have it")
 	case options.TaskScale:
-		r.SayScale(h.Setup)
+		r.Say(h.Said())
 	case options.TaskAssess:
-		r.SayAssessment(h.Setup, false)
+		fitted.SayAssessment(&r, h.Frame)
 	default:
 		return h.way.Request(kind)
 	}
-	return r.Request, nil
+	return r, nil
 }
 
 // Run implements [method.Site].
@@ -135,13 +136,13 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 		answer, err = Open(t, func(*AdjustTask) (any, error) { return h.regress(ctx, s) })
 	case options.TaskScale:
 		answer, err = Open(t, func(task *options.ScaleTask) (any, error) {
-			return h.Exact(ctx, s, task.Effects, func(sums *options.RowSums, _ dataset.Source) (any, error) {
-				return sums.Said(h.Setup), nil
+			return h.Exact(ctx, s, task.Effects, func(sums *ppca.RowSums, _ dataset.Source) (any, error) {
+				return sums.Said(h.Frame), nil
 			})
 		})
 	case options.TaskAssess:
-		answer, err = Open(t, func(task *options.AssessTask) (any, error) {
-			return h.Exact(ctx, s, task.Scale.Effects, func(sums *options.RowSums, data dataset.Source) (any, error) {
+		answer, err = Open(t, func(task *fitted.AssessTask) (any, error) {
+			return h.Exact(ctx, s, task.Scale.Effects, func(sums *ppca.RowSums, data dataset.Source) (any, error) {
 				return h.assess(ctx, task, sums, data)
 			})
 		})
@@ -172,7 +173,7 @@ func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 
 // Exact answers a task without protection, from rows less the effects of covariates.
 func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *options.Effects,
-	answer func(sums *options.RowSums, data dataset.Source) (any, error)) (any, error) {
+	answer func(sums *ppca.RowSums, data dataset.Source) (any, error)) (any, error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -17,109 +16,14 @@ import (
 
 // Scale is a [ppca.Scale] as it travels and is kept.
 type Scale struct {
-	Shift  wire.Vector `cbor:"shift"`
-	Factor wire.Vector `cbor:"factor"`
+	ppca.Scale
 	// Effects of covariates are taken out of the values before; none where the plan adjusts
 	// for nothing.
 	Effects *Effects `cbor:"effects,omitempty"`
 }
 
 func (m Scale) Unpack(l ppca.Layout) (*ppca.Scale, error) {
-	s := &ppca.Scale{Shift: m.Shift, Factor: m.Factor}
-	return s, s.Check(l)
-}
-
-// Params is [ppca.Params] as they travel and are kept: only what is described.
-type Params struct {
-	Runs  [][2]int    `cbor:"runs"` // described features, as half-open ranges
-	W     wire.Matrix `cbor:"w"`    // p × q
-	Mu    wire.Vector `cbor:"mu"`   // p
-	Noise wire.Vector `cbor:"noise"`
-}
-
-// PackParams leaves out what is not described.
-func PackParams(l ppca.Layout, p *ppca.Params) Params {
-	m := Params{Runs: runsOf(p.Features), W: wire.Matrix{Rows: len(p.Features), Cols: p.Rank}}
-	for _, j := range p.Features {
-		m.W.Data = append(m.W.Data, p.W[j*p.Rank:][:p.Rank]...)
-		m.Mu = append(m.Mu, p.Mu[j])
-	}
-	for g, used := range p.Groups(l) {
-		if used {
-			m.Noise = append(m.Noise, p.Noise[g])
-		}
-	}
-	return m
-}
-
-// params is the inverse of PackParams; it refuses what does not fit the layout.
-func (m *Params) Unpack(l ppca.Layout) (*ppca.Params, error) {
-	described, err := FeaturesOf(m.Runs, l)
-	if err != nil {
-		return nil, fmt.Errorf("parameters: %w", err)
-	}
-	d := l.Features()
-	p := &ppca.Params{Features: described, Rank: m.W.Cols, Mu: make([]float64, d), Noise: make([]float64, l.Groups())}
-	if len(p.Features) != m.W.Rows || len(p.Features) != len(m.Mu) || p.Rank < 1 || p.Rank > d {
-		return nil, fmt.Errorf("parameters: %d × %d loadings and %d means for %d features", m.W.Rows, m.W.Cols,
-			len(m.Mu), len(p.Features))
-	}
-	p.W = make([]float64, d*p.Rank)
-	for i, j := range p.Features {
-		copy(p.W[j*p.Rank:][:p.Rank], m.W.Data[i*p.Rank:])
-		p.Mu[j] = m.Mu[i]
-	}
-	at := 0
-	for g, used := range p.Groups(l) {
-		if used && at < len(m.Noise) {
-			p.Noise[g] = m.Noise[at]
-		}
-		if used {
-			at++
-		}
-	}
-	if at != len(m.Noise) {
-		return nil, fmt.Errorf("parameters: %d noise variances where %d are described", len(m.Noise), at)
-	}
-	return p, p.Check(l)
-}
-
-// Pattern is how many of a site's subjects have exactly these views.
-type Pattern struct {
-	Views    []int   `cbor:"views"`
-	Subjects int     `cbor:"subjects"`
-	Share    float64 `cbor:"share"` // of these views' cells that were observed
-}
-
-func PackPatterns(patterns []ppca.Pattern) (m []Pattern) {
-	for _, p := range patterns {
-		m = append(m, Pattern{p.Views, int(p.Subjects), p.Share})
-	}
-	return m
-}
-
-func UnpackPatterns(m []Pattern, l ppca.Layout) (patterns []ppca.Pattern, err error) {
-	if len(m) > ppca.LargestPatterns {
-		return nil, fmt.Errorf("%d patterns of present views, want at most %d", len(m), ppca.LargestPatterns)
-	}
-	for i, p := range m {
-		if i > 0 && slices.Compare(m[i-1].Views, p.Views) >= 0 {
-			return nil, fmt.Errorf("pattern %d: its views %v do not follow %v", i, p.Views, m[i-1].Views)
-		}
-		if l.CheckViews(p.Views) != nil || len(p.Views) == 0 {
-			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
-		}
-		// Who has a view has a value of it.
-		if p.Subjects < 1 || p.Subjects > ppca.LargestCount ||
-			!(p.Share*float64(l.Width(p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
-			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
-		}
-		patterns = append(patterns, ppca.Pattern{Views: p.Views, Subjects: float64(p.Subjects), Share: p.Share})
-	}
-	if len(patterns) == 0 {
-		return nil, fmt.Errorf("no pattern of present views")
-	}
-	return patterns, nil
+	return &m.Scale, m.Check(l)
 }
 
 // Block is a [ppca.Block] as it travels: its scatter matrix, or factors of it and what they
@@ -136,8 +40,8 @@ type Block struct {
 
 func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
-	m := Block{Runs: runsOf(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p,
-		Data: b.Factor}, Diag: b.Diag, Filled: b.Filled}
+	m := Block{Runs: ppca.RunsOf(b.Features), N: b.N, Mean: b.Mean, Diag: b.Diag, Filled: b.Filled,
+		Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}}
 	if b.Scatter != nil {
 		for i := range p {
 			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
@@ -148,7 +52,7 @@ func PackBlock(b *ppca.Block) Block {
 
 // Unpack is the inverse of PackBlock. What it returns is what subjects can have.
 func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
-	features, err := FeaturesOf(m.Runs, l)
+	features, err := ppca.FeaturesOf(m.Runs, l)
 	if err != nil {
 		return nil, err
 	}
@@ -180,37 +84,6 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 		return nil, err
 	}
 	return b, errors.Join(b.Measured(), b.MakePossible())
-}
-
-// runsOf writes ascending features as half-open ranges.
-func runsOf(features []int) (r [][2]int) {
-	for _, j := range features {
-		if n := len(r); n > 0 && r[n-1][1] == j {
-			r[n-1][1]++
-		} else {
-			r = append(r, [2]int{j, j + 1})
-		}
-	}
-	return r
-}
-
-// FeaturesOf is the inverse of Runs; it refuses ranges that are not ascending
-// and inside the layout.
-func FeaturesOf(runs [][2]int, l ppca.Layout) (list []int, err error) {
-	last, d := -1, l.Features()
-	for _, r := range runs {
-		if r[0] <= last || r[1] <= r[0] || r[1] > d {
-			return nil, fmt.Errorf("features %d to %d do not follow %d, or are not among %d", r[0], r[1], last, d)
-		}
-		last = r[1]
-		for j := r[0]; j < r[1]; j++ {
-			list = append(list, j)
-		}
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("no features")
-	}
-	return list, nil
 }
 
 // SiteMeans is how the sites' means differ, as it is kept: an [between.Offsets] with names.

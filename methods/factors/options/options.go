@@ -1,32 +1,20 @@
 // Package options is what a plan says under method where the method is factors ([Options]),
-// and how a site's rows become what the model is fitted to: [Read] reads them once, [Common]
-// is the scale that all sites' rows have together, [Solve] takes out what goes linearly with
-// subject columns, and the forms in which scales, parameters and laws travel are here. Each
-// form packs a value, and its Unpack refuses whatever could not have been packed; their
-// encoding is what docs/reference/messages.md lists, and a change of it is a new revision.
+// and what goes before the fit: [Solve] takes out what goes linearly with subject columns,
+// [Excluded] finds outliers, and forms in which statistics travel are here. Each form packs
+// a value, and its Unpack refuses whatever could not have been packed; their encoding is what
+// docs/reference/messages.md lists, and a change of it is a new revision.
 package options
 
 import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
+	"parley/method"
 	"parley/methods/factors/ppca"
 	"parley/study"
-)
-
-// The ways to bring features to common units. All but the last use one
-// scale at all sites, which is kept with the model.
-const (
-	ScaleStandard  = "standard"     // each feature by its pooled mean and standard deviation
-	ScaleView      = "view"         // each feature by its pooled mean, each view by one factor
-	ScaleMinMax    = "min-max"      // each feature to [0, 1] by its pooled minimum and maximum
-	ScaleRange     = "range"        // each feature to [0, 1] by its public range in the plan: nothing is sent
-	ScaleNone      = "none"         // values as they are
-	ScaleSiteRange = "site-min-max" // each site by its own minimum and maximum: of fed-mv-ppca alone
 )
 
 // What becomes of subjects who are far from all others of their site.
@@ -34,9 +22,6 @@ const (
 	excludeOutliers = "exclude" // they lack the views in which they are, in fit and assessment
 	keepOutliers    = "keep"
 )
-
-// Scalings are those of factors.
-var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone}
 
 // What the sites' means are taken for.
 const (
@@ -98,8 +83,8 @@ type Options struct {
 
 	// Mechanism is how releases are noised: [MechanismStatistics] where the plan's
 	// protection is differential, empty otherwise.
-	Mechanism string   `json:"mechanism,omitempty"`
-	Patterns  Patterns `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
+	Mechanism string          `json:"mechanism,omitempty"`
+	Patterns  method.Patterns `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
 }
 
 // Covariate is a subject column that features are adjusted for: one of numbers or, with
@@ -113,7 +98,7 @@ type Covariate struct {
 // form is what encodings say of how the model is fitted.
 const form = "federated"
 
-func Defaults() *Options { return &Options{Form: form, Scaling: ScaleStandard, Noise: "view"} }
+func Defaults() *Options { return &Options{Form: form, Scaling: ppca.ScaleStandard, Noise: "view"} }
 
 // MarshalJSON writes what a model file says of the options.
 func (o Options) MarshalJSON() ([]byte, error) {
@@ -146,7 +131,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Mechanism = MechanismStatistics
 		}
 		if missing("scaling") {
-			o.Scaling = ScaleRange
+			o.Scaling = ppca.ScaleRange
 		}
 	}
 	if o.Mechanism == MechanismStatistics { // one release, and nothing is iterated at the sites
@@ -172,7 +157,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 // ScalesFeatures says whether each feature is scaled by itself: then features of a view
 // differ in how much of them is noise, whatever they were before.
 func (o *Options) ScalesFeatures() bool {
-	return o.Scaling != ScaleView && o.Scaling != ScaleNone
+	return o.Scaling != ppca.ScaleView && o.Scaling != ppca.ScaleNone
 }
 
 // Check holds the options against the plan.
@@ -180,11 +165,19 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	if o.Form != form {
 		report("", fmt.Sprintf("its encoding is of form %q", o.Form), "the plan in the words of this version")
 	}
-	report.OneOf("scaling", o.Scaling, Scalings...)
+	report.OneOf("scaling", o.Scaling, ppca.Scalings...)
 	report.OneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
 	o.checkAdjust(p, report)
-	CheckFeatures(p, int(o.Latent), o.Scaling, report)
+	if o.Latent < 1 && (o.Latent != Select || p.Privacy.Differential()) {
+		hint := "select, or a whole number from 1"
+		if p.Privacy.Differential() {
+			hint = "a whole number from 1; parley select chooses one from what the sites of a private study have " +
+				"released"
+		}
+		report("latent", "the number of factors is missing", hint)
+	}
+	ppca.CheckFeatures(p, int(o.Latent), o.Scaling, report)
 	if o.Mechanism == MechanismStatistics {
 		o.checkStatistics(p, report)
 		return
@@ -194,50 +187,12 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("outliers", o.Outliers, excludeOutliers, keepOutliers)
 }
 
-// CheckFeatures demands features of which a model of so many factors can be, in such units.
-func CheckFeatures(p *study.Plan, latent int, scaling string, report study.Report) {
-	features := 0
-	for k, v := range p.Views {
-		features += len(v.Features)
-		for j, f := range v.Features {
-			at := fmt.Sprintf("views[%d].features[%d]", k, j)
-			if f.Kind == study.Category {
-				report(at, f.Name+" is a category, and "+p.Method.Name+" models numbers",
-					"leave it out, or list it under subjects")
-			}
-			if scaling == ScaleRange && f.Range == nil {
-				report("scaling", fmt.Sprintf("%q needs the range of every feature, and %s (%s) has none",
-					ScaleRange, at, f.Name),
-					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling",
-						f.Name))
-			}
-		}
-	}
-	switch {
-	case latent == int(Select) && !p.Privacy.Differential():
-	case latent < 1:
-		hint := "select, or a whole number from 1"
-		if p.Privacy.Differential() {
-			hint = "a whole number from 1; parley select chooses one from what the sites of a private study have " +
-				"released"
-		}
-		report("latent", "the number of factors is missing", hint)
-	case features > 0 && latent >= features:
-		report("latent", fmt.Sprintf("%d factors for %d features", latent, features), "fewer factors than features")
-	}
-}
-
 // NoiseGroups returns which features share a noise variance.
 func (o *Options) NoiseGroups() ppca.Noise {
 	if o.Noise == "feature" {
 		return ppca.NoisePerFeature
 	}
 	return ppca.NoisePerView
-}
-
-// Pools says whether the scale comes from the sites.
-func (o *Options) Pools() bool {
-	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling)
 }
 
 // Schedule yields the kinds of task of a study in order, and how often each
@@ -262,7 +217,7 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 	case TaskAdjust:
 		return len(o.Adjust) > 0
 	case TaskScale:
-		return o.Pools() && o.Mechanism == ""
+		return ppca.Pools(o.Scaling) && o.Mechanism == ""
 	case TaskFit:
 		return o.Mechanism == ""
 	case TaskOverview, TaskCoarse, TaskFine:
@@ -286,14 +241,14 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 	if o.SiteMeans != meansPooled {
 		report("site_means", o.SiteMeans+" needs the sums of each site", "pooled, which is the default here")
 	}
-	if o.Scaling != ScaleStandard && o.Scaling != ScaleView {
+	if o.Scaling != ppca.ScaleStandard && o.Scaling != ppca.ScaleView {
 		report("scaling", fmt.Sprintf("%q is not learned from sums", o.Scaling), "standard, or view")
 	}
 	if len(o.Adjust) > 0 {
 		report("adjust", "needs products about the means of each site", own)
 	}
 	for _, one := range o.Patterns {
-		if n := o.Patterns.sites(p, one.Views); n < fewestSecure {
+		if n := o.Patterns.Sites(p, one.Views); n < fewestSecure {
 			report("patterns", fmt.Sprintf("of %d sites, %d can have subjects with %s alone, and the exact total of "+
 				"these would tell a site's own sums", len(p.Sites), n, strings.Join(one.Views, ", ")),
 				fmt.Sprintf("a set that %d sites or more can have: subjects with another count as ones of all views "+

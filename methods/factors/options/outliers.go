@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/stats"
 	"parley/methods/factors/ppca"
 )
 
@@ -101,7 +102,7 @@ func middle(values []float64) (centre, spread float64) {
 	if len(values) == 0 {
 		return 0, 0
 	}
-	centre = median(values)
+	centre = stats.Median(values)
 	var off []float64
 	for _, x := range values {
 		if x != centre {
@@ -111,7 +112,7 @@ func middle(values []float64) (centre, spread float64) {
 	if len(off) == 0 {
 		return centre, 0
 	}
-	return centre, 1.4826 * median(off)
+	return centre, 1.4826 * stats.Median(off)
 }
 
 // farthest is the distance that is beyond all of so many with probability 1 − chance.
@@ -120,8 +121,8 @@ func farthest(distances []float64, chance float64) float64 {
 	if n == 0 {
 		return math.Inf(1)
 	}
-	typical := median(distances)
-	gap := quantile(distances, 0.75) - typical
+	typical := stats.Median(distances)
+	gap := stats.Quantile(distances, 0.75) - typical
 	if !(gap > 0) {
 		return math.Inf(1) // half of the subjects are alike, or there are no others
 	}
@@ -130,17 +131,6 @@ func farthest(distances []float64, chance float64) float64 {
 	// Both are known from n subjects only: t² takes the place of z².
 	t := distuv.StudentsT{Sigma: 1, Nu: n / 2}.Quantile(1 - chance/n/2)
 	return typical + gap*(t*t-half)/(three-half)
-}
-
-func median(values []float64) float64 { return quantile(values, 0.5) }
-
-// quantile sorts the values, and interpolates between two of them.
-func quantile(values []float64, p float64) float64 {
-	slices.Sort(values)
-	at := p * float64(len(values)-1)
-	i := int(at)
-	low, high := values[i], values[min(i+1, len(values)-1)]
-	return low + (at-float64(i))*(high-low)
 }
 
 // distance is the mean z² of a subject's values of view k; NaN where there is none.
@@ -164,17 +154,15 @@ func (o *Outliers) distance(k int, values []float64) float64 {
 }
 
 // of lists the views in which a subject is an outlier. Values that no measurement can
-// have are for [Read] to refuse.
+// have are for [ppca.Read] to refuse.
 func (o *Outliers) of(views [][]float64) (out []int) {
 	for k, v := range views {
-		if v != nil && o.distance(k, v) > o.limit[k] && !slices.ContainsFunc(v, beyondMeasure) {
+		if v != nil && o.distance(k, v) > o.limit[k] && !slices.ContainsFunc(v, ppca.BeyondMeasure) {
 			out = append(out, k)
 		}
 	}
 	return out
 }
-
-func beyondMeasure(x float64) bool { return math.Abs(x) > ppca.LargestValue }
 
 // Without is the data as if the outliers had not been measured: a subject lacks the views
 // in which it is one.

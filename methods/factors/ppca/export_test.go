@@ -10,3 +10,10 @@ var (
 
 // Empty is how many subjects without any value were added.
 func (a *Accumulator) Empty() int { return a.empty }
+
+// NewFeatureSums are the sums of nobody, and AddRow takes in a subject's observed values.
+var NewFeatureSums = newFeatureSums
+
+func (s *FeatureSums) AddRow(views [][]float64, dims []int, extremes bool) {
+	s.addRow(views, dims, extremes)
+}

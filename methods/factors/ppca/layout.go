@@ -1,5 +1,6 @@
 // Package ppca is the numerics of multi-view probabilistic principal component
-// analysis over sites: no privacy, no plan, no messages. Use [Fit] on the blocks of an
+// analysis over sites: no privacy, nothing of how a study goes. [Frame] is what a plan says
+// of a model, and [Read] makes one pass over a site's rows. Use [Fit] on the blocks of an
 // [Accumulator] for a model, a [Predictor] for what it says of single subjects, and
 // [Canonical] before anybody looks at its factors.
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/wire"
 )
 
 // Params is one model: t = W x + μ + noise, x ~ N(0, I). At a site it is θ_c,
@@ -223,7 +224,8 @@ func (m *Model) Move(nu, root, scratch []float64) {
 // Scale maps each feature to (x − Shift)·Factor. It is the same at all sites
 // and kept with the model.
 type Scale struct {
-	Shift, Factor []float64 // d each; factors finite and positive
+	Shift  wire.Vector `cbor:"shift"`  // d
+	Factor wire.Vector `cbor:"factor"` // d: finite and positive
 }
 
 // Check says what is wrong with a scale.

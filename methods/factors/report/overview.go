@@ -16,22 +16,22 @@ import (
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 )
 
 // Site is what a site said of the model, with its name.
 type Site struct {
 	Name string
-	*options.Assessment
+	*fitted.Assessment
 }
 
 // Pooled adds up what sites said, but for the factors.
-func pooledOf(sites []Site) *options.Assessment {
-	var all []*options.Assessment
+func pooledOf(sites []Site) *fitted.Assessment {
+	var all []*fitted.Assessment
 	for _, site := range sites {
 		all = append(all, site.Assessment)
 	}
-	return options.Together(all)
+	return fitted.Together(all)
 }
 
 // Reading is a section for readers who have never met a factor.
@@ -52,7 +52,7 @@ func Reading() figure.Section {
 }
 
 // dataSection shows which views the subjects of each site have.
-func dataSection(set options.Setup, sites []Site) figure.Section {
+func dataSection(set ppca.Frame, sites []Site) figure.Section {
 	var all []figure.SiteSubjects
 	for _, site := range sites {
 		x := figure.SiteSubjects{Name: site.Name}
@@ -65,7 +65,7 @@ func dataSection(set options.Setup, sites []Site) figure.Section {
 }
 
 // PatternOf says how many subjects have a set of views.
-func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
+func PatternOf(set ppca.Frame, views []int, subjects int) figure.Pattern {
 	p := figure.Pattern{Present: make([]bool, set.Layout.Views()), Subjects: subjects}
 	for _, k := range views {
 		p.Present[k] = true
@@ -74,9 +74,9 @@ func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
 }
 
 // Variance is a section on how much the factors explain, for all sites and for each.
-func Variance(set options.Setup, pooled *options.Assessment, sites []Site) figure.Section {
+func Variance(set ppca.Frame, pooled *fitted.Assessment, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
-		Rows: fitted.FactorNames(set.Rank()), TotalLabel: "All factors"}
+		Rows: fitted.FactorNames(set.Factors), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
@@ -131,7 +131,7 @@ func having(s Site, view int) (subjects int) {
 
 // imputationSection shows how well each view is predicted from the others
 // where it is known. There is none where no subject has two views.
-func imputationSection(set options.Setup, m *fitted.Model, sites []Site) (figure.Section, bool) {
+func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Section, bool) {
 	mean, never := "the study's mean", "the site had never measured it"
 	if m.Separate() {
 		mean, never = "the site's mean", "it had not been measured of these subjects, though of others of the site"
@@ -270,7 +270,7 @@ func Found(m *fitted.Model, explained, differences string) string {
 }
 
 // untried says whether no view of any subject could be predicted from another.
-func untried(set options.Setup, sites []Site) bool {
+func untried(set ppca.Frame, sites []Site) bool {
 	all := assess.NewSums(set.Layout.Views())
 	for _, s := range sites {
 		all.Merge(s.LeftOut)
@@ -279,7 +279,7 @@ func untried(set options.Setup, sites []Site) bool {
 }
 
 // sure says in words how well the model predicts views that are hidden from it.
-func sure(set options.Setup, m *fitted.Model, sites []Site) string {
+func sure(set ppca.Frame, m *fitted.Model, sites []Site) string {
 	all := assess.NewSums(set.Layout.Views())
 	for _, s := range sites {
 		all.Merge(s.LeftOut)
@@ -343,8 +343,8 @@ func covered(m *fitted.Model, all *assess.Sums, k int) float64 {
 	return coverage
 }
 
-func factorSection(set options.Setup, sites []Site) figure.Section {
-	q := set.Rank()
+func factorSection(set ppca.Frame, sites []Site) figure.Section {
+	q := set.Factors
 	sec := figure.Section{ID: "factors", Title: "Where the sites lie",
 		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it " +
 			"shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site " +

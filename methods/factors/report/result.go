@@ -13,13 +13,13 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 )
 
 // Assessed is the result of a study in which sites, at least one, said how well the
 // model describes their subjects. Spread says how the rounds settled that estimated how
 // sites differ; nil where nothing did.
-func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []Site, rounds int,
+func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site, rounds int,
 	spread *figure.Section) *method.Result {
 	pooled := pooledOf(sites)
 	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
@@ -33,7 +33,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 			{Name: "of a view's variance explained" + method.OfFit, Value: Explained(m, pooled)},
-			{Name: "mean absolute error, in " + set.Options.Unit() + method.OfFit, Value: off},
+			{Name: "mean absolute error, in " + set.Unit() + method.OfFit, Value: off},
 		},
 	}
 	r.Found, r.Sure = Found(m, Explained(m, pooled), withinSites), sure(set, m, sites)
@@ -78,7 +78,7 @@ func Assessed(set options.Setup, m *fitted.Model, files []method.File, sites []S
 
 // OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows
 // itself how well the model describes all subjects together; what compares sites is left out.
-func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *options.Assessment,
+func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment,
 	settled *figure.Section) *method.Result {
 	explained := Explained(m, all)
 	r := &method.Result{
@@ -111,11 +111,11 @@ func OfTotals(set options.Setup, m *fitted.Model, files []method.File, all *opti
 // describes it: under differential privacy that would be a further release, and
 // without it all sites may have left before they did.
 // What rests on such answers (subjects, variance explained, errors) is left out.
-func Unassessed(set options.Setup, m *fitted.Model, files []method.File, sites int,
+func Unassessed(set ppca.Frame, m *fitted.Model, files []method.File, sites int,
 	about ...figure.Section) *method.Result {
 	r := &method.Result{
 		Files:   files,
-		Metrics: map[string]float64{"factors": float64(set.Rank())},
+		Metrics: map[string]float64{"factors": float64(set.Factors)},
 		Headline: []figure.Fact{
 			{Name: "sites", Value: strconv.Itoa(sites)},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
@@ -158,9 +158,9 @@ func AddSites(m *fitted.Model, sites []Site) {
 }
 
 // metrics leaves out what verdicts say must not be relied on.
-func metrics(set options.Setup, model *fitted.Model, rounds int, pooled *options.Assessment) map[string]float64 {
+func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Assessment) map[string]float64 {
 	subjects := float64(pooled.Subjects())
-	m := map[string]float64{"subjects": subjects, "factors": float64(set.Rank()), "rounds": float64(rounds)}
+	m := map[string]float64{"subjects": subjects, "factors": float64(set.Factors), "rounds": float64(rounds)}
 	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
 		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
 		m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
@@ -184,7 +184,7 @@ func metrics(set options.Setup, model *fitted.Model, rounds int, pooled *options
 // sum or a mean over views would mean nothing. Views of which verdicts say that this must
 // not be relied on are left out. Where every site has one subject,
 // nothing varies within sites, and there is nothing to explain.
-func Explained(m *fitted.Model, pooled *options.Assessment) string {
+func Explained(m *fitted.Model, pooled *fitted.Assessment) string {
 	low, high := math.Inf(1), math.Inf(-1)
 	explained := pooled.Explained()
 	var void []string

@@ -205,7 +205,7 @@ func (g *gallery) write(ctx context.Context, to io.Writer) error {
 
 // AddOutliers opens a site's own report with the subjects, by name, whom the model does not
 // describe because they are far from all others there. It adds nothing if there are none.
-func AddOutliers(set options.Setup, r *method.Result, found []options.Outlier) {
+func AddOutliers(set ppca.Frame, r *method.Result, found []options.Outlier) {
 	if len(found) == 0 {
 		return
 	}

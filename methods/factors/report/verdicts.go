@@ -11,7 +11,6 @@ import (
 	"parley/internal/stats"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -44,7 +43,7 @@ const (
 // sites, at least one, said of it, and from views that lie apart. Its parameters are those of
 // subjects of one site.
 // Nothing in verdicts says more of subjects than the sites did.
-func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, apart []options.Apart) error {
+func Verdicts(set ppca.Frame, m *fitted.Model, p *ppca.Params, sites []Site, apart []ppca.Apart) error {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
 		return err
@@ -80,7 +79,7 @@ func Verdicts(set options.Setup, m *fitted.Model, p *ppca.Params, sites []Site, 
 
 // VerdictsOfTotals are those of [Verdicts] that follow from the model alone, which is all that is known of a study of
 // totals.
-func VerdictsOfTotals(set options.Setup, m *fitted.Model, p *ppca.Params) error {
+func VerdictsOfTotals(set ppca.Frame, m *fitted.Model, p *ppca.Params) error {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
 		return err
@@ -92,7 +91,7 @@ func VerdictsOfTotals(set options.Setup, m *fitted.Model, p *ppca.Params) error 
 
 // verdicts collects them.
 type verdicts struct {
-	set       options.Setup
+	set       ppca.Frame
 	m         *fitted.Model
 	predictor *ppca.Predictor
 	sites     []Site
@@ -161,7 +160,7 @@ func (v *verdicts) serial() {
 
 // apart names the views of sites that have nothing in common with the same views elsewhere:
 // they spoil what all sites have together, the scale first.
-func (v *verdicts) apart(list []options.Apart) {
+func (v *verdicts) apart(list []ppca.Apart) {
 	var where []string
 	var views []int
 	for _, a := range list {
@@ -308,7 +307,7 @@ func (v *verdicts) tooMany() {
 		v.voids(fitted.OnFactors, v.views(), "Infinitely many models describe the same subjects as well as this one: "+
 			"what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors "+
 			"the data support.",
-			"%d factors are more than the covariances of %d features can tell", v.set.Rank(), d)
+			"%d factors are more than the covariances of %d features can tell", v.set.Factors, d)
 	}
 }
 

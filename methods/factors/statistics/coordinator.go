@@ -31,7 +31,7 @@ type way struct {
 
 // record is what the coordinator keeps of the releases.
 type record struct {
-	Pooled *options.Assessment `cbor:"pooled"` // the variance explained by the noised sums
+	Pooled *fitted.Assessment `cbor:"pooled"` // the variance explained by the noised sums
 	// by site, of those that have given all sums asked for so far
 	Released map[string]*siteSums `cbor:"released"`
 	// of the coarse and of the fine sums, once they are known
@@ -69,7 +69,7 @@ func (c way) Check(s *halves.State) error {
 	if o.Pooled == nil || len(s.Doubt) != c.Layout.Features() {
 		return fmt.Errorf("it has no sums behind its model, or no doubt about them")
 	}
-	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Rank()+1 {
+	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Factors+1 {
 		return fmt.Errorf("the variance explained of %d views by %d factors", r.Rows, r.Cols-1)
 	}
 	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
@@ -216,7 +216,7 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
 	}
-	fit, err := repaired.Fit(c.Rank())
+	fit, err := repaired.Fit(c.Factors)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
@@ -234,7 +234,7 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	own(s).Pooled = options.Pooled(explained)
+	own(s).Pooled = fitted.Pooled(explained)
 	told := make([][]moments.NoisyMoments, len(releases))
 	for i := range releases {
 		if told[i], err = repaired.Unrepaired(releases[i], c.Plan.Seed); err != nil {

@@ -125,7 +125,7 @@ func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
 	}
 	s, scale := ms.(*halves.State), r.RangeScale()
 	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds),
-		&options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+		&options.Scale{Scale: *scale}
 	own(s).Whitenings = r.whitenings
 	for _, site := range r.Plan.Sites {
 		at := slices.Index(r.Sites, site)

@@ -53,7 +53,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	subjects, noise := subjectsOf(releases...)
 	r := &method.Result{
 		Files: append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
-		Metrics: map[string]float64{"factors": float64(c.Rank()), "subjects_noised": math.Round(subjects),
+		Metrics: map[string]float64{"factors": float64(c.Factors), "subjects_noised": math.Round(subjects),
 			"subjects_noised_sd": noise},
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised",
@@ -107,7 +107,7 @@ func (c way) overview(sites []releasedOfASite, releases []moments.Released) figu
 		_, noise := subjectsOf(releases[i])
 		x := figure.SiteSubjects{Name: site.Site, Noise: noise}
 		for _, of := range releases[i] {
-			x.Patterns = append(x.Patterns, report.PatternOf(c.Setup, of.Fine.Views, int(math.Round(max(of.Count, 0)))))
+			x.Patterns = append(x.Patterns, report.PatternOf(c.Frame, of.Fine.Views, int(math.Round(max(of.Count, 0)))))
 		}
 		all = append(all, x)
 	}
@@ -132,7 +132,7 @@ func releasedSection() figure.Section {
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c way) noisedVarianceSection(s *halves.State) figure.Section {
-	sec := report.Variance(c.Setup, own(s).Pooled, nil)
+	sec := report.Variance(c.Frame, own(s).Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the " +
 		"mean of the subjects of all sites together: differences between sites count as differences between " +
 		"subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors " +

@@ -151,7 +151,7 @@ func RequiredSampleSize(set options.Setup) (problem.List, error) {
 	if !ok {
 		return nil, fmt.Errorf("the sums have no Gaussian DP parameter")
 	}
-	least := math.Ceil(moments.SubjectsToSee(features, sites, sharedVariance/float64(set.Rank()), mu))
+	least := math.Ceil(moments.SubjectsToSee(features, sites, sharedVariance/float64(set.Factors), mu))
 	where, hint := "the only site", "several times as many for a good model, fewer features, or a larger ε"
 	if sites > 1 {
 		where = fmt.Sprintf("each of the %d sites", sites)

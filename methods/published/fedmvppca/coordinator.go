@@ -7,25 +7,25 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/factors/options"
+	"parley/methods/factors/fitted"
 	"parley/methods/factors/ppca"
 )
 
 // state is what the coordinator carries.
 type state struct {
-	Phase   string                         `cbor:"phase"`
-	Round   int                            `cbor:"round"` // rounds that were asked for
-	Steps   int                            `cbor:"steps"` // tasks given out so far, for progress
-	Left    []string                       `cbor:"left"`
-	Inbox   map[string][]byte              `cbor:"inbox"` // answers of this round, by site
-	Scale   *options.Scale                 `cbor:"scale"`
-	Model   *PackedPrior                   `cbor:"model"`
-	Reports map[string]*options.Assessment `cbor:"reports"` // what the sites said of the final model
-	Trace   trace                          `cbor:"trace"`
-	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
+	Phase   string                        `cbor:"phase"`
+	Round   int                           `cbor:"round"` // rounds that were asked for
+	Steps   int                           `cbor:"steps"` // tasks given out so far, for progress
+	Left    []string                      `cbor:"left"`
+	Inbox   map[string][]byte             `cbor:"inbox"` // answers of this round, by site
+	Scale   *ppca.Scale                   `cbor:"scale"`
+	Model   *PackedPrior                  `cbor:"model"`
+	Reports map[string]*fitted.Assessment `cbor:"reports"` // what the sites said of the final model
+	Trace   trace                         `cbor:"trace"`
+	LogLik  float64                       `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// Views of sites that seem to be in other units.
-	Apart     []options.Apart `cbor:"apart,omitempty"`
-	Strengths wire.Vector     `cbor:"strengths"` // eigenvalues that order the factors, once they are final
+	Apart     []ppca.Apart `cbor:"apart,omitempty"`
+	Strengths wire.Vector  `cbor:"strengths"` // eigenvalues that order the factors, once they are final
 }
 
 // MarshalBinary implements [method.State].
@@ -39,7 +39,7 @@ type coordinator struct {
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Inbox: map[string][]byte{}, Reports: map[string]*options.Assessment{}}, nil
+	return &state{Inbox: map[string][]byte{}, Reports: map[string]*fitted.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -68,15 +68,15 @@ func (c coordinator) check(s *state) error {
 	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment); err != nil {
 		return err
 	}
-	if s.Scale == nil && s.Phase != "" && s.Phase != options.TaskScale {
+	if s.Scale == nil && s.Phase != "" && s.Phase != taskScale {
 		return errors.New("it lacks a scale")
 	}
 	if s.Scale != nil {
-		if _, err := s.Scale.Unpack(c.Layout); err != nil {
+		if err := s.Scale.Check(c.Layout); err != nil {
 			return err
 		}
 	}
-	ended := s.Phase == options.TaskAssess || s.Phase == method.Done
+	ended := s.Phase == taskAssess || s.Phase == method.Done
 	if ended && len(s.Strengths) != c.own.Latent || s.Model == nil && (ended || s.Phase == taskClip) {
 		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths),
 			c.own.Latent)
@@ -84,14 +84,14 @@ func (c coordinator) check(s *state) error {
 	if s.Model != nil {
 		if p, err := s.Model.unpack(c.Layout); err != nil {
 			return err
-		} else if err := c.CheckRank(p.Rank); err != nil {
+		} else if err := c.checkRank(p.Rank); err != nil {
 			return err
 		}
 	}
 	place := func(site, view int) bool {
 		return site >= 0 && site < len(c.Plan.Sites) && view >= 0 && view < c.Layout.Views()
 	}
-	if slices.ContainsFunc(s.Apart, func(a options.Apart) bool { return !place(a.Site, a.View) }) {
+	if slices.ContainsFunc(s.Apart, func(a ppca.Apart) bool { return !place(a.Site, a.View) }) {
 		return errors.New("values in other units of a site or view that there is not")
 	}
 	if slices.ContainsFunc(s.Trace, func(p point) bool {
@@ -110,7 +110,7 @@ func (c coordinator) steps() int {
 	n := c.own.Rounds
 	if !c.private() {
 		n++ // the assessment
-		if c.Options.Pools() {
+		if c.Pools() {
 			n++
 		}
 	}
@@ -141,17 +141,17 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
 	switch s.Phase {
 	case "":
-		if c.Options.Pools() {
-			tasks, err = c.ask(s, options.TaskScale, options.ScaleTask{})
+		if c.Pools() {
+			tasks, err = c.ask(s, taskScale, scaleTask{})
 			return tasks, nil, err
 		}
-		return c.begin(s, options.StartScale(c.Setup))
-	case options.TaskScale:
-		sites, all, err := answers(c, s, func(_ string, a *options.FeatureSums) error { return c.checkSums(a) })
+		return c.begin(s, ppca.StartScale(c.Frame))
+	case taskScale:
+		sites, all, err := answers(c, s, func(_ string, a *ppca.FeatureSums) error { return c.checkSums(a) })
 		if err != nil {
 			return nil, nil, err
 		}
-		scale, apart, err := options.PoolScale(c.Setup, sites, all)
+		scale, apart, err := ppca.PoolScale(c.Frame, sites, all)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -161,7 +161,7 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		return c.iterated(s)
 	case taskClip:
 		return c.clipped(s)
-	case options.TaskAssess:
+	case taskAssess:
 		return c.assessed(s)
 	case method.Done:
 		return nil, nil, nil
@@ -197,7 +197,7 @@ func answers[A any](c coordinator, s *state,
 // begin asks for round 1: expectation maximisation from each site's
 // own random start, or MAP from the plan's prior.
 func (c coordinator) begin(s *state, scale *ppca.Scale) ([]method.Task, method.Info, error) {
-	s.Scale = &options.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	s.Scale = scale
 	if p := c.own.Prior; p != nil {
 		s.Model = packPrior(c.Layout, c.initialPrior(p))
 	}
@@ -212,7 +212,7 @@ func (c coordinator) initialPrior(p *initialPrior) *Prior {
 		Features: c.Layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d),
 		Noise: make([]float64, c.Layout.Views()),
 	}}
-	rng := options.Draws(c.Plan.Seed, "", 0)
+	rng := method.Draws("mvppca %d %q %d", c.Plan.Seed, "", 0)
 	for i := range out.W {
 		out.W[i] = rng.NormFloat64() * p.LoadingSD
 	}
@@ -332,13 +332,20 @@ func (c coordinator) nextRound(s *state, model *Prior) (tasks []method.Task, inf
 		s.Phase = method.Done
 		return nil, info, nil
 	}
-	tasks, err = c.ask(s, options.TaskAssess, options.AssessTask{Scale: *s.Scale, Model: s.Model.Params})
+	tasks, err = c.ask(s, taskAssess, s.finished())
 	return method.Optional(tasks), info, err
+}
+
+// finished is the model as sites get it.
+func (s *state) finished() fitted.AssessTask {
+	t := fitted.AssessTask{Model: s.Model.Params}
+	t.Scale.Scale = *s.Scale
+	return t
 }
 
 // assessed keeps what the sites said; then the study is done.
 func (c coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
-	sites, all, err := answers(c, s, func(_ string, a *options.Assessment) error { return c.checkAssessment(a) })
+	sites, all, err := answers(c, s, func(_ string, a *fitted.Assessment) error { return c.checkAssessment(a) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -349,7 +356,7 @@ func (c coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	sum := options.Together(all)
+	sum := fitted.Together(all)
 	s.LogLik = sum.LogLik / float64(sum.Subjects())
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil
 }
@@ -373,9 +380,9 @@ func (c coordinator) Fold(ms method.State, a method.Contribution) (method.State,
 // receive checks an answer, and returns what is kept of it.
 func (c coordinator) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case options.TaskScale:
+	case taskScale:
 		return received(a, c.checkSums)
-	case options.TaskAssess:
+	case taskAssess:
 		return received(a, c.checkAssessment)
 	case taskIterate:
 		return received(a, func(x *iterateAnswer) error { return x.check(c.setup) })
@@ -395,14 +402,11 @@ func received[A any](a method.Contribution, check func(*A) error) ([]byte, error
 	return a.Body, check(x)
 }
 
-func (c coordinator) checkSums(x *options.FeatureSums) error {
-	return x.Check(c.Layout.Features(), c.own.Scaling == options.ScaleMinMax)
+func (c coordinator) checkSums(x *ppca.FeatureSums) error {
+	return x.Check(c.Layout.Features(), c.own.Scaling == ppca.ScaleMinMax)
 }
 
-func (c coordinator) checkAssessment(a *options.Assessment) error {
-	if len(a.ScoreSquares) == 0 || len(a.ScoreFourths) == 0 {
-		return fmt.Errorf("no sums of squares of scores")
-	}
+func (c coordinator) checkAssessment(a *fitted.Assessment) error {
 	return a.Check(c.Layout, c.own.Latent)
 }
 

@@ -18,7 +18,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/privacy"
 	"parley/study"
 )
@@ -37,7 +37,7 @@ type Method struct{}
 func (Method) Name() string { return Name }
 
 // Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return &Options{Scaling: options.ScaleStandard} }
+func (Method) Options() any { return &Options{Scaling: ppca.ScaleStandard} }
 
 // Revision implements [method.Method].
 func (Method) Revision() int { return 1 }
@@ -64,7 +64,7 @@ func (Method) Requests(p *study.Plan, name string) (list []privacy.Listed, err e
 	if err != nil {
 		return nil, err
 	}
-	for _, kind := range []string{options.TaskScale, taskIterate, taskClip, options.TaskAssess} {
+	for _, kind := range []string{taskScale, taskIterate, taskClip, taskAssess} {
 		if times := h.times(kind); times > 0 {
 			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
 		}
@@ -106,7 +106,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Central(ctx, set.Setup, all)
+	return fitted.Central(ctx, set.Frame, all)
 }
 
 // Simulate implements [method.Simulator] by [fitted.Simulate].
@@ -115,5 +115,5 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Simulate(set.Setup, c)
+	return fitted.Simulate(set.Frame, nil, c)
 }

@@ -5,7 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"parley/methods/factors/options"
+	"parley/method"
+	"parley/methods/factors/ppca"
 	"parley/problem"
 	"parley/study"
 )
@@ -29,8 +30,8 @@ type Options struct {
 	Prior          *initialPrior    `json:"prior,omitempty"`           // with initial: prior
 	SiteIterations []siteIterations `json:"site_iterations,omitempty"` // sites with another number of iterations
 
-	Clipping *clipping        `json:"clipping,omitempty"` // of DP-Fed-mv-PPCA
-	Patterns options.Patterns `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
+	Clipping *clipping       `json:"clipping,omitempty"` // of DP-Fed-mv-PPCA
+	Patterns method.Patterns `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
 }
 
 // initialPrior is the prior of round 1, in scaled units. Its loadings have no
@@ -90,7 +91,7 @@ type laplacePart struct {
 
 // scalings are those of factors and one more: each site by its own minimum and maximum, as in
 // the paper's experiments.
-var scalings = append(slices.Clone(options.Scalings), options.ScaleSiteRange)
+var scalings = append(slices.Clone(ppca.Scalings), ppca.ScaleSiteRange)
 
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
@@ -119,7 +120,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if private {
 		o.fillClipping(p, missing)
 		if missing("scaling") {
-			o.Scaling = options.ScaleRange
+			o.Scaling = ppca.ScaleRange
 		}
 		if p.Privacy.Total != nil {
 			rounds = 2
@@ -148,7 +149,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		return
 	}
 	from := initialPrior{LoadingSD: 1, MeanSD: 1, NoiseAlpha: 2.25, NoiseBeta: 0.625}
-	if private && (o.Scaling == options.ScaleRange || o.Scaling == options.ScaleSiteRange) {
+	if private && (o.Scaling == ppca.ScaleRange || o.Scaling == ppca.ScaleSiteRange) {
 		from = initialPrior{LoadingSD: 0.1, Mean: 0.5, MeanSD: 0.25, NoiseAlpha: 3, NoiseBeta: 0.08}
 	}
 	fill(missing, "prior", map[string]pair{
@@ -195,7 +196,10 @@ func fill(missing func(key string) bool, section string, values map[string]pair)
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("scaling", o.Scaling, scalings...)
-	options.CheckFeatures(p, o.Latent, o.Scaling, report)
+	if o.Latent < 1 {
+		report("latent", "the number of factors is missing", "a whole number from 1")
+	}
+	ppca.CheckFeatures(p, o.Latent, o.Scaling, report)
 	report.AtLeast("rounds", o.Rounds, 1)
 	report.AtLeast("iterations", o.Iterations, 1)
 	report.AtLeast("first_iterations", o.FirstIterations, 1)
@@ -233,7 +237,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 // checkPrivate holds the options against what a private plan may say.
 func (o *Options) checkPrivate(p *study.Plan, report study.Report) {
 	o.Patterns.Check(p, report)
-	if slices.Contains([]string{options.ScaleStandard, options.ScaleView, options.ScaleMinMax}, o.Scaling) {
+	if slices.Contains([]string{ppca.ScaleStandard, ppca.ScaleView, ppca.ScaleMinMax}, o.Scaling) {
 		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which nothing protects",
 			o.Scaling),
 			"range, with the range of every feature in the plan, or none")
@@ -306,9 +310,9 @@ func (o *Options) iterationsIn(round int, site string) int {
 // BeyondRange implements [study.RangeTeller]: scaling by ranges moves nothing to their ends.
 func (*Options) BeyondRange(*study.Plan) string { return study.RangeAsIs }
 
-// setup is a checked plan: what this method says, and what its model has in common with that of factors.
+// setup is a checked plan: what it says of the model, and what this method says.
 type setup struct {
-	options.Setup
+	ppca.Frame
 	own *Options
 }
 
@@ -317,9 +321,8 @@ func setUp(p *study.Plan) (setup, error) {
 	if !ok {
 		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
 	}
-	shared, err := options.NewSetup(p, &options.Options{Latent: options.Factors(o.Latent), Scaling: o.Scaling,
-		Noise: "view", Rounds: o.Rounds, Patterns: o.Patterns})
-	return setup{shared, o}, err
+	frame, err := ppca.NewFrame(p, ppca.NoisePerView, o.Latent, o.Scaling)
+	return setup{frame, o}, err
 }
 
 func (s setup) private() bool { return s.Plan.Privacy.Differential() }
@@ -329,5 +332,13 @@ func (s setup) checkModel(prior *Prior) error {
 	if len(prior.Features) != s.Layout.Features() {
 		return fmt.Errorf("a prior of %d features, and the plan has %d", len(prior.Features), s.Layout.Features())
 	}
-	return s.CheckRank(prior.Rank)
+	return s.checkRank(prior.Rank)
+}
+
+// checkRank refuses a model of other than the plan's number of factors.
+func (s setup) checkRank(rank int) error {
+	if rank != s.own.Latent {
+		return fmt.Errorf("a model of %d factors, and the plan has %d", rank, s.own.Latent)
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -93,15 +92,15 @@ func (p *Prior) describe(m *fitted.Model) {
 
 // PackedPrior is a [Prior] as it travels and is kept.
 type PackedPrior struct {
-	Params options.Params `cbor:"params"`
-	VarW   wire.Vector    `cbor:"var_w"`
-	VarMu  wire.Vector    `cbor:"var_mu"`
-	Alpha  wire.Vector    `cbor:"alpha"`
-	Beta   wire.Vector    `cbor:"beta"`
+	Params ppca.PackedParams `cbor:"params"`
+	VarW   wire.Vector       `cbor:"var_w"`
+	VarMu  wire.Vector       `cbor:"var_mu"`
+	Alpha  wire.Vector       `cbor:"alpha"`
+	Beta   wire.Vector       `cbor:"beta"`
 }
 
 func packPrior(l ppca.Layout, p *Prior) *PackedPrior {
-	return &PackedPrior{options.PackParams(l, &p.Params), p.VarW, p.VarMu, p.Alpha, p.Beta}
+	return &PackedPrior{ppca.PackParams(l, &p.Params), p.VarW, p.VarMu, p.Alpha, p.Beta}
 }
 
 func (m *PackedPrior) unpack(l ppca.Layout) (*Prior, error) {

@@ -10,7 +10,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
 )
 
@@ -32,15 +32,15 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	staying := len(method.Staying(c.Plan.Sites, s.Left))
 	switch {
 	case c.private():
-		r := report.Unassessed(c.Setup, m, files, staying, c.releases.section(c.setup, s.Trace))
+		r := report.Unassessed(c.Frame, m, files, staying, c.releases.section(c.setup, s.Trace))
 		r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: "difference-clipping"})
 		r.Metrics["rounds"] = float64(s.Round)
 		return r, nil
 	case len(sites) == 0:
-		return report.Unassessed(c.Setup, m, files, staying), nil
+		return report.Unassessed(c.Frame, m, files, staying), nil
 	}
-	settled := s.Trace.section(c.Setup)
-	return report.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, &settled), nil
+	settled := s.Trace.section(c.Frame)
+	return report.Assessed(c.Frame, m, files, sites, s.Trace[len(s.Trace)-1].Round, &settled), nil
 }
 
 // reports lists the sites' assessments in the plan's order.
@@ -64,11 +64,11 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.NewModelFile(c.Setup, &prior.Params, s.Scale, s.Strengths)
+	m, err := fitted.NewModelFile(c.Frame, &prior.Params, s.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
-	m.Options, m.Published = nil, &fitted.Published{Method: Name, TypicalSite: true, Private: c.private(),
+	m.Published = &fitted.Published{Method: Name, TypicalSite: true, Private: c.private(),
 		Options: said}
 	if !c.private() {
 		prior.describe(m)
@@ -78,13 +78,13 @@ func (c coordinator) model(s *state, sites []report.Site) (*fitted.Model, error)
 	}
 	m.LogLik = &s.LogLik
 	report.AddSites(m, sites)
-	return m, report.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart)
+	return m, report.Verdicts(c.Frame, m, &prior.Params, sites, s.Apart)
 }
 
 // Share gives every site the whole model, which is the study's result.
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(options.AssessTask{Scale: *s.Scale, Model: s.Model.Params})
+	return wire.Marshal(s.finished())
 }
 
 // section says what clipping and noise do to the result.
@@ -103,7 +103,7 @@ func (c bySite) section(set setup, trace trace) figure.Section {
 		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is "+
 			"more than protecting single subjects, and it is paid for: the noise is the same for a site of ten "+
 			"subjects and of ten thousand. Method factors protects single subjects, at far less noise.")
-	if set.Options.Scaling == options.ScaleSiteRange {
+	if set.Scaling == ppca.ScaleSiteRange {
 		say(true, "Every site had units of its own",
 			"Each site scaled its features by its own smallest and largest values, as the published experiment did. "+
 				"The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
@@ -139,7 +139,7 @@ func (c bySite) section(set setup, trace trace) figure.Section {
 	}
 	say(true, "The spread between sites is not an estimate", text+" The model's file therefore has none.")
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
-	for _, item := range trace.section(set.Setup).Items {
+	for _, item := range trace.section(set.Frame).Items {
 		if item.Figure != nil && item.Figure.ID == spreadFigure {
 			item.Figure.Caption = "The spread that each round's clip was taken from. It follows the table above, not " +
 				"the data. " + item.Figure.Caption
@@ -208,7 +208,7 @@ func (t *trace) record(round int, model *Prior) method.Info {
 const spreadFigure = "between-sites-by-round"
 
 // section is on how the spread between sites settled.
-func (t trace) section(set options.Setup) figure.Section {
+func (t trace) section(set ppca.Frame) figure.Section {
 	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
 	rounds := make(figure.Numbers, len(t))
 	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true},

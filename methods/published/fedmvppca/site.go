@@ -1,6 +1,7 @@
 package fedmvppca
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -11,29 +12,33 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
 	"parley/privacy"
 	"parley/study"
 )
 
-// The rounds, in the words that progress and logs show. Scale and assessment are those of factors.
+// The tasks, in the words that progress and logs show.
 const (
+	taskScale   = "scale"   // sums for a common scale
 	taskIterate = "iterate" // a round in clear
 	taskClip    = "clip"    // a private round
+	taskAssess  = "assess"  // how well the model describes the site
 )
+
+// scaleTask asks for the sums that the plan's scaling needs.
+type scaleTask struct{}
 
 // iterateTask asks for a round.
 type iterateTask struct {
-	Scale options.Scale `cbor:"scale"`
-	Round int           `cbor:"round"` // from 1; it seeds what is drawn
-	Prior *PackedPrior  `cbor:"prior"` // none in a first round without a prior
+	Scale ppca.Scale   `cbor:"scale"`
+	Round int          `cbor:"round"` // from 1; it seeds what is drawn
+	Prior *PackedPrior `cbor:"prior"` // none in a first round without a prior
 }
 
 // iterateAnswer is what a site found in a round in clear.
 type iterateAnswer struct {
-	Params options.Params `cbor:"params"`
+	Params ppca.PackedParams `cbor:"params"`
 }
 
 func (a *iterateAnswer) check(set setup) error {
@@ -60,7 +65,7 @@ type half struct {
 	name string
 	// releases is what the site releases in a private round; nil of a plan without protection.
 	releases *siteReleases
-	seen     *options.RowSums
+	seen     *ppca.RowSums
 }
 
 func newSite(p *study.Plan, name string) (*half, error) {
@@ -88,7 +93,7 @@ func (h *half) times(kind string) int {
 		return clear
 	case kind == taskClip:
 		return private
-	case !h.private() && (kind == options.TaskAssess || kind == options.TaskScale && h.Options.Pools()):
+	case !h.private() && (kind == taskAssess || kind == taskScale && h.Pools()):
 		return 1
 	}
 	return 0
@@ -96,18 +101,18 @@ func (h *half) times(kind string) int {
 
 // request is what a task of a kind releases.
 func (h *half) request(kind string) privacy.Request {
-	var r options.Contents
+	r := privacy.Request{Protection: privacy.Unprotected}
 	switch kind {
 	case taskClip:
 		return h.releases.request()
-	case options.TaskScale:
-		r.SayScale(h.Setup)
-	case options.TaskAssess:
-		r.SayAssessment(h.Setup, true)
+	case taskScale:
+		r.Say(h.Said())
+	case taskAssess:
+		fitted.SayAssessment(&r, h.Frame)
 	default:
 		r.Say(h.Layout.Features()*(h.own.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
 	}
-	return r.Request
+	return r
 }
 
 // Run implements [method.Site]. A task brings the coordinator's state and chooses nothing.
@@ -140,21 +145,21 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 		return nil, err
 	}
 	switch t.Kind {
-	case options.TaskScale:
-		if err := method.OpenTask(t, new(options.ScaleTask)); err != nil {
+	case taskScale:
+		if err := method.OpenTask(t, new(scaleTask)); err != nil {
 			return nil, err
 		}
-		return sums.Said(h.Setup), nil
-	case options.TaskAssess:
-		task := new(options.AssessTask)
+		return sums.Said(h.Frame), nil
+	case taskAssess:
+		task := new(fitted.AssessTask)
 		if err := method.OpenTask(t, task); err != nil {
 			return nil, err
 		}
-		blocks, scale, err := sums.Scaled(h.Setup, &task.Scale)
-		if err != nil {
+		blocks, scale, err := sums.Scaled(h.Frame, &task.Scale.Scale)
+		if err = cmp.Or(err, h.checkRank(task.Model.W.Cols)); err != nil {
 			return nil, err
 		}
-		a, err := fitted.Assess(ctx, h.Setup, h.name, task, sums.Patterns, blocks, scale, data)
+		a, err := fitted.Assess(ctx, h.Frame, h.name, task, sums.Patterns, blocks, scale, data)
 		if err == nil {
 			a.Order, a.Lacking = nil, nil // of which this method says nothing
 		}
@@ -168,17 +173,17 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 	if err != nil {
 		return nil, err
 	}
-	return &iterateAnswer{Params: options.PackParams(h.Layout, found)}, nil
+	return &iterateAnswer{Params: ppca.PackParams(h.Layout, found)}, nil
 }
 
 // read makes the one pass over the site's rows, once.
-func (h *half) read(ctx context.Context, data dataset.Source) (_ *options.RowSums, err error) {
+func (h *half) read(ctx context.Context, data dataset.Source) (_ *ppca.RowSums, err error) {
 	if h.seen == nil {
 		var held func([][]float64) [][]float64
 		if h.releases != nil {
 			held = h.releases.held
 		}
-		h.seen, err = options.Read(ctx, h.Layout, data, held)
+		h.seen, err = ppca.Read(ctx, h.Layout, data, held)
 	}
 	return h.seen, err
 }
@@ -196,7 +201,7 @@ func (h *half) release(ctx context.Context, task *iterateTask, s *privacy.Sessio
 	if err := h.checkModel(prior); err != nil {
 		return err
 	}
-	if _, err := task.Scale.Unpack(h.Layout); err != nil {
+	if err := task.Scale.Check(h.Layout); err != nil {
 		return err
 	}
 	if err := h.checkRound(task); err != nil {
@@ -212,8 +217,8 @@ func (h *half) release(ctx context.Context, task *iterateTask, s *privacy.Sessio
 }
 
 // iterate runs a round on the site's rows.
-func (h *half) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, error) {
-	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
+func (h *half) iterate(t *iterateTask, sums *ppca.RowSums) (*ppca.Params, error) {
+	blocks, _, err := sums.Scaled(h.Frame, &t.Scale)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +226,7 @@ func (h *half) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, err
 		return nil, err
 	}
 	q, d := h.own.Latent, h.Layout.Features()
-	rng := options.Draws(h.Plan.Seed, h.name, t.Round)
+	rng := method.Draws("mvppca %d %q %d", h.Plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.Layout.Views())
 	var prior *Prior
 	switch {
@@ -236,7 +241,7 @@ func (h *half) iterate(t *iterateTask, sums *options.RowSums) (*ppca.Params, err
 		if prior, err = t.Prior.unpack(h.Layout); err != nil {
 			return nil, err
 		}
-		if err := h.CheckRank(prior.Rank); err != nil {
+		if err := h.checkRank(prior.Rank); err != nil {
 			return nil, err
 		}
 		copy(w, prior.W)
@@ -285,11 +290,11 @@ func drawStart(l ppca.Layout, prior *Prior, rng *rand.Rand, w, noise []float64) 
 // Report projects the site's own subjects on the factors. It is made at the
 // site, for the site, from the shared model and its own rows.
 func (h *half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	_, predictor, scale, err := h.Shared(shared)
+	_, predictor, scale, err := fitted.Shared(h.Layout, shared)
 	if err != nil {
 		return nil, err
 	}
-	if h.own.Scaling == options.ScaleSiteRange {
+	if h.own.Scaling == ppca.ScaleSiteRange {
 		sums, err := h.read(ctx, data)
 		if err != nil {
 			return nil, err

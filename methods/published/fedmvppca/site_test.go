@@ -13,7 +13,6 @@ import (
 	"parley/internal/testkit"
 	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -293,7 +292,7 @@ func TestASiteHoldsWhatThePlanSays(t *testing.T) {
 // Sites can compute with whatever the published update makes of what they say,
 // even where noise variances are next to nothing beside the loadings.
 func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
-	c := coordinator{setup: setup{Setup: options.Setup{Layout: factorstest.Shape(t, ppca.NoisePerView, 3, 2)}}}
+	c := coordinator{setup: setup{Frame: ppca.Frame{Layout: factorstest.Shape(t, ppca.NoisePerView, 3, 2)}}}
 	r := rand.New(rand.NewPCG(82, 1))
 	tr := factorstest.NewTruth(r, c.Layout, 2, 0.3)
 	blocks := factorstest.BlocksOf(t, c.Layout, tr.Subjects(r, 20))

@@ -11,7 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/problem"
 	"parley/study"
@@ -169,7 +169,7 @@ func (v *victims) read(ctx context.Context, of map[string]dataset.Source) error 
 			if len(rows) >= mostVictims*len(x) {
 				break
 			}
-			if mixture.Complete(row, x) {
+			if fitted.Complete(row, x) {
 				rows = append(rows, x...)
 			}
 		}

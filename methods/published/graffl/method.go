@@ -21,7 +21,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -93,8 +93,8 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 	}
 	n := problem.Problem{Where: "method.algorithm",
 		What: fmt.Sprintf("rows gives every row away, by %d exact distances to known points, and what it accepts does "+
-			"not become the posterior", mixture.Features(p)+1),
-		Hint: "it is there to compare with; name: " + mixture.Name + " for data of persons"}
+			"not become the posterior", fitted.Features(p)+1),
+		Hint: "it is there to compare with; name: " + fitted.Name + " for data of persons"}
 	if o.Algorithm == Sets {
 		n.What = fmt.Sprintf("sets releases up to %d exact means over each site's rows, which tell of single rows, "+
 			"and its intervals are not to be relied on", o.Set.Proposals)
@@ -125,11 +125,11 @@ func (Method) Describe(p *study.Plan) string {
 		"from which the rows can be found."
 }
 
-// Evaluator implements [method.Evaluable] by [mixture.Evaluator].
+// Evaluator implements [method.Evaluable] by [fitted.Evaluator].
 func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
 	s, err := setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	return mixture.Evaluator(s.Setup, files)
+	return fitted.Evaluator(s.Setup, files)
 }

@@ -3,7 +3,7 @@ package graffl
 import (
 	"fmt"
 
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/study"
 )
@@ -68,7 +68,7 @@ const (
 // Fill puts in the defaults.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("prior.freedom") {
-		o.Prior.Freedom = float64(mixture.Features(p)) + 3
+		o.Prior.Freedom = float64(fitted.Features(p)) + 3
 	}
 	switch o.Algorithm {
 	case Rows:
@@ -147,7 +147,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 				fmt.Sprintf("from 1 to %d", maxAccepted))
 		}
 	}
-	if mixture.Check(p, o.Components, draws, key, report) {
+	if fitted.Check(p, o.Components, draws, key, report) {
 		o.checkPrior(p, report)
 	}
 	if p.Privacy.Differential() {
@@ -155,7 +155,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		if o.Algorithm == Sets {
 			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
 		}
-		report("", what, "name: "+mixture.Name+", or protection: none among simulated sites")
+		report("", what, "name: "+fitted.Name+", or protection: none among simulated sites")
 	}
 }
 
@@ -168,7 +168,7 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) {
 		x, lo, hi float64
 	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6},
 		{"spread", o.Prior.Spread, 1e-6, 1e3},
-		{"freedom", o.Prior.Freedom, float64(mixture.Features(p)) + 1.1, 1e6}} { // from d + 1 down there is no mean
+		{"freedom", o.Prior.Freedom, float64(fitted.Features(p)) + 1.1, 1e6}} { // from d + 1 down there is no mean
 		if !(c.x >= c.lo && c.x <= c.hi) {
 			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
 			ok = false
@@ -181,7 +181,7 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) {
 
 // prior is that of the public box.
 func (o *Options) prior(p *study.Plan) (gmm.Prior, error) {
-	_, lo, hi := mixture.Box(p)
+	_, lo, hi := fitted.Box(p)
 	q, err := gmm.BoxPrior(lo, hi, o.Components)
 	if err != nil {
 		return q, err
@@ -202,7 +202,7 @@ func (o *Options) checkSet(report study.Report) {
 		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
 	}
 	if err := o.choices(0).Check(); err != nil {
-		report("set", err.Error(), "leave them out for the defaults; for closer answers, name: "+mixture.Name)
+		report("set", err.Error(), "leave them out for the defaults; for closer answers, name: "+fitted.Name)
 	}
 }
 
@@ -240,7 +240,7 @@ func (o *Options) tasks() int { return (o.Rounds + o.batch() - 1) / o.batch() }
 
 // setup is what both halves know from a plan.
 type setup struct {
-	*mixture.Setup
+	*fitted.Setup
 	own *Options
 }
 
@@ -250,10 +250,10 @@ func setUp(p *study.Plan) (setup, error) {
 		return setup{}, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
 	}
 	prior, err := own.prior(p)
-	return setup{mixture.NewSetup(p, prior), own}, err
+	return setup{fitted.NewSetup(p, prior), own}, err
 }
 
 // says is what a model file says of the method.
-func (s setup) says() *mixture.Published {
-	return &mixture.Published{Method: Name, Algorithm: s.own.Algorithm}
+func (s setup) says() *fitted.Published {
+	return &fitted.Published{Method: Name, Algorithm: s.own.Algorithm}
 }

@@ -20,7 +20,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/study"
 )
@@ -241,7 +241,7 @@ func TestAlgorithm2FindsModesAndNoPosterior(t *testing.T) {
 	}); i != 0 {
 		t.Errorf("the first that the report says is %+v", r.Headline[0])
 	}
-	m := testkit.Get(mixture.LoadModel(fileOf(t, r, "model/model.json")))(t)
+	m := testkit.Get(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 	if _, err := m.Predictive(); m.Method() != Name || err == nil || !strings.Contains(err.Error(), "no posterior") {
 		t.Errorf("the model of method %s: %v", m.Method(), err)
 	}
@@ -333,9 +333,9 @@ func cases(t testing.TB) map[string]methodtest.Case {
 // models are read as those of graffl.
 type models struct{}
 
-func (models) ModelFormats() []string { return []string{mixture.ModelFormat} }
+func (models) ModelFormats() []string { return []string{fitted.ModelFormat} }
 
-func (models) OpenModel(data []byte) (method.Model, error) { return mixture.LoadModel(data) }
+func (models) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }
 
 // excuses are where a site has said something else before.
 var excuses = []string{"needs every site to the end", "is not the one that this study began with"}

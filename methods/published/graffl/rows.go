@@ -11,7 +11,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/privacy"
 )
@@ -68,7 +68,7 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	for name, n := range s.Rows {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > mixture.MaxRows {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > fitted.MaxRows {
 			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
 		}
 	}
@@ -108,7 +108,7 @@ func (c *rowsCoordinator) Next(ms method.State) (method.Step, error) {
 	}
 	if s.Iteration >= all {
 		if len(s.Kept.Kept) == 0 {
-			return step, mixture.ErrNoRows
+			return step, fitted.ErrNoRows
 		}
 		step.Done = true
 		return step, nil
@@ -167,7 +167,7 @@ func (c *rowsCoordinator) Leave(ms method.State, site string) (method.State, err
 
 // Share gives nothing: the mean of a cloud that does not contract is no model.
 func (c *rowsCoordinator) Share(method.State, string) ([]byte, error) {
-	return mixture.Share(gmm.Mixture{})
+	return fitted.Share(gmm.Mixture{})
 }
 
 // accepted makes the accepted parameters again, in the order of their distance, and
@@ -215,7 +215,7 @@ func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if mixture.Complete(row, x) {
+		if fitted.Complete(row, x) {
 			rows = append(rows, x...)
 		}
 	}
@@ -284,7 +284,7 @@ func (h *rowsSite) Report(ctx context.Context, _ []byte, data dataset.Source) (*
 		if err != nil {
 			return nil, err
 		}
-		if mixture.Complete(row, x) {
+		if fitted.Complete(row, x) {
 			rows++
 		} else {
 			left++
@@ -318,8 +318,8 @@ const maxAnswer = (wire.MaxBytes - 1<<16) / 8
 
 // newProposer makes the proposals that a site compares its rows with: whoever knows the
 // plan can make them again.
-func newProposer(s *mixture.Setup, site string) *proposer {
-	return NewProposer(s.Prior, s.Seed(fmt.Sprintf("proposals %q", site)))
+func newProposer(s *fitted.Setup, site string) *proposer {
+	return NewProposer(s.Prior, fitted.SeedOf(s.Plan, fmt.Sprintf("proposals %q", site)))
 }
 
 // distances sorts what passed in a study by site and round, for whoever attacks it.

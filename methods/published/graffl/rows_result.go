@@ -8,7 +8,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 )
 
@@ -31,7 +31,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := mixture.NewView(c.Setup, p)
+	v := fitted.NewView(c.Setup, p)
 	v.Published, v.Options, v.Accepted = c.says(), c.own, true
 	files, err := v.Files()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *rowsCoordinator) Result(ms method.State) (*method.Result, error) {
 }
 
 // overview shows how many rows of each site a sample was made from.
-func overview(v mixture.View, rows map[string]int) figure.Section {
+func overview(v fitted.View, rows map[string]int) figure.Section {
 	var all []figure.SiteSubjects
 	for _, name := range v.Plan.Sites {
 		if n, ok := rows[name]; ok {

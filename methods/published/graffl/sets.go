@@ -12,7 +12,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/privacy"
 )
@@ -21,7 +21,7 @@ import (
 func (s setup) setsRequest() privacy.Request {
 	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
 		{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
-		{What: mixture.RowsReleased, Values: 1}}}
+		{What: fitted.RowsReleased, Values: 1}}}
 }
 
 // setsCoordinator is sequential Monte Carlo on set discrepancies.
@@ -47,7 +47,7 @@ func (s *setsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c *setsCoordinator) Init() (method.State, error) {
-	smc, err := newSMC(c.Prior, c.own.choices(c.Seed("sets")))
+	smc, err := newSMC(c.Prior, c.own.choices(fitted.SeedOf(c.Plan, "sets")))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.own.choices(c.Seed("sets")) || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
+	if s.SMC.Choices != c.own.choices(fitted.SeedOf(c.Plan, "sets")) || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -73,7 +73,7 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	for name, n := range s.Rows {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > mixture.MaxRows {
+		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > fitted.MaxRows {
 			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
 		}
 	}
@@ -126,7 +126,7 @@ func (c *setsCoordinator) fold(s *setsState) error {
 		total += a.Rows
 	}
 	if total == 0 {
-		return mixture.ErrNoRows
+		return fitted.ErrNoRows
 	}
 	d := c.own.discrepancy()
 	proposals := s.SMC.Propose(setBatch)
@@ -186,7 +186,7 @@ func (c *setsCoordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mixture.Share(p.Mean())
+	return fitted.Share(p.Mean())
 }
 
 // Draws are the sample of a study that is done.
@@ -242,7 +242,7 @@ func (h *setsSite) discrepancies(ctx context.Context, t method.Task, session *pr
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.
 func (h *setsSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	return mixture.Own(ctx, h.Setup, shared, data)
+	return fitted.Own(ctx, h.Setup, shared, data)
 }
 
 // Result implements [method.Coordinator].
@@ -252,7 +252,7 @@ func (c *setsCoordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := mixture.NewView(c.Setup, p)
+	v := fitted.NewView(c.Setup, p)
 	v.Published, v.Options = c.says(), c.own
 	files, err := v.Files()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 )
 
@@ -31,8 +31,8 @@ func (a *discrepanciesAnswer) check(proposals int) error {
 	if len(a.Across) != proposals {
 		return fmt.Errorf("discrepancies of %d proposals where %d were sent", len(a.Across), proposals)
 	}
-	if a.Rows < 0 || a.Rows > mixture.MaxRows {
-		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, mixture.MaxRows)
+	if a.Rows < 0 || a.Rows > fitted.MaxRows {
+		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, fitted.MaxRows)
 	}
 	for i, v := range a.Across {
 		if !(v >= 0) {
@@ -79,7 +79,7 @@ const steepest = 1e4
 const farthest = 1e50
 
 // checkProposal checks a parameter in [gmm.Coordinates].
-func checkProposal(s *mixture.Setup, u []float64) error {
+func checkProposal(s *fitted.Setup, u []float64) error {
 	c := gmm.Coordinates{K: s.Prior.Components(), Dim: s.Prior.Dim()}
 	wrong := func(what string, x float64) error {
 		return fmt.Errorf("%s of %v: no study proposes that", what, x)
@@ -117,7 +117,7 @@ func checkProposal(s *mixture.Setup, u []float64) error {
 // which has a number; nil where a proposal cannot be simulated, for which covariances may be
 // too near to singular. The set is overwritten by the next.
 func each(s setup, first int, proposals [][]float64, f func(i int, set []float64)) {
-	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(s.Seed("sets")), Used: first}
+	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(fitted.SeedOf(s.Plan, "sets")), Used: first}
 	rows := make([]float64, s.own.Set.Rows*len(s.Names))
 	for i, u := range proposals {
 		if err := smc.Set(u, i, rows); err != nil || gmm.NotFinite(rows) >= 0 {

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 )
 
@@ -357,8 +357,8 @@ func defaultSet(seed uint64) set {
 // Check reports what is wrong with the choices.
 func (c set) Check() error {
 	switch {
-	case c.Particles < 16 || c.Particles > mixture.MaxDraws:
-		return fmt.Errorf("%d particles: want 16 to %d", c.Particles, mixture.MaxDraws)
+	case c.Particles < 16 || c.Particles > fitted.MaxDraws:
+		return fmt.Errorf("%d particles: want 16 to %d", c.Particles, fitted.MaxDraws)
 	case c.Proposals < c.Particles || c.Proposals > maxSetProposals:
 		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most %d",
 			c.Proposals, c.Particles, maxSetProposals)

@@ -2,13 +2,13 @@ package options
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/study"
 )
@@ -118,7 +118,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 // Draws returns the random numbers that the plan's seed has for a purpose at a
 // site: nothing else decides them.
 func Draws(p *study.Plan, purpose, site string, n int) *rand.Rand {
-	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "pvi %d %s %q %d", p.Seed, purpose, site, n))))
+	return method.Draws("pvi %d %s %q %d", p.Seed, purpose, site, n)
 }
 
 // Bounds on numbers that pass between the halves. They lie far outside of

@@ -2,7 +2,6 @@ package options
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"iter"
 	"math"
@@ -47,7 +46,7 @@ func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 
 // rng returns the random numbers of simulated subjects.
 func rng(seed uint64, who string) *rand.Rand {
-	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "pvi imagines %d %q", seed, who))))
+	return method.Draws("pvi imagines %d %q", seed, who)
 }
 
 // population is what simulated subjects are drawn from.

@@ -13,6 +13,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mixture"
+	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/papers/experiment"
 	"parley/papers/graffl/toy"
@@ -288,7 +289,7 @@ func scoreNumbers(o experiment.Outcomes, kinds []componentKind) (line [5]numberS
 				if v[fitting(doubted, k)][0] > 0 {
 					s.doubted++
 				}
-				if v[fitting(misfits, k)][0] <= mixture.Level {
+				if v[fitting(misfits, k)][0] <= fitted.Level {
 					s.misfits++
 				}
 				if len(v[fitting(notFound, k)]) > 0 {

@@ -10,7 +10,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/papers/deal"
 	"parley/papers/melba"
 	"parley/study"
@@ -78,11 +78,11 @@ type setting struct {
 var settings = []setting{
 	{"defaults", "", "", 1, true},
 	{"defaults, unequal views and noise", "", "", 0, true},
-	{"one scale per view", options.ScaleView, "view", 1, true},
-	{"one scale per view, noise × 10", options.ScaleView, "view", 10, true},
-	{"noise per feature, min-max", options.ScaleMinMax, "feature", 1, true},
-	{"each feature scaled, noise per view", options.ScaleStandard, "view", 1, false},
-	{"min-max, noise per view", options.ScaleMinMax, "view", 1, false},
+	{"one scale per view", ppca.ScaleView, "view", 1, true},
+	{"one scale per view, noise × 10", ppca.ScaleView, "view", 10, true},
+	{"noise per feature, min-max", ppca.ScaleMinMax, "feature", 1, true},
+	{"each feature scaled, noise per view", ppca.ScaleStandard, "view", 1, false},
+	{"min-max, noise per view", ppca.ScaleMinMax, "view", 1, false},
 }
 
 // plan is the study of one data set.

@@ -11,6 +11,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/factors/statistics"
 	"parley/papers/deal"
 )
@@ -63,7 +64,7 @@ func (r release) says(all *dataset.Table, seed uint64) deal.Keys {
 	}
 	return deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites),
 		"views": deal.Views(all.Schema(), public),
-		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange,
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": ppca.ScaleRange,
 			"mechanism": options.MechanismStatistics},
 		"privacy": deal.Protected(r.epsilon, delta)}
 }

@@ -12,7 +12,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/figure"
-	says "parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/published/fedmvppca"
 	"parley/papers/experiment"
 	"parley/study"
@@ -43,7 +43,7 @@ var exampleFits = []way{
 var (
 	exampleScenarios = []string{"IID", "G", "K", "G/K"}
 	planned          = exampleScenarios[len(exampleScenarios)-1]
-	scalings         = []string{says.ScaleStandard, says.ScaleView, says.ScaleNone}
+	scalings         = []string{ppca.ScaleStandard, ppca.ScaleView, ppca.ScaleNone}
 	noises           = []string{"view", "feature"}
 )
 

@@ -11,7 +11,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/fitted"
-	says "parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/published/fedmvppca"
 	"parley/papers/deal"
 	"parley/study"
@@ -24,7 +24,7 @@ type options map[string]any
 
 // asIs are the options of the default method on rows that are already scaled.
 func asIs(q, rounds int) options {
-	return options{"latent": q, "scaling": says.ScaleNone, "rounds": rounds}
+	return options{"latent": q, "scaling": ppca.ScaleNone, "rounds": rounds}
 }
 
 // plan describes a study of the views that the sites share.

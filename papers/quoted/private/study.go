@@ -10,6 +10,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/study"
@@ -92,6 +93,6 @@ func (x *data) plan(epsilon float64, lacking [][]int, seed uint64) (*study.Plan,
 	return deal.Plan(methods, deal.Keys{"name": "private", "seed": seed, "sites": evaluate.SiteNames(len(lacking)),
 		"views":   deal.Views(schema, func(j int) [2]float64 { return x.ranges[j] }),
 		"privacy": deal.Protected(epsilon, delta),
-		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange,
+		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": x.q, "scaling": ppca.ScaleRange,
 			"mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
 }

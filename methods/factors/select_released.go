@@ -1,4 +1,4 @@
-package selection
+package factors
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 	scoreBest = "best_by"
 )
 
-// SelectReleased chooses from what the sites of a private study released, by the Bayesian information
+// selectReleased chooses from what the sites of a private study released, by the Bayesian information
 // criterion. On moments that were fitted, surplus factors describe the noise, and the criterion, which
 // penalises for the number of subjects alone, asks for them. So the noise is split: with W a fresh draw of its
 // law, T + W and T − W have independent noise of twice the variance (Leiner, Duan, Wasserman and Ramdas, "Data
@@ -35,7 +35,7 @@ const (
 // Every fit has a noise variance for each feature, whatever the plan says: public
 // ranges scale each feature by itself, and
 // another layout of the noise costs no privacy.
-func SelectReleased(ctx context.Context, set options.Setup, releases []moments.Released,
+func selectReleased(ctx context.Context, set options.Setup, releases []moments.Released,
 	c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package selection
+package factors
 
 import (
 	"context"
@@ -30,9 +30,9 @@ const (
 	scoreLeftOut  = "left_out_log_likelihood" // mean per subject, nats
 )
 
-// Select chooses the number of factors, latent in the plan, among candidates as a study with latent: select does: by
-// [assess.Ranks], from the sums that sites send, again once what subjects lack was filled by the model chosen first.
-func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source,
+// selectFactors chooses the number of factors among candidates as a study with latent: select does: by [assess.Ranks],
+// from the sums that sites send, again once what subjects lack was filled by the model chosen first.
+func selectFactors(ctx context.Context, set options.Setup, data map[string]dataset.Source,
 	c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 	if err != nil {
 		return nil, err
 	}
-	scale, err := options.Common(set, set.Options.Scaling, rows...)
+	scale, err := ppca.Common(set.Frame, set.Options.Scaling, rows...)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 // selector is one selection under way.
 type selector struct {
 	set   options.Setup
-	rows  []*options.RowSums
+	rows  []*ppca.RowSums
 	ranks *assess.Ranks
 	out   *method.Selection
 
@@ -113,7 +113,7 @@ type selector struct {
 }
 
 // read sums up the rows of every site, as a study does.
-func read(ctx context.Context, set options.Setup, data map[string]dataset.Source) (sums []*options.RowSums, err error) {
+func read(ctx context.Context, set options.Setup, data map[string]dataset.Source) (sums []*ppca.RowSums, err error) {
 	var sources []dataset.Source
 	for _, name := range set.Plan.Sites {
 		src, ok := data[name]
@@ -130,7 +130,7 @@ func read(ctx context.Context, set options.Setup, data map[string]dataset.Source
 		return nil, err
 	}
 	for i, name := range set.Plan.Sites {
-		one, err := options.Read(ctx, set.Layout, sources[i], nil)
+		one, err := ppca.Read(ctx, set.Layout, sources[i], nil)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
@@ -246,4 +246,41 @@ func scoreTable(out *method.Selection, caption string, columns []scoreColumn) *f
 		t.Columns = append(t.Columns, figure.Column{Name: c.name, Unit: c.unit, Numbers: y})
 	}
 	return t
+}
+
+// elbowShare is how much of the range of the left-out log-likelihood over the
+// candidates the elbow may lose.
+const elbowShare = 0.02
+
+// elbow returns the first candidate that loses at most 2 % of the range.
+func elbow(mean []float64) int {
+	top, bottom := slices.Max(mean), slices.Min(mean)
+	return slices.IndexFunc(mean, func(m float64) bool { return top-m <= elbowShare*(top-bottom) })
+}
+
+// parameters is how many numbers a model has, rotations of its factors aside.
+func parameters(l ppca.Layout, q int) float64 {
+	d := l.Features()
+	return float64(d*q - q*(q-1)/2 + d + l.Groups())
+}
+
+// recommend recommends the candidate that is the best, unless something is warned of: what
+// is not to be trusted is not recommended either. At an end of the candidates the best may
+// lie beyond them, and it is said which way; below one factor there is nothing.
+func recommend(out *method.Selection, values []int, best int) {
+	switch last := values[len(values)-1]; {
+	case len(out.Warnings) > 0: // of what may have moved the best there
+	case best == last:
+		out.Warnings.Add(problem.Problem{Where: "latent",
+			What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
+			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; where it never turns, look at what the "+
+				"factors are made of", values[max(0, len(values)-2)], 2*last)})
+	case best == values[0] && best > 1:
+		out.Warnings.Add(problem.Problem{Where: "latent",
+			What: fmt.Sprintf("the smallest candidate, %d, is the best", best),
+			Hint: fmt.Sprintf("try fewer factors, as with --latent 1..%d", values[1])})
+	}
+	if len(out.Warnings) == 0 {
+		out.Recommended = best
+	}
 }

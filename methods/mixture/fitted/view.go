@@ -1,4 +1,4 @@
-package mixture
+package fitted
 
 import (
 	"bytes"
@@ -7,12 +7,16 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/gmm"
 )
+
+// Level is the probability of being wrong above which a report has a doubt.
+const Level = 0.01
 
 // View is a posterior on its way into a report.
 type View struct {
@@ -31,6 +35,12 @@ type View struct {
 // NewView is one of a sample.
 func NewView(s *Setup, p *gmm.Posterior) View {
 	return View{Setup: s, Posterior: p, Mean: p.Mean(), Called: "sample"}
+}
+
+// Published says which method made a model, and by which of its algorithms.
+type Published struct {
+	Method    string `json:"method"`
+	Algorithm string `json:"algorithm,omitempty"`
 }
 
 // ModelParameter is one number of the mixture, with the interval that holds it
@@ -244,8 +254,37 @@ func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
 	return x, x.Check()
 }
 
-// Published says which method made a model, and by which of its algorithms.
-type Published struct {
-	Method    string `json:"method"`
-	Algorithm string `json:"algorithm,omitempty"`
+// Found says in words what a mixture is.
+func (v *View) Found() string {
+	n := v.Prior.Components()
+	if n == 1 {
+		return fmt.Sprintf("The rows of all sites were described as one group in %s.",
+			figure.Plural(len(v.Names), "feature"))
+	}
+	shares := make([]string, 0, n)
+	for _, k := range gmm.BySize(v.Mean.Weights) {
+		shares = append(shares, fmt.Sprintf("%.0f %%", 100*v.Mean.Weights[k]))
+	}
+	if len(shares) > 4 {
+		shares = []string{shares[0], "down to " + shares[len(shares)-1]}
+	}
+	return fmt.Sprintf("The rows of all sites were described as a mixture of %d components, in %s. They hold %s of "+
+		"the rows.",
+		n, figure.Plural(len(v.Names), "feature"), strings.Join(shares, ", "))
+}
+
+// seriously is the share of subjects who lack a feature from which on a report warns: wrong by
+// as much can a weight be, if all of them belong to one component.
+const seriously = 0.05
+
+// LeftOut warns that so many of all subjects take no part because they lack a feature; nil if
+// those are too few to matter.
+func LeftOut(lacking, all int) *figure.Note {
+	if lacking == 0 || float64(lacking) < seriously*float64(all) {
+		return nil
+	}
+	return &figure.Note{Warning: true, Title: "Subjects who lack a feature take no part",
+		Text: fmt.Sprintf("%d of %d subjects lack a feature, and the mixture is of the others. Where that goes with "+
+			"the component that they belong to, weights are wrong by it, and means and standard deviations can be. "+
+			"Leave out of the plan what many lack.", lacking, all)}
 }

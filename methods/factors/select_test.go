@@ -1,9 +1,7 @@
-package selection
+package factors
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -20,7 +18,6 @@ import (
 	"parley/methods/factors/ppca"
 	"parley/methods/factors/statistics"
 	"parley/problem"
-	"parley/report"
 	"parley/study"
 )
 
@@ -74,7 +71,7 @@ func TestSelectFindsTheTruth(t *testing.T) {
 				}
 			}
 		}
-		s := factorstest.Must(Select(t.Context(), set, data, upToFive))(t)
+		s := factorstest.Must(selectFactors(t.Context(), set, data, upToFive))(t)
 		if s.Recommended != 2 || s.Choices[0].Value != 2 || len(s.Choices) != 3 || len(s.Warnings) > 0 {
 			t.Errorf("%s: %d recommended, choices %v, warnings %v", options, s.Recommended, s.Choices, s.Warnings)
 		}
@@ -88,18 +85,18 @@ func TestSelectRefuses(t *testing.T) {
 		"latent: 11 factors for 11 features\n  hint: fewer factors than features: 1 to 10": {3, 11},
 		"not ascending": {2, 1},
 	} {
-		if _, err := Select(t.Context(), set, data, method.SelectConfig{Values: values}); err == nil ||
+		if _, err := selectFactors(t.Context(), set, data, method.SelectConfig{Values: values}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", values, err, want)
 		}
 	}
 	few, rows := choosing(t, "scaling: view", 1, 1)
-	if _, err := Select(t.Context(), few, rows, upToFive); err == nil ||
+	if _, err := selectFactors(t.Context(), few, rows, upToFive); err == nil ||
 		!strings.Contains(err.Error(), "nobody can be left out of so few subjects") {
 		t.Errorf("one subject at each site: %v", err)
 	}
 	delete(data, "b")
-	if _, err := Select(t.Context(), set, data, upToFive); err == nil || err.Error() != "site b has no data" {
+	if _, err := selectFactors(t.Context(), set, data, upToFive); err == nil || err.Error() != "site b has no data" {
 		t.Errorf("a site without data: %v", err)
 	}
 }
@@ -117,7 +114,7 @@ func TestSelectIsCancelled(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := Select(ctx, set, data, c); !errors.Is(err, context.Canceled) {
+	if _, err := selectFactors(ctx, set, data, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that it was cancelled", err)
 	}
 }
@@ -127,10 +124,10 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		scaling, noise string
 		defeats        bool
 	}{
-		{options.ScaleStandard, "view", true}, {options.ScaleMinMax, "view", true}, {options.ScaleRange, "view", true},
-		{options.ScaleView, "view", false}, {options.ScaleNone, "view", false},
-		{options.ScaleStandard, "feature", false}, {options.ScaleMinMax, "feature", false},
-		{options.ScaleRange, "feature", false},
+		{ppca.ScaleStandard, "view", true}, {ppca.ScaleMinMax, "view", true}, {ppca.ScaleRange, "view", true},
+		{ppca.ScaleView, "view", false}, {ppca.ScaleNone, "view", false},
+		{ppca.ScaleStandard, "feature", false}, {ppca.ScaleMinMax, "feature", false},
+		{ppca.ScaleRange, "feature", false},
 	} {
 		why, mend := defeatsSelection(&options.Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
@@ -223,8 +220,8 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 		all[k] = k
 	}
 	s := factorstest.Must(moments.NewStatistics(l, factorstest.RangesOf(rows), [][]int{all}))(t)
-	out := &statistics.Study{Setup: options.Setup{Plan: &study.Plan{Seed: 1}, Options: &options.Options{Noise: "view"},
-		Layout: l}}
+	out := &statistics.Study{Setup: options.Setup{Frame: ppca.Frame{Plan: &study.Plan{Seed: 1}, Layout: l},
+		Options: &options.Options{Noise: "view"}}}
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})
 	}
@@ -256,19 +253,7 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 // choose makes a selection from releases.
 func choose(t testing.TB, s *statistics.Study, c method.SelectConfig) *method.Selection {
 	t.Helper()
-	return factorstest.Must(SelectReleased(t.Context(), s.Setup, s.Releases, c))(t)
-}
-
-// showable demands that a selection's result can be shown.
-func showable(t *testing.T, r *method.Result) {
-	t.Helper()
-	page := report.Report{Title: "t", Headline: r.Headline, Sections: r.Sections}
-	if err := page.HTML(&bytes.Buffer{}); err != nil {
-		t.Error(err)
-	}
-	if _, err := json.Marshal(r.Metrics); err != nil || len(r.Metrics) == 0 {
-		t.Errorf("metrics %v (%v)", r.Metrics, err)
-	}
+	return factorstest.Must(selectReleased(t.Context(), s.Setup, s.Releases, c))(t)
 }
 
 // The number of factors is found from what one site, two or three released, and where noise hides it nothing is

@@ -8,107 +8,9 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
-
-// A view that lies apart is named with its site, however sites are scaled; sites that differ
-// as sites do are not.
-func TestFarApart(t *testing.T) {
-	l := ppca.Layout{Dims: []int{2, 2}}
-	site := func(n int, offset float64) *FeatureSums {
-		s := newFeatureSums(4)
-		for i := range n {
-			x := float64(i%7) - 3
-			for j := range 4 {
-				by := x + 0.1*float64(j)
-				if j >= 2 {
-					by += offset
-				}
-				s.add(j, by, false)
-			}
-		}
-		return s
-	}
-	for name, c := range map[string]struct {
-		sites []*FeatureSums
-		want  []Apart
-	}{
-		"alike":       {[]*FeatureSums{site(30, 0), site(14, 3), site(7, -5)}, nil},
-		"1e12 at one": {[]*FeatureSums{site(30, 0), site(14, 1e12), site(7, 3)}, []Apart{{Site: 1, View: 1}}},
-		"two sites": {[]*FeatureSums{site(30, 0), site(14, 1e6)},
-			[]Apart{{Site: 0, View: 1}, {Site: 1, View: 1}}},
-		"one subject": {[]*FeatureSums{site(30, 0), site(1, 1e12), site(9, 0)}, []Apart{{Site: 1, View: 1}}},
-		"nobody":      {[]*FeatureSums{site(0, 0), site(1, 0), site(1, 9)}, nil},
-		"does not vary": {[]*FeatureSums{{N: []float64{5, 5, 5, 5}, A: []float64{1, 1, 1, 1},
-			B: []float64{0, 0, 0, 0}}}, nil},
-		"a site by itself": {[]*FeatureSums{site(30, 1e12)}, nil},
-	} {
-		got := liesApart(l, c.sites, false)
-		for i := range got {
-			if got[i].Times < farApart {
-				t.Errorf("%s: %v", name, got[i])
-			}
-			got[i].Times = 0
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-	ranges := func(low, high float64) *FeatureSums {
-		return &FeatureSums{N: []float64{9, 9, 9, 9}, A: []float64{low, low, 0, 0}, B: []float64{high, high, 1, 1}}
-	}
-	if got := liesApart(l, []*FeatureSums{ranges(0, 1), ranges(100, 101), ranges(0, 2)}, true); len(got) != 1 ||
-		got[0].Site != 1 || got[0].View != 0 {
-		t.Errorf("ranges: %v", got)
-	}
-}
-
-// The one pass over the rows gives the sums that the scale needs, and scaling
-// the statistics is scaling the rows.
-func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 7))
-	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.4)
-	schema := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "a"}, {Name: "b"},
-		{Name: "c"}}}, {Name: "w", Columns: []dataset.Column{{Name: "d"}, {Name: "e"}}}}}
-	var list []dataset.Row
-	for n, x := range factorstest.Hole(r, tr.Subjects(r, 40), 0.1) {
-		row := dataset.Row{ID: fmt.Sprintf("%02d", n), Views: factorstest.Split(tr.L, x)}
-		if n%5 > 3 {
-			row.Views[n%2] = nil
-		}
-		list = append(list, row)
-	}
-	table := factorstest.Must(dataset.NewTable(schema, list))(t)
-	sums := factorstest.Must(Read(t.Context(), tr.L, table, nil))(t)
-	direct := newFeatureSums(5)
-	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
-	scaled := factorstest.Must(ppca.NewAccumulator(tr.L, scale))(t)
-	for row, err := range table.Rows(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		direct.addRow(row.Views, tr.L.Dims, false)
-		testkit.Do(t, scaled.Add(row.Views))
-	}
-	moments := sums.Moments(5)
-	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A},
-		"squares": {direct.B, moments.B}} {
-		if w := factorstest.Worst(x[0], x[1]); w > 1e-12 {
-			t.Errorf("%s differ by %.1e", name, w)
-		}
-	}
-	want := scaled.Blocks()
-	for i := range sums.Blocks {
-		got := sums.Blocks[i].Scaled(scale)
-		dense, other := factorstest.Moments(got), factorstest.Moments(want[i]) // in one form, whatever theirs is
-		if w := max(factorstest.Worst(dense[0].Mean, other[0].Mean),
-			factorstest.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
-			t.Errorf("block %d differs by %.1e", i, w)
-		}
-	}
-}
 
 // tableOf is rows, with NaN for what is missing, as a site's data.
 func tableOf(t testing.TB, l ppca.Layout, subjects [][]float64) *dataset.Table {
@@ -189,7 +91,7 @@ func TestOutliersAreFoundViewByView(t *testing.T) {
 		t.Errorf("outliers (row, view): %v, want %v", got, want)
 	}
 	o := factorstest.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
-	sums := factorstest.Must(Read(t.Context(), l, o.Without(tableOf(t, l, rows)), nil))(t)
+	sums := factorstest.Must(ppca.Read(t.Context(), l, o.Without(tableOf(t, l, rows)), nil))(t)
 	for range o.Without(tableOf(t, l, rows)).Rows(t.Context()) { // a second reading finds nobody twice
 	}
 	if len(o.Found) != 6 || o.Found[5].ID != "000021" || !slices.Equal(o.Found[5].Views, []int{0}) {

@@ -1,14 +1,34 @@
-package options
+package ppca
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"parley/internal/stats"
 	"parley/internal/wire"
-	"parley/methods/factors/ppca"
 	"parley/problem"
 )
+
+// Common is the scale of rows that lie together, by one of the plan's ways to scale.
+func Common(set Frame, scaling string, sites ...*RowSums) (*Scale, error) {
+	d := set.Layout.Features()
+	switch scaling {
+	case ScaleRange:
+		return set.RangeScale(), nil
+	case ScaleNone:
+		return unitScale(d), nil
+	}
+	pooled, extremes := newFeatureSums(d), scaling == ScaleMinMax
+	for _, site := range sites {
+		one := site.Extremes
+		if !extremes {
+			one = site.Moments(d)
+		}
+		pooled.Merge(one, extremes)
+	}
+	return pooled.Scale(set, scaling)
+}
 
 // FeatureSums is what a site says of each feature so that all sites can use
 // one scale: with moments, the number of values, their mean and their sum of
@@ -99,15 +119,15 @@ func (s *FeatureSums) Check(d int, extremes bool) error {
 	if len(s.N) != d || len(s.A) != d || len(s.B) != d {
 		return fmt.Errorf("feature sums: %d, %d and %d entries for %d features", len(s.N), len(s.A), len(s.B), d)
 	}
-	if err := ppca.Counts("feature sums: counts", s.N, ppca.LargestCount); err != nil {
+	if err := Counts("feature sums: counts", s.N, LargestCount); err != nil {
 		return err
 	}
 	for j, n := range s.N {
-		ok := math.Abs(s.A[j]) <= ppca.LargestValue && (n > 0 || s.A[j] == 0 && s.B[j] == 0)
+		ok := math.Abs(s.A[j]) <= LargestValue && (n > 0 || s.A[j] == 0 && s.B[j] == 0)
 		if extremes {
-			ok = ok && s.A[j] <= s.B[j] && s.B[j] <= ppca.LargestValue && (n != 1 || s.A[j] == s.B[j])
+			ok = ok && s.A[j] <= s.B[j] && s.B[j] <= LargestValue && (n != 1 || s.A[j] == s.B[j])
 		} else {
-			ok = ok && s.B[j] >= 0 && s.B[j] <= n*ppca.LargestValue*ppca.LargestValue
+			ok = ok && s.B[j] >= 0 && s.B[j] <= n*LargestValue*LargestValue
 		}
 		if !ok {
 			return fmt.Errorf("feature sums: feature %d has the impossible entries %v, %v, %v", j, n, s.A[j], s.B[j])
@@ -118,9 +138,9 @@ func (s *FeatureSums) Check(d int, extremes bool) error {
 
 // Scale turns pooled sums into the scale of a study. Features that nobody has
 // observed, or that are constant at all sites together, are reported by name.
-func (s *FeatureSums) Scale(set Setup, kind string) (*ppca.Scale, error) {
+func (s *FeatureSums) Scale(set Frame, kind string) (*Scale, error) {
 	d := set.Layout.Features()
-	out := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+	out := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
 	var wrong problem.List
 	for k, v := range set.Plan.Views {
 		lo, hi := set.Layout.View(k)
@@ -128,9 +148,9 @@ func (s *FeatureSums) Scale(set Setup, kind string) (*ppca.Scale, error) {
 		for j := lo; j < hi; j++ {
 			name := fmt.Sprintf("view %s, feature %s", v.Name, v.Features[j-lo].Name)
 			// What varies by less than any measured thing would have no scale.
-			constant := s.B[j] < s.N[j]/(ppca.LargestValue*ppca.LargestValue)
+			constant := s.B[j] < s.N[j]/(LargestValue*LargestValue)
 			if kind == ScaleMinMax {
-				constant = s.B[j]-s.A[j] < 1/ppca.LargestValue
+				constant = s.B[j]-s.A[j] < 1/LargestValue
 			}
 			if s.N[j] == 0 {
 				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it",
@@ -163,8 +183,8 @@ func (s *FeatureSums) Scale(set Setup, kind string) (*ppca.Scale, error) {
 }
 
 // unitScale leaves values as they are.
-func unitScale(d int) *ppca.Scale {
-	s := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+func unitScale(d int) *Scale {
+	s := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
 	for j := range s.Factor {
 		s.Factor[j] = 1
 	}
@@ -172,9 +192,9 @@ func unitScale(d int) *ppca.Scale {
 }
 
 // StartScale is the scale of a study as far as the plan alone says it; what it says
-// nothing of, sums of the rows do ([Options.Pools]) or every site for itself.
-func StartScale(set Setup) *ppca.Scale {
-	if set.Options.Scaling == ScaleRange {
+// nothing of, sums of the rows do ([Frame.Pools]) or every site for itself.
+func StartScale(set Frame) *Scale {
+	if set.Scaling == ScaleRange {
 		return set.RangeScale()
 	}
 	return unitScale(set.Layout.Features())
@@ -197,7 +217,7 @@ const farApart = 20
 // of their range, that lies more than 20 times the spread from the median of the sites'. The
 // spread is the median of the sites' standard deviations, or of half their ranges. Of two
 // sites, nobody can tell which is wrong, and both are named.
-func liesApart(l ppca.Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
+func liesApart(l Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
 	d := l.Features()
 	away := make([][]float64, len(sites)) // by site and feature, NaN where nobody can tell
 	for i := range away {
@@ -218,7 +238,7 @@ func liesApart(l ppca.Layout, sites []*FeatureSums, extremes bool) (list []Apart
 		if len(spreads) == 0 {
 			continue
 		}
-		middle, spread := median(centres), median(spreads)
+		middle, spread := stats.Median(centres), stats.Median(spreads)
 		for i, s := range sites {
 			if centre, _ := s.centre(j, extremes); s.N[j] > 0 && spread > 0 {
 				away[i][j] = math.Abs(centre-middle) / spread
@@ -232,7 +252,7 @@ func liesApart(l ppca.Layout, sites []*FeatureSums, extremes bool) (list []Apart
 			if len(known) == 0 {
 				continue
 			}
-			if times := median(known); times > farApart {
+			if times := stats.Median(known); times > farApart {
 				list = append(list, Apart{i, k, times})
 			}
 		}
@@ -250,8 +270,8 @@ func (s *FeatureSums) centre(j int, extremes bool) (centre, spread float64) {
 
 // PoolScale makes the scale of a study of what its sites say, in the plan's order, and names
 // the views of sites that seem to be in other units; sites are numbered as in the plan.
-func PoolScale(set Setup, sites []string, all []*FeatureSums) (scale *ppca.Scale, apart []Apart, err error) {
-	extremes := set.Options.Scaling == ScaleMinMax
+func PoolScale(set Frame, sites []string, all []*FeatureSums) (scale *Scale, apart []Apart, err error) {
+	extremes := set.Scaling == ScaleMinMax
 	apart = liesApart(set.Layout, all, extremes)
 	for i := range apart {
 		apart[i].Site = slices.Index(set.Plan.Sites, sites[apart[i].Site])
@@ -260,6 +280,6 @@ func PoolScale(set Setup, sites []string, all []*FeatureSums) (scale *ppca.Scale
 	for _, a := range all {
 		pooled.Merge(a, extremes)
 	}
-	scale, err = pooled.Scale(set, set.Options.Scaling)
+	scale, err = pooled.Scale(set, set.Scaling)
 	return scale, apart, err
 }

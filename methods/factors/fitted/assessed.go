@@ -1,4 +1,4 @@
-package options
+package fitted
 
 import (
 	"cmp"
@@ -12,20 +12,22 @@ import (
 	"parley/internal/wire"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/between"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
+	"parley/privacy"
 )
 
 // AssessTask asks how well the finished model describes a site.
 type AssessTask struct {
-	Scale Scale       `cbor:"scale"`
-	Model Params      `cbor:"model"`
-	Doubt wire.Vector `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+	Scale options.Scale     `cbor:"scale"`
+	Model ppca.PackedParams `cbor:"model"`
+	Doubt wire.Vector       `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
 	// Sampling is how many times as large as the model says the variance of a view's predictions
 	// is for subjects who lack it; none where the parameters are taken for known.
 	Sampling wire.Vector `cbor:"sampling,omitempty"`
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
-	Offset *Offset `cbor:"offset,omitempty"`
+	Offset *options.Offset `cbor:"offset,omitempty"`
 	// Noise is how many times that of the model the noise variance of each view is at the
 	// site; none where sites are taken to have the same.
 	Noise wire.Vector `cbor:"noise,omitempty"`
@@ -33,13 +35,13 @@ type AssessTask struct {
 
 // Shared opens what sites get of a finished study, with what the model says of their subjects
 // and the scale that they are in.
-func (s Setup) Shared(data []byte) (t *AssessTask, p *ppca.Predictor, scale *ppca.Scale, err error) {
+func Shared(l ppca.Layout, data []byte) (t *AssessTask, p *ppca.Predictor, scale *ppca.Scale, err error) {
 	t = new(AssessTask)
 	if err := wire.Unmarshal(data, t); err != nil {
 		return nil, nil, nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	if p, _, err = t.Predictor(s.Layout); err == nil {
-		scale, err = t.Scale.Unpack(s.Layout)
+	if p, _, err = t.Predictor(l); err == nil {
+		scale, err = t.Scale.Unpack(l)
 	}
 	return t, p, scale, err
 }
@@ -71,18 +73,15 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 // Assessment is what a site says of the finished model. All sums run over the
 // site's subjects, in scaled units.
 type Assessment struct {
-	Patterns []Pattern   `cbor:"patterns"`
-	LogLik   float64     `cbor:"log_lik"`   // summed over subjects
-	Expected float64     `cbor:"expected"`  // what LogLik is on average, if the model is right
-	Cells    wire.Vector `cbor:"cells"`     // observed values, per view
-	Total    wire.Vector `cbor:"total"`     // sums of squares about the site's means, per view
-	Residual wire.Matrix `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
-	AbsError wire.Vector `cbor:"abs_error"` // of reconstructed values, per view
-	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
-	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
-	// Sums of squares of the scores of variance 1, and of products of two of these, of fed-mv-ppca alone.
-	ScoreSquares wire.Vector `cbor:"score_squares,omitempty"` // q
-	ScoreFourths wire.Vector `cbor:"score_fourths,omitempty"` // q × q by rows
+	Patterns []ppca.PackedPattern `cbor:"patterns"`
+	LogLik   float64              `cbor:"log_lik"`   // summed over subjects
+	Expected float64              `cbor:"expected"`  // what LogLik is on average, if the model is right
+	Cells    wire.Vector          `cbor:"cells"`     // observed values, per view
+	Total    wire.Vector          `cbor:"total"`     // sums of squares about the site's means, per view
+	Residual wire.Matrix          `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
+	AbsError wire.Vector          `cbor:"abs_error"` // of reconstructed values, per view
+	Mean     wire.Vector          `cbor:"mean"`      // of the subjects' factors: q
+	Cov      wire.Vector          `cbor:"cov"`       // and their covariance: q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.
 	FeatureTotal    wire.Vector `cbor:"feature_total"`
 	FeatureResidual wire.Vector `cbor:"feature_residual"`
@@ -116,7 +115,7 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	case a.LeftOut == nil || a.Noise == nil || !a.Serial.Usable():
 		return fmt.Errorf("no sums of views left out, of residuals, or of scores and the next ones")
 	}
-	_, err := UnpackPatterns(a.Patterns, l)
+	_, err := ppca.UnpackPatterns(a.Patterns, l)
 	if err = cmp.Or(err,
 		ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}),
 		ppca.Numbers("absolute errors and outliers", views, 0, a.AbsError, a.Outliers),
@@ -135,10 +134,6 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		if x != nil {
 			err = cmp.Or(err, x.Check(d))
 		}
-	}
-	if len(a.ScoreSquares)+len(a.ScoreFourths) > 0 {
-		err = cmp.Or(err, ppca.Numbers("squares of scores", q, 0, a.ScoreSquares),
-			ppca.Numbers("squares of scores", q*q, 0, a.ScoreFourths))
 	}
 	if len(a.FeatureCells) > 0 {
 		err = cmp.Or(err, ppca.Numbers("values of a feature", d, 0, a.FeatureCells),
@@ -200,4 +195,26 @@ func Together(sites []*Assessment) *Assessment {
 		sum.LogLik += a.LogLik
 	}
 	return sum
+}
+
+// SayAssessment adds the numbers of an [Assessment] to what is released: upper bounds, for a site that has every
+// view, whatever cells are missing.
+func SayAssessment(r *privacy.Request, s ppca.Frame) {
+	d, q, k := s.Layout.Features(), s.Factors, s.Layout.Views()
+	r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+	r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+	r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of "+
+		"fourth powers of what is unexplained of single subjects")
+	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, "+
+		"histograms of values, of imputed values and of where values fall in their predictions, and how much subjects "+
+		"differ in that")
+	r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what "+
+		"the model expects, and of the squares of these")
+	r.Say(q*(q+1), "mean and covariance of the factors")
+	r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
+	r.Say(4*d, "per feature score and information of whether a value, or its whole view, is missing on what the "+
+		"subject's others predict of it")
+	r.Say(3+3*q, "how scores go with those of the next rows: sums of products, of squares, and of the squares of "+
+		"products, for all factors and for each")
+	r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 }

@@ -1,27 +1,30 @@
-package options
+package ppca
 
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"parley/dataset"
-	"parley/methods/factors/ppca"
 )
+
+// BeyondMeasure says that no measurement is as large.
+func BeyondMeasure(x float64) bool { return math.Abs(x) > LargestValue }
 
 // RowSums is everything that fitting needs of a site's rows, from one
 // streaming pass: sufficient statistics per pattern of observed features, in
 // the features' own units, and each feature's extremes.
 type RowSums struct {
-	Blocks   []ppca.Block
-	Patterns []ppca.Pattern
+	Blocks   []Block
+	Patterns []Pattern
 	Extremes *FeatureSums
 }
 
 // Read makes the one pass over a site's rows, of which held returns those of a
 // subject's views that the site takes part with; nil for all.
-func Read(ctx context.Context, l ppca.Layout, data dataset.Source,
+func Read(ctx context.Context, l Layout, data dataset.Source,
 	held func([][]float64) [][]float64) (*RowSums, error) {
-	acc, err := ppca.NewAccumulator(l, nil)
+	acc, err := NewAccumulator(l, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +39,9 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source,
 		}
 		for k, v := range views {
 			for j, x := range v {
-				if beyondMeasure(x) {
+				if BeyondMeasure(x) {
 					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
-						row.ID, j+1, k+1, ppca.LargestValue)
+						row.ID, j+1, k+1, LargestValue)
 				}
 			}
 		}
@@ -51,10 +54,10 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source,
 	if len(sums.Blocks) == 0 {
 		return nil, fmt.Errorf("no subject has any value of the plan's views")
 	}
-	sums.Patterns = ppca.Patterns(l, sums.Blocks)
-	if n := len(sums.Patterns); n > ppca.LargestPatterns {
+	sums.Patterns = Patterns(l, sums.Blocks)
+	if n := len(sums.Patterns); n > LargestPatterns {
 		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n,
-			ppca.LargestPatterns)
+			LargestPatterns)
 	}
 	return sums, nil
 }
@@ -76,8 +79,8 @@ func (r *RowSums) Moments(d int) *FeatureSums {
 }
 
 // Said is what a site says of its features for a scale that the sites pool.
-func (r *RowSums) Said(set Setup) *FeatureSums {
-	if set.Options.Scaling == ScaleMinMax {
+func (r *RowSums) Said(set Frame) *FeatureSums {
+	if set.Scaling == ScaleMinMax {
 		return r.Extremes
 	}
 	return r.Moments(set.Layout.Features())
@@ -85,7 +88,7 @@ func (r *RowSums) Said(set Setup) *FeatureSums {
 
 // Scaled returns the blocks in the units that a task asks for, or in the
 // site's own where the plan says so.
-func (r *RowSums) Scaled(set Setup, m *Scale) ([]ppca.Block, *ppca.Scale, error) {
+func (r *RowSums) Scaled(set Frame, m *Scale) ([]Block, *Scale, error) {
 	scale, err := r.Units(set, m)
 	if err != nil {
 		return nil, nil, err
@@ -94,16 +97,16 @@ func (r *RowSums) Scaled(set Setup, m *Scale) ([]ppca.Block, *ppca.Scale, error)
 }
 
 // Units are those that a task asks for, or the site's own where the plan says so.
-func (r *RowSums) Units(set Setup, m *Scale) (*ppca.Scale, error) {
-	if set.Options.Scaling == ScaleSiteRange {
+func (r *RowSums) Units(set Frame, m *Scale) (*Scale, error) {
+	if set.Scaling == ScaleSiteRange {
 		return r.OwnRange(), nil
 	}
-	return m.Unpack(set.Layout)
+	return m, m.Check(set.Layout)
 }
 
 // In returns the blocks in the units of a scale.
-func (r *RowSums) In(scale *ppca.Scale) []ppca.Block {
-	blocks := make([]ppca.Block, len(r.Blocks))
+func (r *RowSums) In(scale *Scale) []Block {
+	blocks := make([]Block, len(r.Blocks))
 	for i := range blocks {
 		blocks[i] = r.Blocks[i].Scaled(scale)
 	}
@@ -112,7 +115,7 @@ func (r *RowSums) In(scale *ppca.Scale) []ppca.Block {
 
 // OwnRange is the scale of a site by itself; a feature that it lacks or that
 // does not vary there is left alone.
-func (r *RowSums) OwnRange() *ppca.Scale {
+func (r *RowSums) OwnRange() *Scale {
 	s := r.Extremes
 	out := unitScale(len(s.N))
 	for j := range out.Factor {
@@ -121,24 +124,4 @@ func (r *RowSums) OwnRange() *ppca.Scale {
 		}
 	}
 	return out
-}
-
-// Common is the scale of rows that lie together, by one of the plan's ways to scale.
-func Common(set Setup, scaling string, sites ...*RowSums) (*ppca.Scale, error) {
-	d := set.Layout.Features()
-	switch scaling {
-	case ScaleRange:
-		return set.RangeScale(), nil
-	case ScaleNone:
-		return unitScale(d), nil
-	}
-	pooled, extremes := newFeatureSums(d), scaling == ScaleMinMax
-	for _, site := range sites {
-		one := site.Extremes
-		if !extremes {
-			one = site.Moments(d)
-		}
-		pooled.Merge(one, extremes)
-	}
-	return pooled.Scale(set, scaling)
 }

@@ -1,4 +1,6 @@
-package mixture
+// Package fitted is a fitted mixture: [LoadModel] reads model.json, a [Model] describes itself and transforms rows, as
+// package method asks, a [View] is a posterior on its way into files and reports, [Own] what a site's own people see.
+package fitted
 
 import (
 	"context"

@@ -1,0 +1,57 @@
+package ppca_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"parley/dataset"
+	"parley/internal/testkit"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/ppca"
+)
+
+// The one pass over the rows gives the sums that the scale needs, and scaling
+// the statistics is scaling the rows.
+func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 7))
+	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.4)
+	schema := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "a"}, {Name: "b"},
+		{Name: "c"}}}, {Name: "w", Columns: []dataset.Column{{Name: "d"}, {Name: "e"}}}}}
+	var list []dataset.Row
+	for n, x := range factorstest.Hole(r, tr.Subjects(r, 40), 0.1) {
+		row := dataset.Row{ID: fmt.Sprintf("%02d", n), Views: factorstest.Split(tr.L, x)}
+		if n%5 > 3 {
+			row.Views[n%2] = nil
+		}
+		list = append(list, row)
+	}
+	table := factorstest.Must(dataset.NewTable(schema, list))(t)
+	sums := factorstest.Must(ppca.Read(t.Context(), tr.L, table, nil))(t)
+	direct := ppca.NewFeatureSums(5)
+	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
+	scaled := factorstest.Must(ppca.NewAccumulator(tr.L, scale))(t)
+	for row, err := range table.Rows(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct.AddRow(row.Views, tr.L.Dims, false)
+		testkit.Do(t, scaled.Add(row.Views))
+	}
+	moments := sums.Moments(5)
+	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A},
+		"squares": {direct.B, moments.B}} {
+		if w := factorstest.Worst(x[0], x[1]); w > 1e-12 {
+			t.Errorf("%s differ by %.1e", name, w)
+		}
+	}
+	want := scaled.Blocks()
+	for i := range sums.Blocks {
+		got := sums.Blocks[i].Scaled(scale)
+		dense, other := factorstest.Moments(got), factorstest.Moments(want[i]) // in one form, whatever theirs is
+		if w := max(factorstest.Worst(dense[0].Mean, other[0].Mean),
+			factorstest.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
+			t.Errorf("block %d differs by %.1e", i, w)
+		}
+	}
+}
