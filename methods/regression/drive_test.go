@@ -94,7 +94,7 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 		if levels := opts.Outcome.Levels; len(levels) > 0 {
 			y = levels[min(max(int(math.Round(f+r.NormFloat64()))+1, 0), len(levels)-1)]
 		}
-		if opts.Likelihood == options.LikelihoodPoisson {
+		if opts.Likelihood == glm.LikelihoodPoisson {
 			y = fmt.Sprint(math.Round(math.Exp(min(f, 3))))
 		}
 		row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}

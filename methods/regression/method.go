@@ -20,6 +20,7 @@ import (
 	"parley/method"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/private"
 	"parley/privacy"
@@ -43,7 +44,7 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Options.Noised(p) {
+	if p.Privacy.Differential() {
 		return private.New(s)
 	}
 	return exact.New(s), nil
@@ -65,7 +66,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Options.Noised(p) {
+	if p.Privacy.Differential() {
 		return private.NewSite(s, name)
 	}
 	return exact.NewSite(s, name), nil
@@ -146,14 +147,15 @@ func (Method) Describe(p *study.Plan) string {
 		return ""
 	}
 	how := "sums over its own subjects: of how each would change the weights, and of how surely"
-	if o.Noised(p) {
+	if p.Privacy.Differential() {
 		how = "noised sums over its own subjects: of their features once, of how each would change the weights in " +
 			"every round"
-		if o.Scaling == options.ScaleStandard {
+		if o.Scaling == glm.ScaleStandard {
 			how = strings.Replace(how, "once", "once, after two histograms of each number", 1)
 		}
 	}
-	return o.Predicts(p) + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+	return fmt.Sprintf("%s Whenever the coordinator asks, a site sends %s.",
+		glm.Predicts(p, &o.Outcome, o.Likelihood), how)
 }
 
 var _ method.Additive = Method{}
@@ -245,11 +247,11 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 	for _, v := range p.Views {
 		features += len(v.Features)
 	}
-	kind := map[string]string{options.LikelihoodLogistic: "logistic regression",
-		options.LikelihoodLinear: "linear regression", options.LikelihoodPoisson: "Poisson regression",
-		options.LikelihoodSoftmax: "multinomial logistic regression",
-		options.LikelihoodHazard:  "regression of discrete-time survival"}[o.Likelihood]
-	if o.Likelihood == options.LikelihoodHazard {
+	kind := map[string]string{glm.LikelihoodLogistic: "logistic regression",
+		glm.LikelihoodLinear: "linear regression", glm.LikelihoodPoisson: "Poisson regression",
+		glm.LikelihoodSoftmax: "multinomial logistic regression",
+		glm.LikelihoodHazard:  "regression of discrete-time survival"}[o.Likelihood]
+	if o.Likelihood == glm.LikelihoodHazard {
 		kind += fmt.Sprintf(" over %d periods with a logistic link", len(o.Outcome.Cuts))
 		out.References = append(out.References, "Prentice RL, Gloeckler LA. Regression analysis of grouped survival "+
 			"data with application to breast cancer data. Biometrics 1978;34:57-67. doi:10.2307/2529588")
@@ -264,9 +266,9 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 	out.Text = fmt.Sprintf("%s was related to %d features by %s with an independent normal prior of each weight "+
 		"(variance %g for a standard deviation of a number, or a level)%s.", o.Outcome.Column, features, kind,
 		o.PriorVariance, with)
-	if o.Noised(p) {
+	if p.Privacy.Differential() {
 		units := ""
-		if o.Scaling == options.ScaleStandard {
+		if o.Scaling == glm.ScaleStandard {
 			units = "histograms of numbers, "
 		}
 		out.Text += " Sites sent noised " + units + "sums and products of features, and gradients. The posterior is " +

@@ -35,7 +35,7 @@ type census struct {
 	outcome  int            // its column among those of subjects
 	positive string
 	views    []keys
-	constant []options.Constant
+	constant []glm.Constant
 }
 
 // open reads the data.
@@ -77,7 +77,7 @@ func open(ctx context.Context, at experiment.Data) (*census, error) {
 }
 
 // standard is the mean and the standard deviation (divisor n) of a column over all rows.
-func (c *census) standard(view, column int, name string) options.Constant {
+func (c *census) standard(view, column int, name string) glm.Constant {
 	n, mean, square := float64(c.table.Len()), 0.0, 0.0
 	for i := range c.table.Len() {
 		mean += c.table.Row(i).Views[view][column] / n
@@ -86,7 +86,7 @@ func (c *census) standard(view, column int, name string) options.Constant {
 		d := c.table.Row(i).Views[view][column] - mean
 		square += d * d / n
 	}
-	return options.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
+	return glm.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
 }
 
 // where returns the rows by what a column says.
@@ -258,7 +258,7 @@ func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
 // Division is the rows of a distribution, with what a plan says of their columns.
 type Division struct {
 	Views     []map[string]any
-	Constants []options.Constant
+	Constants []glm.Constant
 	Outcome   glm.Outcome
 	Subjects  []string
 	Sites     map[string]*dataset.Table

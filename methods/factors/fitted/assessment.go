@@ -1,12 +1,16 @@
 package fitted
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
 	"parley/figure"
@@ -17,7 +21,210 @@ import (
 	"parley/methods/factors/between"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
+	"parley/privacy"
 )
+
+// AssessTask asks how well the finished model describes a site.
+type AssessTask struct {
+	Scale options.Scale     `cbor:"scale"`
+	Model ppca.PackedParams `cbor:"model"`
+	Doubt wire.Vector       `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+	// Sampling is how many times as large as the model says the variance of a view's predictions
+	// is for subjects who lack it; none where the parameters are taken for known.
+	Sampling wire.Vector `cbor:"sampling,omitempty"`
+	// Offset is by how much the site's own means differ from the model's; none where
+	// sites are taken for samples of one population.
+	Offset *options.Offset `cbor:"offset,omitempty"`
+	// Noise is how many times that of the model the noise variance of each view is at the
+	// site; none where sites are taken to have the same.
+	Noise wire.Vector `cbor:"noise,omitempty"`
+}
+
+// Shared opens what sites get of a finished study, with what the model says of their subjects
+// and the scale that they are in.
+func Shared(l ppca.Layout, data []byte) (t *AssessTask, p *ppca.Predictor, scale *ppca.Scale, err error) {
+	t = new(AssessTask)
+	if err := wire.Unmarshal(data, t); err != nil {
+		return nil, nil, nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	if p, _, err = t.Predictor(l); err == nil {
+		scale, err = t.Scale.Unpack(l)
+	}
+	return t, p, scale, err
+}
+
+// Predictor returns what the task's model says of subjects of the site that is asked, and
+// the model with the site's own means and noise.
+func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
+	model, err := t.Model.Unpack(l)
+	if err != nil {
+		return nil, nil, err
+	}
+	if model, err = between.At(l, model, t.Noise); err != nil {
+		return nil, nil, err
+	}
+	var p *ppca.Predictor
+	if t.Offset == nil {
+		p, err = ppca.NewPredictor(l, model)
+	} else if p, err = between.AtSite(l, model, t.Offset.Unpack()); err == nil {
+		for _, j := range model.Features {
+			model.Mu[j] += t.Offset.Mean[j]
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, model, errors.Join(p.Widen(t.Doubt), p.Sampled(t.Sampling))
+}
+
+// Assessment is what a site says of the finished model. All sums run over the
+// site's subjects, in scaled units.
+type Assessment struct {
+	Patterns []ppca.PackedPattern `cbor:"patterns"`
+	LogLik   float64              `cbor:"log_lik"`   // summed over subjects
+	Expected float64              `cbor:"expected"`  // what LogLik is on average, if the model is right
+	Cells    wire.Vector          `cbor:"cells"`     // observed values, per view
+	Total    wire.Vector          `cbor:"total"`     // sums of squares about the site's means, per view
+	Residual wire.Matrix          `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
+	AbsError wire.Vector          `cbor:"abs_error"` // of reconstructed values, per view
+	Mean     wire.Vector          `cbor:"mean"`      // of the subjects' factors: q
+	Cov      wire.Vector          `cbor:"cov"`       // and their covariance: q × q by rows
+	// Sums of squares of each feature, as Total and the last column of Residual.
+	FeatureTotal    wire.Vector `cbor:"feature_total"`
+	FeatureResidual wire.Vector `cbor:"feature_residual"`
+	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
+	FeatureSquares wire.Vector `cbor:"feature_squares"`
+	FeatureFourths wire.Vector `cbor:"feature_fourths"`
+	// FeatureCells counts the values of each feature, where those of a view have not all as many.
+	FeatureCells wire.Vector  `cbor:"feature_cells,omitempty"`
+	LeftOut      *assess.Sums `cbor:"left_out"`
+	// Missing is how missing values go with what others predict of them; nil where none is missing.
+	Missing *assess.MissingnessSums `cbor:"missing,omitempty"`
+	// Lacking is the same of whole views, by feature; nil where all subjects have the same views.
+	Lacking *assess.MissingnessSums `cbor:"lacking,omitempty"`
+	// Noise is what the residuals show of the site's own noise.
+	Noise *between.Sums `cbor:"noise"`
+	// Serial is how scores go with those of the subject whose id is next.
+	Serial stats.SerialSums `cbor:"serial"`
+	// Order is how scores change along the rows; nil where the method does not ask for it.
+	Order *assess.OrderSums `cbor:"order,omitempty"`
+	// Subjects who were left out as outliers in each view, and in any.
+	Outliers wire.Vector `cbor:"outliers"`
+	Outlying float64     `cbor:"outlying"`
+}
+
+// Check refuses what no site could say of a model of q factors.
+func (a *Assessment) Check(l ppca.Layout, q int) error {
+	views, d := l.Views(), l.Features()
+	switch {
+	case a.Residual.Rows != views || a.Residual.Cols != q+1:
+		return fmt.Errorf("%d × %d residuals for %d views and %d factors", a.Residual.Rows, a.Residual.Cols, views, q)
+	case a.LeftOut == nil || a.Noise == nil || !a.Serial.Usable():
+		return fmt.Errorf("no sums of views left out, of residuals, or of scores and the next ones")
+	}
+	_, err := ppca.UnpackPatterns(a.Patterns, l)
+	if err = cmp.Or(err,
+		ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}),
+		ppca.Numbers("absolute errors and outliers", views, 0, a.AbsError, a.Outliers),
+		ppca.Counts("outliers", []float64{a.Outlying}, ppca.LargestCount),
+		ppca.Counts("outliers of a view", a.Outliers, a.Outlying),
+		a.Explained().Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
+		ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount),
+		ppca.Numbers("sums of squares", d, 0, a.FeatureSquares, a.FeatureFourths),
+		ppca.CheckFactors(q, a.Mean, a.Cov)); err != nil {
+		return err
+	}
+	if a.Order != nil {
+		err = a.Order.Check(q)
+	}
+	for _, x := range []*assess.MissingnessSums{a.Missing, a.Lacking} {
+		if x != nil {
+			err = cmp.Or(err, x.Check(d))
+		}
+	}
+	if len(a.FeatureCells) > 0 {
+		err = cmp.Or(err, ppca.Numbers("values of a feature", d, 0, a.FeatureCells),
+			ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount))
+	}
+	if err != nil {
+		return err
+	}
+	for k, n := range a.Cells {
+		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {
+			return fmt.Errorf("sums of squares and errors of view %d, of which there are no values", k)
+		}
+	}
+	if floats.Sum(a.Cells) < 1 {
+		return fmt.Errorf("subjects without a single value")
+	}
+	return nil
+}
+
+// Pooled holds sums behind the variance explained, and nothing else.
+func Pooled(x *ppca.Explained) *Assessment {
+	return &Assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1,
+		Data: x.Residual},
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
+}
+
+// Explained returns the sums behind the variance explained, sharing memory.
+func (a *Assessment) Explained() *ppca.Explained {
+	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total,
+		Residual:     a.Residual.Data,
+		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
+}
+
+// Subjects counts those that have any value.
+func (a *Assessment) Subjects() (n int) {
+	for _, p := range a.Patterns {
+		n += p.Subjects
+	}
+	return n
+}
+
+// Together adds up what sites say, but for the factors.
+func Together(sites []*Assessment) *Assessment {
+	sum := &Assessment{}
+	for i, a := range sites {
+		if i == 0 {
+			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
+			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols,
+				Data: slices.Clone(a.Residual.Data)}
+			sum.FeatureTotal, sum.FeatureResidual = slices.Clone(a.FeatureTotal), slices.Clone(a.FeatureResidual)
+		} else {
+			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError},
+				{sum.Residual.Data, a.Residual.Data},
+				{sum.FeatureTotal, a.FeatureTotal}, {sum.FeatureResidual, a.FeatureResidual}} {
+				floats.Add(x[0], x[1])
+			}
+		}
+		sum.Patterns = append(sum.Patterns, a.Patterns...)
+		sum.LogLik += a.LogLik
+	}
+	return sum
+}
+
+// SayAssessment adds the numbers of an [Assessment] to what is released: upper bounds, for a site that has every
+// view, whatever cells are missing.
+func SayAssessment(r *privacy.Request, s ppca.Frame) {
+	d, q, k := s.Layout.Features(), s.Factors, s.Layout.Views()
+	r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+	r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+	r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of "+
+		"fourth powers of what is unexplained of single subjects")
+	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, "+
+		"histograms of values, of imputed values and of where values fall in their predictions, and how much subjects "+
+		"differ in that")
+	r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what "+
+		"the model expects, and of the squares of these")
+	r.Say(q*(q+1), "mean and covariance of the factors")
+	r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
+	r.Say(4*d, "per feature score and information of whether a value, or its whole view, is missing on what the "+
+		"subject's others predict of it")
+	r.Say(3+3*q, "how scores go with those of the next rows: sums of products, of squares, and of the squares of "+
+		"products, for all factors and for each")
+	r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
+}
 
 // Assess says how well a finished model describes a site, whose subjects are these blocks in the
 // units of the scale. It reads the rows once more: absolute errors are no function of the

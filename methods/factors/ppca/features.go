@@ -10,26 +10,6 @@ import (
 	"parley/problem"
 )
 
-// Common is the scale of rows that lie together, by one of the plan's ways to scale.
-func Common(set Frame, scaling string, sites ...*RowSums) (*Scale, error) {
-	d := set.Layout.Features()
-	switch scaling {
-	case ScaleRange:
-		return set.RangeScale(), nil
-	case ScaleNone:
-		return unitScale(d), nil
-	}
-	pooled, extremes := newFeatureSums(d), scaling == ScaleMinMax
-	for _, site := range sites {
-		one := site.Extremes
-		if !extremes {
-			one = site.Moments(d)
-		}
-		pooled.Merge(one, extremes)
-	}
-	return pooled.Scale(set, scaling)
-}
-
 // FeatureSums is what a site says of each feature so that all sites can use
 // one scale: with moments, the number of values, their mean and their sum of
 // squared deviations; with extremes, the smallest and largest value instead.

@@ -9,7 +9,6 @@ import (
 	"parley/internal/wire"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // centre is an exact fit of independent weights to all rows in one place.
@@ -22,35 +21,35 @@ type centre struct {
 
 // central fits all rows in one place: exact mean-field inference, which partitioned inference
 // converges to. A standard scale is by moments of all rows.
-func central(ctx context.Context, s *options.Setup, rows dataset.Source) (*centre, error) {
-	var scale *options.Scale
-	if s.Options.Scaling == options.ScaleStandard {
-		moments, err := s.Moments(ctx, rows)
+func central(ctx context.Context, c *common, rows dataset.Source) (*centre, error) {
+	var common *scale
+	if c.own.Scaling == glm.ScaleStandard {
+		moments, err := c.moments(ctx, rows)
 		if err != nil {
 			return nil, err
 		}
-		if scale, err = s.Pool([]*options.ScaleAnswer{moments}); err != nil {
+		if common, err = c.pool([]*glm.Moments{moments}); err != nil {
 			return nil, err
 		}
 	}
-	d, err := s.Design(ctx, scale, rows)
+	e, err := c.scaled(common)
 	if err != nil {
 		return nil, err
 	}
-	all := freeEnergy{Likelihood: expectationsOf(s.Likelihood), Data: d, Cavity: s.Prior}
-	q, info, err := all.Optimum(s.Prior, 100)
+	d, err := c.Design(ctx, e, rows)
+	if err != nil {
+		return nil, err
+	}
+	all := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: c.prior}
+	q, info, err := all.Optimum(c.prior, 100)
 	if err != nil {
 		return nil, err
 	}
 	if !info.Converged {
 		return nil, fmt.Errorf("fitting all rows: %w", glm.ErrNotConverged)
 	}
-	e, err := s.Scaled(scale)
-	if err != nil {
-		return nil, err
-	}
 	fit := &centre{Info: info}
-	if fit.Model, err = fitted.New(s.Plan, s.Options, s.Prior, q.Normal(), e); err != nil {
+	if fit.Model, err = fitted.Of(c.Plan, c.own, c.prior, q.Normal(), e); err != nil {
 		return nil, err
 	}
 	fit.Model.Private = false
@@ -83,7 +82,7 @@ func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *r
 	if err != nil {
 		return nil, nil, err
 	}
-	if change, err = u.run(q, c.Prior, squares, r, sum); err != nil {
+	if change, err = u.run(q, c.prior, squares, r, sum); err != nil {
 		return nil, nil, err
 	}
 	for i := range change {

@@ -3,10 +3,11 @@ package dppvi
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -84,30 +85,26 @@ func (c *common) protect(site string) (*protection, error) {
 
 // common is what both halves know of a plan.
 type common struct {
-	*options.Setup
-	own *Options
+	glm.Frame
+	own   *Options
+	prior glm.Gaussian
 	// protected is what sites release under differential privacy; nil without it.
 	protected map[string]*protection
 }
 
-// setup is what a plan says, as a regression has it.
-func setup(p *study.Plan) (*options.Setup, *Options, error) {
-	o, ok := p.Method.Options.(*Options)
-	if !ok {
-		return nil, nil, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
-	}
-	s, err := options.Of(p, o.regression())
-	return s, o, err
-}
-
 // newCommon works out what a plan says to the halves of the given sites.
 func newCommon(p *study.Plan, sites []string) (*common, error) {
-	s, o, err := setup(p)
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of %s", p.Method.Name, Name)
+	}
+	c := &common{own: o, Frame: glm.Frame{Plan: p, Outcome: o.Outcome, Likelihood: o.likelihood(),
+		Encoding: encodingOf(o, p)}}
+	err := c.Encoding.Check()
 	if err != nil {
 		return nil, err
 	}
-	c := &common{Setup: s, own: o}
-	if !p.Privacy.Differential() {
+	if c.prior = priorOf(o, &c.Frame); !p.Privacy.Differential() {
 		return c, nil
 	}
 	c.protected = map[string]*protection{}
@@ -117,6 +114,11 @@ func newCommon(p *study.Plan, sites []string) (*common, error) {
 		}
 	}
 	return c, nil
+}
+
+// draws are the random numbers that the plan's seed has for a purpose at a site.
+func (c *common) draws(purpose, site string, n int) *rand.Rand {
+	return method.Draws("pvi %d %s %q %d", c.Plan.Seed, purpose, site, n)
 }
 
 func (c *common) global() bool { return c.own.Algorithm == algorithmGlobal }
@@ -145,13 +147,29 @@ func (m gaussian) density(p int) (glm.Gaussian, error) {
 	return g, g.CheckProper(p)
 }
 
+// The tasks, in the words that progress and logs show.
+const (
+	taskScale  = "scale"  // moments for common units of numbers
+	taskUpdate = "update" // a refinement of the site's factor
+	taskAssess = "assess" // how well the model predicts the site's outcomes
+)
+
+// scale brings numbers to common units, in the plan's order.
+type scale struct {
+	Centre wire.Vector `cbor:"centre"`
+	Scale  wire.Vector `cbor:"scale"`
+}
+
+// scaleTask asks for moments of the plan's numbers.
+type scaleTask struct{}
+
 // updateTask asks for one update. What a site does with it is decided by the plan
 // that it agreed to: the task brings the coordinator's state and chooses nothing.
 type updateTask struct {
-	Scale  *options.Scale `cbor:"scale"`
-	Q      gaussian       `cbor:"q"`
-	Factor gaussian       `cbor:"factor"` // the site's own
-	Update int            `cbor:"update"` // the site's count, from 1
+	Scale  *scale   `cbor:"scale"`
+	Q      gaussian `cbor:"q"`
+	Factor gaussian `cbor:"factor"` // the site's own
+	Update int      `cbor:"update"` // the site's count, from 1
 }
 
 // updateAnswer is where the local optimisation led from q: the quotient of the two,
@@ -162,8 +180,8 @@ type updateAnswer struct {
 
 // assessTask asks how well the model predicts; it is what sites get back, too.
 type assessTask struct {
-	Scale *options.Scale `cbor:"scale"`
-	Q     gaussian       `cbor:"q"`
+	Scale *scale   `cbor:"scale"`
+	Q     gaussian `cbor:"q"`
 }
 
 // Bounds on every number that passes between the halves, beside those of package options: a site's factor is

@@ -8,7 +8,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
 
@@ -16,7 +15,7 @@ import (
 func (c coordinator) Init() (method.State, error) {
 	s := &State{Sites: c.factors(), Reports: map[string]*predict.Assessment{}}
 	if c.global() {
-		s.Point = pointOf(c.Prior)
+		s.Point = pointOf(c.prior)
 	}
 	return s, nil
 }
@@ -39,11 +38,11 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	was := s.Phase
 	var err error
 	switch was {
-	case "", options.TaskScale:
+	case "", taskScale:
 		step.Tasks, err = c.begin(s)
-	case options.TaskUpdate:
+	case taskUpdate:
 		step, err = c.update(s)
-	case options.TaskAssess:
+	case taskAssess:
 		s.Phase = method.Done
 	}
 	if err != nil {
@@ -51,7 +50,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	}
 	step.Done = s.Phase == method.Done
 	step.Progress, step.Of = c.progress(s)
-	if was == options.TaskUpdate && s.Trace.Folded > 0 {
+	if was == taskUpdate && s.Trace.Folded > 0 {
 		step.Info = method.Info{"KL to the q before": s.Trace.LastKL}
 	}
 	return step, nil
@@ -74,7 +73,7 @@ func (c coordinator) update(s *State) (method.Step, error) {
 	if err != nil {
 		return step, err
 	}
-	step.Tasks, err = method.Ask(options.TaskUpdate, sites, func(site string) (any, error) {
+	step.Tasks, err = method.Ask(taskUpdate, sites, func(site string) (any, error) {
 		s.Asked++
 		return s.Sites[site].ask(s.Scale, q), nil
 	})
@@ -96,7 +95,7 @@ func (c coordinator) assess(s *State) (method.Step, error) {
 	if err != nil {
 		return method.Step{}, err
 	}
-	s.Phase = options.TaskAssess
+	s.Phase = taskAssess
 	tasks, err := method.Ask(s.Phase, c.staying(s), func(string) (any, error) {
 		return assessTask{Scale: s.Scale, Q: packed(q)}, nil
 	})
@@ -105,14 +104,14 @@ func (c coordinator) assess(s *State) (method.Step, error) {
 
 // begin goes on from the start, and from the sites' moments, with the tasks that this takes.
 func (c coordinator) begin(s *State) (tasks []method.Task, err error) {
-	if s.Phase == "" && c.Options.Scaling == options.ScaleStandard {
-		s.Phase = options.TaskScale
-		return method.Ask(s.Phase, c.staying(s), func(string) (any, error) { return options.ScaleTask{}, nil })
+	if s.Phase == "" && c.own.Scaling == glm.ScaleStandard {
+		s.Phase = taskScale
+		return method.Ask(s.Phase, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
 	}
-	if s.Phase == options.TaskScale {
+	if s.Phase == taskScale {
 		s.Scale, err = c.poolFactors(s.Sites)
 	}
-	s.Phase = options.TaskUpdate
+	s.Phase = taskUpdate
 	return nil, err
 }
 
@@ -127,17 +126,17 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	}
 	r := s.Sites[in.Site]
 	switch {
-	case in.Kind == options.TaskScale:
-		a := new(options.ScaleAnswer)
+	case in.Kind == taskScale:
+		a := new(glm.Moments)
 		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.Check(c.Counted())
+			err = a.Check(c.names())
 		}
 		if err == nil {
 			err = method.Once(in, r.Moments != nil)
 		}
 		r.Moments = a
 		return s, err
-	case in.Kind == options.TaskAssess:
+	case in.Kind == taskAssess:
 		if err = method.Once(in, s.Reports[in.Site] != nil); err == nil {
 			s.Reports[in.Site], err = c.answered(in)
 		}
@@ -231,7 +230,7 @@ func (c coordinator) foldChange(s *State, in method.Contribution, q glm.Gaussian
 	}
 	// Damping and projection need the quotient of the optimum and q alone.
 	factor, applied, projected := refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
-	if err := workable(factor, c.Prior); err != nil {
+	if err := workable(factor, c.prior); err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}
 	s.Trace.Projected += projected
@@ -307,7 +306,7 @@ func (c coordinator) drawn(s *State) []string {
 	for _, site := range able {
 		total += 1 / float64(c.own.rowsOf(site))
 	}
-	u := total * options.Draws(c.Plan, "turn", "", s.Asked).Float64()
+	u := total * c.draws("turn", "", s.Asked).Float64()
 	for _, site := range able {
 		if u -= 1 / float64(c.own.rowsOf(site)); u < 0 {
 			return []string{site}
@@ -319,7 +318,7 @@ func (c coordinator) drawn(s *State) []string {
 // takes draws how long a site works on its n-th update: exponential, with a mean
 // in proportion to its declared rows.
 func (c coordinator) takes(site string, n int) float64 {
-	return float64(c.own.rowsOf(site)) * options.Draws(c.Plan, "takes", site, n).ExpFloat64()
+	return float64(c.own.rowsOf(site)) * c.draws("takes", site, n).ExpFloat64()
 }
 
 // progress counts the times that sites are asked, and an estimate of how many
@@ -337,7 +336,7 @@ func (c coordinator) progress(s *State) (done, of int) {
 		}
 	}
 	of++ // the assessment
-	if s.Phase == options.TaskAssess || s.Phase == method.Done {
+	if s.Phase == taskAssess || s.Phase == method.Done {
 		done = of
 	}
 	return min(done, of), of

@@ -6,19 +6,18 @@ import (
 
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // siteFactor is what a coordinator knows of a site whose factor it keeps, in a posterior that is
 // the prior times the factors of all sites: so no change can be in q and not in a factor.
 type siteFactor struct {
-	Factor  gaussian             `cbor:"factor"`
-	From    gaussian             `cbor:"from"`  // q as the site was sent it with the update that it works on
-	Asked   int                  `cbor:"asked"` // updates asked for
-	Folded  int                  `cbor:"folded"`
-	Moved   float64              `cbor:"moved"`  // by its last update, before damping: see moved
-	Before  float64              `cbor:"before"` // the same of the update before that
-	Moments *options.ScaleAnswer `cbor:"moments"`
+	Factor  gaussian     `cbor:"factor"`
+	From    gaussian     `cbor:"from"`  // q as the site was sent it with the update that it works on
+	Asked   int          `cbor:"asked"` // updates asked for
+	Folded  int          `cbor:"folded"`
+	Moved   float64      `cbor:"moved"`  // by its last update, before damping: see moved
+	Before  float64      `cbor:"before"` // the same of the update before that
+	Moments *glm.Moments `cbor:"moments"`
 }
 
 // waits says whether an update of the site is on its way.
@@ -56,20 +55,20 @@ func (c *common) checkFactors(sites map[string]*siteFactor) error {
 		if r.Moments == nil {
 			return nil
 		}
-		return r.Moments.Check(c.Counted())
+		return r.Moments.Check(c.names())
 	})
 }
 
 // poolFactors makes a common scale from the sites' moments, which are then forgotten.
-func (c *common) poolFactors(sites map[string]*siteFactor) (*options.Scale, error) {
-	var moments []*options.ScaleAnswer
+func (c *common) poolFactors(sites map[string]*siteFactor) (*scale, error) {
+	var moments []*glm.Moments
 	for _, site := range c.Plan.Sites {
 		if r := sites[site]; r.Moments != nil {
 			moments = append(moments, r.Moments)
 			r.Moments = nil
 		}
 	}
-	return c.Pool(moments)
+	return c.pool(moments)
 }
 
 // list returns the factors in the plan's order.
@@ -82,7 +81,7 @@ func (c *common) list(sites map[string]*siteFactor) (factors []glm.Gaussian) {
 
 // product is the prior times the factors.
 func (c *common) product(sites map[string]*siteFactor) (glm.Gaussian, error) {
-	q := c.Prior
+	q := c.prior
 	for _, f := range c.list(sites) {
 		q = q.Times(f)
 	}
@@ -90,15 +89,15 @@ func (c *common) product(sites map[string]*siteFactor) (glm.Gaussian, error) {
 }
 
 // ask is the task of a site's next update, from q.
-func (r *siteFactor) ask(scale *options.Scale, q glm.Gaussian) updateTask {
+func (r *siteFactor) ask(scale *scale, q glm.Gaussian) updateTask {
 	r.Asked++
 	r.From = packed(q)
 	return updateTask{Scale: scale, Q: packed(q), Factor: r.Factor, Update: r.Asked}
 }
 
 // openModel checks what makes predictions against the plan.
-func (c *common) openModel(scale *options.Scale, m gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
-	if e, err = c.Scaled(scale); err != nil {
+func (c *common) openModel(scale *scale, m gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
+	if e, err = c.scaled(scale); err != nil {
 		return nil, q, err
 	}
 	if q, err = m.density(c.Weights()); err == nil {

@@ -74,16 +74,17 @@ func (Method) Describe(p *study.Plan) string {
 	case p.Privacy.Differential():
 		how += ", which follows from noised sums of the gradients of samples of them"
 	}
-	return o.regression().Predicts(p) + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+	return fmt.Sprintf("%s Whenever the coordinator asks, a site sends %s.",
+		glm.Predicts(p, &o.Outcome, o.Likelihood), how)
 }
 
 // Outcome implements [method.Supervised].
 func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
-	_, o, err := setup(p)
+	c, err := newCommon(p, nil)
 	if err != nil {
 		return evaluate.Outcome{}, err
 	}
-	return o.Outcome.Judged(), nil
+	return c.Outcome.Judged(), nil
 }
 
 // Evaluator implements [method.Evaluable].
@@ -109,7 +110,7 @@ func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 // Central implements [method.Centraliser]: exact mean-field inference, which partitioned inference
 // with exact updates converges to.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
-	s, _, err := setup(p)
+	s, err := newCommon(p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 // CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
 // as nothing, so that there is nothing to refuse.
 func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
-	s, _, err := setup(p)
+	s, err := newCommon(p, nil)
 	if err != nil {
 		return nil, err
 	}

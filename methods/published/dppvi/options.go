@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/privacy/account"
 	"parley/problem"
 	"parley/study"
@@ -50,8 +49,8 @@ type Options struct {
 	InterceptVariance float64  `json:"intercept_variance"`       // (prior_variance)
 
 	// standard, range or constants (standard, or range with privacy)
-	Scaling   string             `json:"scaling"`
-	Constants []options.Constant `json:"constants,omitempty"` // scaling constants: for every number
+	Scaling   string         `json:"scaling"`
+	Constants []glm.Constant `json:"constants,omitempty"` // scaling constants: for every number
 	// neutral (the default): a missing cell has no effect; refuse: it is an error
 	Missing string `json:"missing"`
 
@@ -113,12 +112,50 @@ func (*Options) Former(key string) string {
 	return ""
 }
 
-// regression are the options as what a regression is made of reads them.
-func (o *Options) regression() *options.Options {
-	return options.Options{Independent: true, Outcome: o.Outcome, Likelihood: o.Likelihood,
-		NoiseVariance: o.NoiseVariance,
-		Through:       !o.Intercept, PriorVariance: o.PriorVariance, InterceptVariance: o.InterceptVariance,
-		Scaling: o.Scaling, Constants: o.Constants, Missing: o.Missing, Rounds: o.Rounds}.In(o)
+// likelihood is that of an outcome given its activation.
+func (o *Options) likelihood() glm.Likelihood {
+	switch {
+	case o.Likelihood != glm.LikelihoodLinear:
+		return glm.Logistic{}
+	case o.NoiseVariance == nil:
+		return glm.Linear{Variance: 1}
+	}
+	return glm.Linear{Variance: *o.NoiseVariance}
+}
+
+// encodingOf makes a column of every number of the plan, and one of every level of its categories.
+func encodingOf(o *Options, p *study.Plan) glm.Encoding {
+	e := glm.Encoding{Intercept: o.Intercept}
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			c := glm.Column{Name: f.Name, Scale: 1}
+			switch {
+			case f.Kind == study.Category:
+				c = glm.Column{Name: f.Name, Levels: f.Levels}
+			case o.Scaling == glm.ScaleRange:
+				c = glm.FromRange(f.Name, f.Range[0], f.Range[1])
+			}
+			for _, k := range o.Constants {
+				if k.Feature == f.Name {
+					c.Centre, c.Scale = k.Centre, k.Scale
+				}
+			}
+			c.Missing.Rule = glm.FallbackRule(o.Missing)
+			e.Columns = append(e.Columns, c)
+		}
+	}
+	return e
+}
+
+// priorOf is the prior of the weights of the columns of a frame.
+func priorOf(o *Options, f *glm.Frame) glm.Gaussian {
+	g := glm.Isotropic(f.Weights(), 0, o.PriorVariance)
+	for j, group := range f.Encoding.Groups() {
+		if group == glm.InterceptGroup {
+			g.Lambda[j] = 1 / o.InterceptVariance
+		}
+	}
+	return g
 }
 
 // Fill puts in the defaults that depend on other options and on privacy.
@@ -130,19 +167,19 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 	}
 	if missing("likelihood") {
-		o.Likelihood = options.LikelihoodLogistic
+		o.Likelihood = glm.LikelihoodLogistic
 		if len(o.Outcome.Levels) == 0 {
-			o.Likelihood = options.LikelihoodLinear
+			o.Likelihood = glm.LikelihoodLinear
 		}
 	}
 	fill("intercept_variance", &o.InterceptVariance, o.PriorVariance)
 	if missing("scaling") {
-		o.Scaling = options.ScaleStandard
+		o.Scaling = glm.ScaleStandard
 		if private {
-			o.Scaling = options.ScaleRange
+			o.Scaling = glm.ScaleRange
 		}
 		if len(o.Constants) > 0 {
-			o.Scaling = options.ScaleConstants
+			o.Scaling = glm.ScaleConstants
 		}
 	}
 	schedule, rounds, damping := scheduleRandom, paperRounds, paperDamping
@@ -228,7 +265,7 @@ func (s *updateSettings) fill(at string, rate float64, byShare bool, missing fun
 
 // check checks a step.
 func (s *updateSettings) check(at string, private bool, report study.Report) {
-	options.Positive(report, at+"learning_rate", s.LearningRate)
+	glm.Positive(report, at+"learning_rate", s.LearningRate)
 	report.AtLeast(at+"draws", s.Draws, 1)
 	switch {
 	case s.Batch != 0 && s.BatchShare != 0:
@@ -239,7 +276,7 @@ func (s *updateSettings) check(at string, private bool, report study.Report) {
 		report.AtLeast(at+"batch", s.Batch, 1)
 	}
 	if private {
-		options.Positive(report, at+"noise", s.Noise)
+		glm.Positive(report, at+"noise", s.Noise)
 	} else if s.Noise != 0 || s.DeltaByRows {
 		report(at+"noise", "noise and delta_by_rows mean nothing with protection: none", "leave them out")
 	}
@@ -263,8 +300,8 @@ func (o *Options) rowsOf(site string) int {
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("algorithm", o.Algorithm, algorithmPVI, algorithmExact, algorithmGlobal)
-	report.OneOf("likelihood", o.Likelihood, options.LikelihoodLogistic, options.LikelihoodLinear)
-	o.regression().CheckModel(p, report)
+	report.OneOf("likelihood", o.Likelihood, glm.LikelihoodLogistic, glm.LikelihoodLinear)
+	o.checkModel(p, report)
 	report.OneOf("schedule", o.Schedule, scheduleSequential, scheduleSynchronous, scheduleAsynchronous, scheduleRandom)
 	report.Share("damping", o.Damping, "of a change cannot be applied")
 	o.checkRows(p, report)
@@ -282,6 +319,34 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	o.checkGlobal(report)
 	o.checkUpdate(p.Privacy.Differential(), report)
 	o.checkPrivacy(p, report)
+}
+
+// checkModel checks the outcome, and how it depends on the features.
+func (o *Options) checkModel(p *study.Plan, report study.Report) {
+	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
+	if o.Outcome.Check(p, o.Likelihood, report) {
+		switch linear := o.Likelihood == glm.LikelihoodLinear; {
+		case !linear && o.NoiseVariance != nil:
+			report("noise_variance", "belongs to likelihood: linear", "leave it out")
+		case linear && o.NoiseVariance == nil:
+			report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation",
+				"such as noise_variance: 1, in the outcome's unit squared")
+		case linear:
+			glm.Positive(report, "noise_variance", *o.NoiseVariance)
+		}
+	}
+	if o.Outcome.Event != "" || len(o.Outcome.Cuts) > 0 {
+		report("outcome", "event and cuts belong to times until an event, of which "+Name+" has no model",
+			"leave them out, or name: regression")
+	}
+	if o.Scaling == glm.ScaleStandard && p.Privacy.Differential() {
+		report("scaling", "pooled means and standard deviations would leave the sites without noise",
+			"scaling: range, or constants that are publicly known")
+	}
+	glm.CheckScaling(p, o.Scaling, o.Scaling == glm.ScaleRange, o.Constants, report)
+	glm.Positive(report, "prior_variance", o.PriorVariance)
+	glm.Positive(report, "intercept_variance", o.InterceptVariance)
+	report.AtLeast("rounds", o.Rounds, 1)
 }
 
 // checkRows checks the declared numbers of rows.
@@ -369,7 +434,7 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 			"privacy.unit: subject and adjacency: add-remove, or of two classes name: regression, which has both "+
 				"adjacencies")
 	}
-	if pr.Diagnostics > 0 && o.Likelihood == options.LikelihoodLinear {
+	if pr.Diagnostics > 0 && o.Likelihood == glm.LikelihoodLinear {
 		report("", "privacy.diagnostics buys how well classes of single subjects are predicted",
 			"leave it out for a linear likelihood")
 	}
@@ -378,13 +443,13 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	case o.Clip == nil:
 		report("clip", "missing: the largest norm of a row's gradient", "leave it out for the default")
 	default:
-		options.Positive(report, "clip", *o.Clip)
+		glm.Positive(report, "clip", *o.Clip)
 	}
 }
 
 // BeyondRange implements [study.RangeTeller].
 func (o *Options) BeyondRange(*study.Plan) string {
-	if o.Scaling == options.ScaleRange {
+	if o.Scaling == glm.ScaleRange {
 		return study.RangeEnds
 	}
 	return study.RangeAsIs

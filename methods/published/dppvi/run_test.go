@@ -17,7 +17,6 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/study"
 )
 
@@ -25,13 +24,9 @@ var methods = method.Registry{Method{}}
 
 const publishedRows = "rows: [{site: a, rows: 2000}, {site: b, rows: 400}]\n"
 
-func setupOf(t testing.TB, p *study.Plan) *options.Setup {
+func setupOf(t testing.TB, p *study.Plan) *common {
 	t.Helper()
-	s, _, err := setup(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Get(newCommon(p, nil))(t)
 }
 
 // planOf is a plan with numbers x0, x1, … that need no scaling, and outcome y.

@@ -10,7 +10,6 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/privacy"
 )
@@ -20,17 +19,17 @@ import (
 type siteHalf struct {
 	*common
 	name string
-	options.Reader
+	glm.Reader
 }
 
 // times says how often the site is asked for something, at most.
 func (h *siteHalf) times(kind string) int {
 	p := h.protected[h.name]
 	switch {
-	case kind == options.TaskScale && h.own.Scaling != options.ScaleStandard, kind == options.TaskAssess && p != nil &&
+	case kind == taskScale && h.own.Scaling != glm.ScaleStandard, kind == taskAssess && p != nil &&
 		p.quality == nil:
 		return 0
-	case kind != options.TaskUpdate:
+	case kind != taskUpdate:
 		return 1
 	case p != nil:
 		return p.updates
@@ -42,7 +41,7 @@ func (h *siteHalf) times(kind string) int {
 
 // listed is what the site is asked for over the whole study, at most.
 func (h *siteHalf) listed() (list []privacy.Listed) {
-	for _, kind := range []string{options.TaskScale, options.TaskUpdate, options.TaskAssess} {
+	for _, kind := range []string{taskScale, taskUpdate, taskAssess} {
 		if times := h.times(kind); times > 0 {
 			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
 		}
@@ -54,17 +53,17 @@ func (h *siteHalf) listed() (list []privacy.Listed) {
 func (h *siteHalf) request(kind string) privacy.Request {
 	says := privacy.Content{What: predict.Says, Values: predict.Values}
 	switch p := h.protected[h.name]; {
-	case p != nil && kind == options.TaskUpdate:
+	case p != nil && kind == taskUpdate:
 		return p.request(p.sum)
 	case p != nil:
 		return p.request(*p.quality)
-	case kind == options.TaskScale:
+	case kind == taskScale:
 		says = privacy.Content{What: "number of values, mean and sum of squared deviations of each number",
 			Values: 3 * len(h.Numbers())}
-	case kind == options.TaskUpdate && h.global():
+	case kind == taskUpdate && h.global():
 		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight",
 			Values: 2 * h.Weights()}
-	case kind == options.TaskUpdate:
+	case kind == taskUpdate:
 		says = privacy.Content{What: "change of the posterior's precision and precision × mean of each " +
 			"weight that the " +
 			"site's rows ask for", Values: 2 * h.Weights()}
@@ -76,7 +75,7 @@ func (h *siteHalf) request(kind string) privacy.Request {
 type updating struct {
 	number    int          // the site's count, from 1
 	q, factor glm.Gaussian // the posterior, and the site's own factor in it
-	scale     *options.Scale
+	encoding  *glm.Encoding
 	carried   []byte // by the site since its update before; nil at first
 }
 
@@ -91,7 +90,7 @@ func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	if most := h.times(t.Kind); task.Update < 1 || task.Update > most {
 		return nil, fmt.Errorf("update %d: the plan has 1 to %d", task.Update, most)
 	}
-	_, q, err := h.openModel(task.Scale, task.Q)
+	e, q, err := h.openModel(task.Scale, task.Q)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +108,7 @@ func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cavity: %w", err)
 	}
-	return &updating{task.Update, q, factor, task.Scale, carried}, nil
+	return &updating{task.Update, q, factor, e, carried}, nil
 }
 
 // Run implements [method.Site].
@@ -133,11 +132,11 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 	}
 	state = s.State()
 	switch t.Kind {
-	case options.TaskScale:
-		answer, err = h.Moments(ctx, data)
-	case options.TaskUpdate:
+	case taskScale:
+		answer, err = h.moments(ctx, data)
+	case taskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
-	case options.TaskAssess:
+	case taskAssess:
 		answer, err = h.assess(ctx, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
@@ -154,14 +153,14 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := h.Read(ctx, h.Setup, u.scale, data)
+	d, err := h.Read(ctx, &h.Frame, u.encoding, data)
 	if err != nil {
 		return nil, nil, err
 	}
-	activations := options.Draws(h.Plan, "activations", h.name, u.number)
+	activations := h.draws("activations", h.name, u.number)
 	minibatch := func(s *updateSettings) (int, rowSum) {
 		n := s.of(d.Rows())
-		return n, minibatches(d, n, 2*h.Weights(), options.Draws(h.Plan, "batch", h.name, u.number))
+		return n, minibatches(d, n, 2*h.Weights(), h.draws("batch", h.name, u.number))
 	}
 	switch h.own.Algorithm {
 	case algorithmExact:
@@ -186,9 +185,9 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task,
 		return nil, nil, err
 	}
 	switch {
-	case t.Kind == options.TaskAssess && h.protected[h.name].quality != nil:
+	case t.Kind == taskAssess && h.protected[h.name].quality != nil:
 		return nil, s.State(), h.assessed(ctx, t, s, b)
-	case t.Kind != options.TaskUpdate:
+	case t.Kind != taskUpdate:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	u, err := h.open(t, s.State())
@@ -202,29 +201,29 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task,
 		}
 		return noised.Floats(0), nil
 	}
-	return h.refine(u, h.updateOf(h.own.rowsOf(h.name)), options.Draws(h.Plan, "activations", h.name, u.number), sum)
+	return h.refine(u, h.updateOf(h.own.rowsOf(h.name)), h.draws("activations", h.name, u.number), sum)
 }
 
 // model opens the task of an assessment.
-func (h *siteHalf) model(t method.Task) (*options.Scale, glm.Normal, error) {
+func (h *siteHalf) model(t method.Task) (*glm.Encoding, glm.Normal, error) {
 	task := new(assessTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, glm.Normal{}, err
 	}
-	_, q, err := h.openModel(task.Scale, task.Q)
+	e, q, err := h.openModel(task.Scale, task.Q)
 	if err != nil {
 		return nil, glm.Normal{}, err
 	}
-	return task.Scale, q.Normal(), nil
+	return e, q.Normal(), nil
 }
 
 // assess answers without protection how well the model predicts the site's rows.
 func (h *siteHalf) assess(ctx context.Context, t method.Task, data dataset.Source) (*predict.Assessment, error) {
-	scale, q, err := h.model(t)
+	e, q, err := h.model(t)
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.Read(ctx, h.Setup, scale, data)
+	d, err := h.Read(ctx, &h.Frame, e, data)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +251,11 @@ func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Sourc
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q.Normal(), nil, data)
+	o, err := fitted.OptionsOf(h.own)
+	if err != nil {
+		return nil, err
+	}
+	return fitted.OwnReport(ctx, &h.Frame, o, h.Likelihood, h.name, e, q.Normal(), nil, data)
 }
 
 // refine answers with the change that steps lead to, and what the site carries to its next update.
@@ -263,7 +266,7 @@ func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, su
 	}
 	change := target.Over(u.q)
 	if refined, _, _ := refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined,
-		h.Prior) != nil {
+		h.prior) != nil {
 		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
 	return updateAnswer{Change: packed(change)}, carry, nil

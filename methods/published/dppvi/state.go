@@ -11,7 +11,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
 
@@ -29,7 +28,7 @@ type State struct {
 	Round   int                            `cbor:"round"` // complete rounds
 	Asked   int                            `cbor:"asked"` // updates asked for, of all sites
 	Left    []string                       `cbor:"left"`
-	Scale   *options.Scale                 `cbor:"scale"`
+	Scale   *scale                         `cbor:"scale"`
 	Sites   map[string]*siteFactor         `cbor:"sites"`
 	Reports map[string]*predict.Assessment `cbor:"reports"`
 	Trace   trace                          `cbor:"trace"`
@@ -56,13 +55,13 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if c.global() {
 		coordinates = 2 * c.Weights()
 	}
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, options.TaskUpdate,
-		options.TaskAssess), c.checkFactors(s.Sites),
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskScale, taskUpdate,
+		taskAssess), c.checkFactors(s.Sites),
 		method.Kept(s.Reports, c.Plan.Sites, "assessment", check)); err != nil {
 		return nil, err
 	}
-	if s.Phase != "" && s.Phase != options.TaskScale {
-		if _, err := c.Scaled(s.Scale); err != nil {
+	if s.Phase != "" && s.Phase != taskScale {
+		if _, err := c.scaled(s.Scale); err != nil {
 			return nil, fmt.Errorf("the state's scale: %w", err)
 		}
 	}
@@ -88,22 +87,22 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.Scaled(f.Scale)
+	e, err := c.scaled(f.Scale)
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.New(c.Plan, c.Options, c.Prior, q.Normal(), e)
+	m, err := fitted.Of(c.Plan, c.own, c.prior, q.Normal(), e)
 	if err != nil {
 		return nil, err
 	}
 	for i, factor := range c.list(f.Sites) {
 		name := c.Plan.Sites[i]
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded,
-			Information: informationOf(factor, c.Prior), Left: slices.Contains(f.Left, name), Factor: factor})
+			Information: informationOf(factor, c.prior), Left: slices.Contains(f.Left, name), Factor: factor})
 	}
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
-	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(c.Options, pooled),
-		fitted.Dispersion(c.Options, pooled, len(m.Effects)), m.HeldBack())
+	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(m.Options, pooled),
+		fitted.Dispersion(m.Options, pooled, len(m.Effects)), m.HeldBack())
 	if c.own.Tolerance != nil { // updates are exact, and have an end
 		c.converged(f, m)
 	}
@@ -116,12 +115,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		r.Metrics["information/"+site.Name] = site.Information
 	}
 	if pooled != nil {
-		r.Sections = append(r.Sections, fitted.Data(c.Plan, c.Options, sites, nil))
+		r.Sections = append(r.Sections, fitted.Data(c.Plan, m.Options, sites, nil))
 	}
 	weights := effects(m)
 	r.Sections = append(r.Sections, weights)
 	if pooled != nil {
-		r.Sections = append(r.Sections, fitted.Prediction(c.Options, sites, pooled))
+		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
 	r.Sections = append(r.Sections, siteFactors(m, f.Trace.Projected))
 	return r, nil
@@ -165,7 +164,7 @@ func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
 
 // checkAlone refuses what no rows can give, and residuals, which are not asked for.
 func (c *common) checkAlone(a *predict.Assessment) error {
-	return errors.Join(a.Check(predict.Form(0, 1, 0, false)), a.CheckLevels(len(c.Options.Outcome.Levels)))
+	return errors.Join(a.Check(predict.Form(0, 1, 0, false)), a.CheckLevels(len(c.Outcome.Levels)))
 }
 
 // effects shows the strongest effects.

@@ -14,7 +14,6 @@ import (
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/study"
 )
 
@@ -68,32 +67,32 @@ var plans = map[string]driven{
 		", damping: 1", bySubject,
 		"5eb63e8d39d1628f5b22c61a779fe004acd07e9359260f504944801d1cc1531c"},
 	"gradients, logistic": {twoClasses + ", rounds: 4, update: {steps: 3, draws: 5}" + declaredRows, noProtection,
-		"f3b3c67fea1b9a0761a32779e00c27544e8cf8e141873d4a504ad99fa8184d92"},
+		"452ae306ba3f960e74e48c02783b183dd10f25b8641e5416dad17789a7500d07"},
 	"gradients, vast steps": {aNumber + ", rounds: 4, damping: 1, update: {learning_rate: 20}" + declaredRows,
 		noProtection,
-		"66fb42475448fd9b5c852ca629d1cab70fd7ff86d5e5eb296e4d10e649cb8611"},
+		"216cbb48d7c286a10b44ee73a44de1dd1472ef551e454ce608ad48945509b28c"},
 	"exact, logistic": {twoClasses + ", algorithm: exact, rounds: 4", noProtection,
-		"43b6a82d79ae52b39d34ffb56fc0b145ac69dfe538d0ddfdf9ac4288a321f839"},
+		"371e1697e9fb96c7069292306b97f9edaa755b2ef7f12cf46d69325fb9964c93"},
 	"exact, range": {twoClasses + ", algorithm: exact, rounds: 4, scaling: range", noProtection,
 		"087936ccd6c0754a53f55cf5f7e102ad21912388d2fc079f9b2470e0851d7a2c"},
 	"exact, linear": {aNumber + ", algorithm: exact, rounds: 3", noProtection,
-		"e32d56bdeb6124cbbc093f504921e80350fd65a551fa7b127e646ef8e8545af1"},
+		"b9ede062eb2791d23156ef96cf9d975d464ecf8ddac12fb9124ac7c3149722df"},
 	"exact, synchronous": {twoClasses + ", algorithm: exact, rounds: 4, schedule: synchronous", noProtection,
-		"fd939101a6c30cea6ed16823e735a1042182e86dac89c18a976a43e37c7a9232"},
+		"94d6147e99a5652018126139f215bfae3c38778a1286ad11c06e9c01ec7c1c5a"},
 	"exact, random": {twoClasses + ", algorithm: exact, rounds: 4, schedule: random" + declaredRows, noProtection,
-		"3a5318aecc1b63dd01206ec7563bedf5bff75ce3e50f45717a79be6a1efab475"},
+		"4460c0bd7be6d83029ed445045b15ddacc397f76910dbd2eb02434d60daa6f81"},
 	"exact, asynchronous": {twoClasses + ", algorithm: exact, rounds: 4, schedule: asynchronous" + declaredRows,
 		noProtection,
-		"51e95c70568435053dd10257ea9c10d76c9beef10551ca3361efdbc4794f9413"},
+		"c8e7bffc91ecaa0c4f15911b42ec49b07384aebf81fa98007f385765928cb905"},
 	"global": {twoClasses + global, noProtection,
-		"6519db3d295439011819a61554a65a0cfa8beb6ae60dc1924c7d0c2d5ec3cf95"},
+		"6f3f07165314a44b8b8b2df7ccfe5c3475ce89dd07aee6161d008a1f4f2cb7e7"},
 	"global, linear": {aNumber + global, noProtection,
-		"f099d67568031d719dedf22cc1e6bbc886a3c98862ad4ff55428db47dc008138"},
+		"ac4370a4f7842afa923b4fbeb5df6d1fdbc50541e1a1036c4eff9929c8c66d85"},
 	"global, vast steps": {twoClasses + ", rounds: 14, algorithm: global, global: {learning_rate: 40}" + declaredRows,
 		noProtection,
-		"d1176f26fa5d240ff7696ae310da1772155202a6f76dccad6d71ba773088b1b3"},
+		"609ed7e0bd36b3ada4352fe740211b05ad2d0624d354476ff563930c1b14a086"},
 	"global, asynchronous": {twoClasses + global + ", schedule: asynchronous", noProtection,
-		"7d19311a550bee69b1e860f85b67b520173d6c946e45625303bde0b42da0f104"},
+		"43d3d80644e151cf1b9e1f0e419b2e68c045bf8410b936ad89831a034b1d858f"},
 }
 
 func (d driven) plan(t testing.TB) *study.Plan {
@@ -188,11 +187,11 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 		c, h := hostileSetup(t, "rounds: 3}", rows+fmt.Sprint(rate)+"}}")
 		ms := testkit.Get(c.Init())(t)
 		s := ms.(*State)
-		s.Phase = options.TaskUpdate
+		s.Phase = taskUpdate
 		for range 30 {
 			s.Sites["a"].Asked++
 			step := append(constant(3, signs[0]*rate), constant(3, signs[1]*rate)...)
-			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: options.TaskUpdate,
+			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: taskUpdate,
 				Body: pack(t, stepAnswer{step})}); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
@@ -201,8 +200,8 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1,
-				Scale: &options.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
-			if _, err := h.open(method.Task{Kind: options.TaskUpdate, Body: pack(t, task)}, nil); err != nil {
+				Scale: &scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
+			if _, err := h.open(method.Task{Kind: taskUpdate, Body: pack(t, task)}, nil); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}

@@ -77,7 +77,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	for site, n := range s.Rows {
-		if err := method.Member(c.Plan.Sites, site); err != nil || n < 1 || n > options.MostRows {
+		if err := method.Member(c.Plan.Sites, site); err != nil || n < 1 || n > glm.MostRows {
 			return nil, fmt.Errorf("the state has %d rows of site %s", n, site)
 		}
 	}

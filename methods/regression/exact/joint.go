@@ -90,9 +90,9 @@ func (c common) checkPoints(t *pointsTask, kind string) error {
 			}
 		}
 		if len(x.Weights) != c.Weights() || slices.ContainsFunc(x.Weights, func(w float64) bool {
-			return !glm.Inside(w, -options.FactorLargest, options.FactorLargest)
+			return !glm.Inside(w, -glm.FactorLargest, glm.FactorLargest)
 		}) {
-			return fmt.Errorf("a point of %d weights, or beyond ±%v", len(x.Weights), options.FactorLargest)
+			return fmt.Errorf("a point of %d weights, or beyond ±%v", len(x.Weights), glm.FactorLargest)
 		}
 	}
 	return c.checkNoise(t.Noise)
@@ -100,8 +100,8 @@ func (c common) checkPoints(t *pointsTask, kind string) error {
 
 // checkNoise refuses a variance of a number's noise that is not the plan's.
 func (c common) checkNoise(noise float64) error {
-	if c.estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/options.FactorLargest,
-		options.FactorLargest) {
+	if c.estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/glm.FactorLargest,
+		glm.FactorLargest) {
 		return fmt.Errorf("a noise variance of %v", noise)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (c common) checkSums(kind string, a *answer) error {
 		return err
 	}
 	for _, s := range a.At {
-		if s.Rows < 1 || s.Rows > options.MostRows {
+		if s.Rows < 1 || s.Rows > glm.MostRows {
 			return fmt.Errorf("sums of %d rows", s.Rows)
 		}
 		rows := 0.0
@@ -181,7 +181,7 @@ func (c common) at(noise float64) glm.Likelihood {
 
 // estimated says whether the variance of the outcome around its expectation is estimated.
 func (c common) estimated() bool {
-	return c.Options.Likelihood == options.LikelihoodLinear && c.Options.NoiseVariance == nil
+	return c.Options.Likelihood == glm.LikelihoodLinear && c.Options.NoiseVariance == nil
 }
 
 // free is how many degrees of freedom so many rows leave to the estimated noise of a number, no less
@@ -199,8 +199,8 @@ func (c common) free(rows float64) float64 {
 // whose top one step finds in whatever units. So is that of counts, and of several classes, in the first
 // step.
 func (c common) farthest(first bool) float64 {
-	if l := c.Options.Likelihood; l == options.LikelihoodLinear ||
-		(l == options.LikelihoodPoisson || l == options.LikelihoodSoftmax) && first {
+	if l := c.Options.Likelihood; l == glm.LikelihoodLinear ||
+		(l == glm.LikelihoodPoisson || l == glm.LikelihoodSoftmax) && first {
 		return math.Inf(1)
 	}
 	return 3
@@ -212,7 +212,7 @@ func (c common) largest(noise float64) float64 {
 	if l, ok := c.at(noise).(glm.Linear); ok {
 		return 1e25 * math.Sqrt(l.Variance)
 	}
-	return options.FactorLargest
+	return glm.FactorLargest
 }
 
 // begin is where the fit begins: all weights 0 for sure, but an intercept at the outcome's mean,
@@ -335,8 +335,8 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	c := common{s}
 	var scale *options.Scale
 	moments := new(options.ScaleAnswer)
-	noised := s.Options.Noised(p) // a plan that has all references
-	if !noised || s.Options.Scaling == options.ScaleStandard {
+	noised := p.Privacy.Differential() // a plan that has all references
+	if !noised || s.Options.Scaling == glm.ScaleStandard {
 		if moments, err = s.Moments(ctx, rows); err != nil {
 			return nil, err
 		}
@@ -347,7 +347,11 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	if noised && scale != nil {
 		scale.References, moments = nil, new(options.ScaleAnswer)
 	}
-	d, err := s.Design(ctx, scale, rows)
+	e, err := s.Scaled(scale)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Design(ctx, e, rows)
 	if err != nil {
 		return nil, err
 	}

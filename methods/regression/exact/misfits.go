@@ -52,7 +52,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	}
 	var differing, curved []string
 	for j, name := range names[:tests] { // before those of everybody
-		if by, times := predict.CochranQ(sites, all, j, tests, c.Options.Likelihood != options.LikelihoodLinear); by !=
+		if by, times := predict.CochranQ(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
 			nil && turned == nil {
 			most, word := 0, "higher"
 			for i, x := range by {
@@ -166,7 +166,7 @@ func (c coordinator) farthest(by []float64, level string) (parts []string) {
 		if !c.Options.Numeric() {
 			what, x, unit = "the share of "+level, 100*x, " points"
 		}
-		if c.Options.Likelihood == options.LikelihoodHazard {
+		if c.Options.Likelihood == glm.LikelihoodHazard {
 			what = "the share of events in a period"
 		}
 		parts = append(parts, fmt.Sprintf("%s %s is %s%s %s than the model expects", c.Plan.Sites[i], what,

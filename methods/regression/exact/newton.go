@@ -9,7 +9,6 @@ import (
 	"parley/internal/wire"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // Sums are those over a site's rows at weights w, by which all of them move
@@ -181,7 +180,7 @@ func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest,
 // inside says whether sites take a density, with means up to largest.
 func inside(q glm.Normal, largest float64) bool {
 	for j, v := range q.Variance {
-		if !glm.Inside(q.Mean[j], -largest, largest) || !glm.Inside(v, 1/options.FactorLargest, options.FactorLargest) {
+		if !glm.Inside(q.Mean[j], -largest, largest) || !glm.Inside(v, 1/glm.FactorLargest, glm.FactorLargest) {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type site struct {
 	common
 	name string
-	options.Reader
+	glm.Reader
 }
 
 // NewSite is the site's half of a study.
@@ -99,7 +99,7 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 	if err := h.checkPoints(task, t.Kind); err != nil {
 		return nil, err
 	}
-	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	d, err := h.design(ctx, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +128,15 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 	return a, nil
 }
 
+// design is that of the site's rows at a scale.
+func (h *site) design(ctx context.Context, scale *options.Scale, data dataset.Source) (*glm.Design, error) {
+	e, err := h.Scaled(scale)
+	if err != nil {
+		return nil, err
+	}
+	return h.Read(ctx, &h.Frame, e, data)
+}
+
 // assess answers how well a posterior predicts.
 func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
 	task := new(Task)
@@ -138,7 +147,7 @@ func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	d, err := h.design(ctx, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +185,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
 	if task.Tau == nil {
-		return fitted.OwnReport(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, nil, data)
+		return fitted.OwnReport(ctx, &h.Frame, h.Options, h.at(task.At.Noise), h.name, e, q, nil, data)
 	}
-	d, err := h.Read(ctx, h.Setup, task.Scale, data)
+	d, err := h.design(ctx, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +195,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	r, err := fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.Likelihood, h.name, e, q, b, data)
 	if err != nil {
 		return nil, err
 	}
@@ -220,10 +229,10 @@ func (c common) checkDensity(t *Task) (glm.Normal, error) {
 		return q, err
 	}
 	for j, m := range q.Mean {
-		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) ||
-			!glm.Inside(q.Variance[j], 0, options.FactorLargest) {
+		if !glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) ||
+			!glm.Inside(q.Variance[j], 0, glm.FactorLargest) {
 			return q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
-				options.FactorLargest)
+				glm.FactorLargest)
 		}
 	}
 	return q, c.checkNoise(t.At.Noise)
@@ -235,9 +244,7 @@ func Form(s *options.Setup, kind string) (any, error) {
 	switch kind {
 	case options.TaskScale:
 		names, levels := c.Counted()
-		n := len(names)
-		return &options.ScaleAnswer{N: make(wire.Vector, n), Mean: make(wire.Vector, n), Squares: make(wire.Vector, n),
-			Levels: make(wire.Vector, levels)}, nil
+		return &options.ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels)}, nil
 	case taskSums, taskMarginal, taskGrid, taskNested:
 		return c.form(kind), nil
 	case options.TaskAssess:

@@ -10,7 +10,6 @@ import (
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 )
 
@@ -269,7 +268,7 @@ func (c coordinator) turned(s *state, site string) float64 {
 			area = a.Periods.Concordance()
 		}
 		return (0.5 - area) / math.Sqrt((cases+controls+1)/(12*cases*controls))
-	case own != nil && c.Options.Likelihood == options.LikelihoodLinear && len(s.Fit.Last.Mean) > 0:
+	case own != nil && c.Options.Likelihood == glm.LikelihoodLinear && len(s.Fit.Last.Mean) > 0:
 		p, groups := c.Weights(), c.Encoding.Groups()
 		along, ones := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 		for j, w := range s.Fit.Last.Mean {

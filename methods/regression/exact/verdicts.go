@@ -120,7 +120,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	switch r := pooled.Ranking; {
 	case r != nil:
 		cases, controls := r.Classes()
-		if events = min(cases, controls); c.Options.Likelihood != options.LikelihoodHazard {
+		if events = min(cases, controls); c.Options.Likelihood != glm.LikelihoodHazard {
 			rarer := y.Levels[1]
 			if controls < cases {
 				rarer = y.Levels[0]
@@ -130,7 +130,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	case len(classes) > 1 && c.Options.Weights == nil:
 		events = slices.Min(classes)
 		what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[slices.Index(classes, events)])
-	case pooled.Residuals != nil && c.Options.Likelihood == options.LikelihoodPoisson:
+	case pooled.Residuals != nil && c.Options.Likelihood == glm.LikelihoodPoisson:
 		events, of = pooled.Residuals.Total, " in all counts of "+y.Column
 	default:
 		return nil
@@ -154,10 +154,10 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 // nobody with the level has an event, or everybody has. The likelihood then rises without an end (Albert
 // and Anderson, Biometrika 1984), and the prior alone says where the estimate is.
 func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []string {
-	if pooled == nil || pooled.Residuals == nil || c.Options.Likelihood == options.LikelihoodLinear {
+	if pooled == nil || pooled.Residuals == nil || c.Options.Likelihood == glm.LikelihoodLinear {
 		return nil
 	}
-	residuals, counts := pooled.Residuals, c.Options.Likelihood == options.LikelihoodPoisson
+	residuals, counts := pooled.Residuals, c.Options.Likelihood == glm.LikelihoodPoisson
 	var names []string
 	groups, periods := m.Encoding.Groups(), 0
 	for j, name := range m.Encoding.Features() {

@@ -97,12 +97,12 @@ func orNaN(x *float64) float64 {
 // Ratio names what the exponential of an effect is; "" where it is nothing that people use.
 func (m *Model) Ratio() string {
 	switch m.Options.Likelihood {
-	case options.LikelihoodLogistic, options.LikelihoodHazard:
+	case glm.LikelihoodLogistic, glm.LikelihoodHazard:
 		if m.Options.Link == options.LinkCloglog {
 			return "hazard ratio"
 		}
 		return "odds ratio"
-	case options.LikelihoodPoisson:
+	case glm.LikelihoodPoisson:
 		return "rate ratio"
 	}
 	return ""

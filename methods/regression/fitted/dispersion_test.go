@@ -18,7 +18,7 @@ import (
 // among them (400 data sets: six alarms or more come in less than one run of a thousand);
 // counts of twice or half their variance nearly always, where there are counts to see it by.
 func TestDispersionIsSaid(t *testing.T) {
-	o := &options.Options{Likelihood: options.LikelihoodPoisson}
+	o := &options.Options{Likelihood: glm.LikelihoodPoisson}
 	alarms := 0
 	for _, mean := range []float64{0.05, 0.5, 5, 50} {
 		q := glm.Normal{Mean: []float64{math.Log(mean)}, Variance: []float64{0}}

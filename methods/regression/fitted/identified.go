@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/problem"
 )
 
@@ -291,7 +290,7 @@ func (m *Model) HeldBack() (says []string) {
 		return nil
 	}
 	advice := "State a larger method.prior_variance or intercept_variance if such effects are likely"
-	if m.Options.Likelihood == options.LikelihoodLinear && !m.Options.Joint() {
+	if m.Options.Likelihood == glm.LikelihoodLinear && m.Covariance == nil {
 		advice = "The prior is in the unit of the outcome: state the outcome less a publicly known mean, in publicly " +
 			"known standard deviations, or a larger method.prior_variance and intercept_variance"
 	} else if !m.Private {

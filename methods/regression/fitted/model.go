@@ -155,6 +155,25 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 	return m, err
 }
 
+// Of is [New] for another method, whose options say the outcome in the words of ours.
+func Of(plan *study.Plan, own any, prior glm.Gaussian, q glm.Normal, e *glm.Encoding) (*Model, error) {
+	o, err := OptionsOf(own)
+	if err != nil {
+		return nil, err
+	}
+	return New(plan, o, prior, q, e)
+}
+
+// OptionsOf reads the options of another method as a model file has them.
+func OptionsOf(own any) (*options.Options, error) {
+	o := new(options.Options)
+	data, err := json.Marshal(own)
+	if err == nil {
+		err = json.Unmarshal(data, o)
+	}
+	return o.In(own), err
+}
+
 // Weights is the posterior of all weights.
 func (m *Model) Weights() glm.Normal {
 	q := m.Posterior.Normal()
@@ -232,22 +251,22 @@ func (m *Model) check() error {
 	switch {
 	case o == nil:
 		return fmt.Errorf("it has no options")
-	case o.Likelihood == options.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
+	case o.Likelihood == glm.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
-	case o.Likelihood == options.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" ||
+	case o.Likelihood == glm.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" ||
 		!slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
 		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels),
 			o.Outcome.Cuts, m.Encoding.Periods)
-	case o.Likelihood != options.LikelihoodHazard && len(m.Encoding.Periods) > 0:
+	case o.Likelihood != glm.LikelihoodHazard && len(m.Encoding.Periods) > 0:
 		return fmt.Errorf("periods in a %s model", o.Likelihood)
-	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
+	case o.Likelihood == glm.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == options.LikelihoodSoftmax &&
+	case o.Likelihood == glm.LikelihoodSoftmax &&
 		(len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > glm.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
-	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != options.LikelihoodLinear:
+	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != glm.LikelihoodLinear:
 		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)
-	case !slices.Contains(options.Likelihoods(), o.Likelihood):
+	case !slices.Contains(options.Likelihoods, o.Likelihood):
 		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)
 	}
 	if err := m.Encoding.Check(); err != nil {

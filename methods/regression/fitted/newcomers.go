@@ -7,7 +7,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
 	"parley/problem"
 )
@@ -60,7 +59,7 @@ func (m *Model) newcomers() *newcomers {
 			if c.Bounded {
 				c.sd *= halfRange
 			}
-			c.counted = m.Options.Scaling == options.ScaleStandard && !m.Private
+			c.counted = m.Options.Scaling == glm.ScaleStandard && !m.Private
 			rule := straight
 			if len(c.Knots) > 0 {
 				rule = bent

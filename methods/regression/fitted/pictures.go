@@ -58,15 +58,15 @@ func Data(p *study.Plan, o *options.Options, sites []Report, lacks func(site str
 // EffectLabel says what effects are measured in.
 func EffectLabel(o *options.Options) string {
 	switch o.Likelihood {
-	case options.LikelihoodLinear:
+	case glm.LikelihoodLinear:
 		return "change of the expected " + o.Outcome.Column
-	case options.LikelihoodPoisson:
+	case glm.LikelihoodPoisson:
 		return "change of the logarithm of the rate of " + o.Outcome.Column
-	case options.LikelihoodSoftmax:
+	case glm.LikelihoodSoftmax:
 		return "change of a class's log-odds against the geometric mean of all classes"
 	}
 	what := o.Outcome.Levels[1]
-	if o.Likelihood == options.LikelihoodHazard {
+	if o.Likelihood == glm.LikelihoodHazard {
 		if o.Link == options.LinkCloglog {
 			return fmt.Sprintf("change of the logarithm of the hazard of %s = %s", o.Outcome.Event, what)
 		}

@@ -47,17 +47,17 @@ func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []str
 	if r := pooled.Ranking; r != nil && len(y.Levels) == 2 {
 		cases, controls := r.Classes()
 		switch {
-		case o.Likelihood == options.LikelihoodHazard && cases == 0:
+		case o.Likelihood == glm.LikelihoodHazard && cases == 0:
 			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: "+
 				"there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit "+
 				"of the cuts, and whether method.outcome.levels has the event last.",
 				y.Event, y.Levels[1], y.Cuts[len(y.Cuts)-1], y.Column))
-		case o.Likelihood == options.LikelihoodHazard && controls == 0:
+		case o.Likelihood == glm.LikelihoodHazard && controls == 0:
 			says = append(says, fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, "+
 				"until %v: nobody was followed through a period without one, so that there is nothing to learn, and "+
 				"the estimates are those of the prior. See whether %s is in the unit of the cuts.",
 				y.Event, y.Levels[1], y.Cuts[0], y.Column))
-		case o.Likelihood != options.LikelihoodHazard && (cases == 0 || controls == 0):
+		case o.Likelihood != glm.LikelihoodHazard && (cases == 0 || controls == 0):
 			only := y.Levels[0]
 			if controls == 0 {
 				only = y.Levels[1]
@@ -73,12 +73,12 @@ func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []str
 			"hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else "+
 			"there are too few subjects for so many weights.")
 	}
-	if o.Likelihood == options.LikelihoodLinear && pooled.RSquared() > exact {
+	if o.Likelihood == glm.LikelihoodLinear && pooled.RSquared() > exact {
 		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the "+
 			"fit. Something that is calculated from others needs no model. See whether a feature is the outcome in "+
 			"another form, or was calculated from it.", y.Column))
 	}
-	if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && r.Total == 0 {
+	if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && r.Total == 0 {
 		says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the "+
 			"estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
 	}
@@ -94,7 +94,7 @@ const farOver, worthSaying, muchOff = 3.0902, 1.2, 1.44
 // residuals are its own. A row's part of χ² has the expectation 1, and the variance 2, of counts 2 + 1/μ (McCullagh and
 // Nelder, Generalized Linear Models, section 6.2).
 func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
-	counts := o.Likelihood == options.LikelihoodPoisson
+	counts := o.Likelihood == glm.LikelihoodPoisson
 	if pooled == nil || !counts && o.NoiseVariance == nil || counts && pooled.Residuals == nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func addMetrics(o *options.Options, pooled *predict.Assessment, weights int, out
 		if x := pooled.RSquared(); !math.IsNaN(x) {
 			out["r_squared"] = x
 		}
-		if r := pooled.Residuals; r != nil && o.Likelihood == options.LikelihoodPoisson && !r.Sampled &&
+		if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && !r.Sampled &&
 			r.Weight > float64(weights) {
 			out["dispersion"] = r.Second / (r.Weight - float64(weights))
 		}
@@ -251,8 +251,8 @@ func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design
 
 // OwnReport is a site's report about its own rows, which leaves out those that a private study
 // counted as nothing. It never leaves the site.
-func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site string, e *glm.Encoding, q glm.Normal,
-	effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
+func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Likelihood, site string, e *glm.Encoding,
+	q glm.Normal, effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
 	b, err := s.Bind(e, data.Schema())
 	if err != nil {
 		return nil, err
@@ -269,14 +269,14 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 		}
 		err = b.Rows(l, row, &x, func(x glm.Row, y float64) error {
 			m.Row(x)
-			m.Score(y, predict.Alike(x, s.Options.Survey()), a)
+			m.Score(y, predict.Alike(x, o.Survey()), a)
 			return nil
 		})
 		if err != nil {
 			left++
 		}
 	}
-	unit := s.Options.Unit() + "s"
+	unit := o.Unit() + "s"
 	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows),
 		"left_out": float64(left)},
 		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
@@ -294,13 +294,13 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = verdicts(says, s.Options.Outcome, e)
+	r.Sections = verdicts(says, s.Outcome, e)
 	if missing != "" {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells",
 			Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: missing}}}})
 	}
 	if a.Rows > 0 {
-		r.Sections = append(r.Sections, own(s.Options, site, a))
+		r.Sections = append(r.Sections, own(o, site, a))
 	}
 	return r, nil
 }
@@ -308,7 +308,7 @@ func OwnReport(ctx context.Context, s *options.Setup, l glm.Likelihood, site str
 // found says in words what goes with the outcome most surely.
 func found(m *Model) string {
 	percent, z := 90, m.Deviate(Z90)
-	if m.Options.Joint() { // as the table of coefficients has it
+	if m.Covariance != nil { // as the table of coefficients has it
 		percent, z = 95, m.Deviate(Z95)
 	}
 	mean, variance := m.Posterior.Moments()
@@ -381,9 +381,9 @@ func sure(m *Model, pooled *predict.Assessment) string {
 // effectOn names what effects are on, such that up is more of it.
 func effectOn(o *options.Options) string {
 	switch o.Likelihood {
-	case options.LikelihoodHazard:
+	case glm.LikelihoodHazard:
 		return fmt.Sprintf("the hazard of %s = %s", o.Outcome.Event, o.Outcome.Levels[1])
-	case options.LikelihoodLogistic:
+	case glm.LikelihoodLogistic:
 		return fmt.Sprintf("%s = %s", o.Outcome.Column, o.Outcome.Levels[1])
 	}
 	return o.Outcome.Column

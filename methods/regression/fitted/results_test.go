@@ -29,11 +29,11 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 		o    options.Options
 		want int
 	}{
-		"linear": {options.Options{Likelihood: options.LikelihoodLinear, Outcome: glm.Outcome{Column: "y"}}, 0},
-		"counts": {options.Options{Likelihood: options.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 0},
-		"logistic": {options.Options{Likelihood: options.LikelihoodLogistic,
+		"linear": {options.Options{Likelihood: glm.LikelihoodLinear, Outcome: glm.Outcome{Column: "y"}}, 0},
+		"counts": {options.Options{Likelihood: glm.LikelihoodPoisson, Outcome: glm.Outcome{Column: "y"}}, 0},
+		"logistic": {options.Options{Likelihood: glm.LikelihoodLogistic,
 			Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b"}}}, 1},
-		"softmax": {options.Options{Likelihood: options.LikelihoodSoftmax,
+		"softmax": {options.Options{Likelihood: glm.LikelihoodSoftmax,
 			Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
 	} {
 		if says := append(OutcomeVerdicts(&c.o, sent), Dispersion(&c.o, sent, 1)...); len(says) != c.want {

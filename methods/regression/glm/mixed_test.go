@@ -209,8 +209,8 @@ func search(t testing.TB, p Prior, sites []*Marginal, most int) (*Posterior, int
 	}
 }
 
-// study draws sites of n rows each.
-func study(t testing.TB, r *rand.Rand, family, sites, n int, weights []float64, tau float64) (all []*Marginal) {
+// drawn draws sites of n rows each.
+func drawn(t testing.TB, r *rand.Rand, family, sites, n int, weights []float64, tau float64) (all []*Marginal) {
 	for range sites {
 		m := testkit.Get(New(families[family].l, site(r, family, n, weights, tau*r.NormFloat64(), false)))(t)
 		all = append(all, m)
@@ -224,7 +224,7 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, sites := range []int{3, 12} {
 		const n, noise = 20, 0.7
-		all := study(t, r, 2, sites, n, []float64{0.5, -1, 0.3}, 0.6)
+		all := drawn(t, r, 2, sites, n, []float64{0.5, -1, 0.3}, 0.6)
 		p := Prior{Weights: Isotropic(3, 0, 4), Tau: TauScale(noise)}
 		got, exchanges := search(t, p, all, 40)
 		if exchanges > 10 {

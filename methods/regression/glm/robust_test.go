@@ -34,7 +34,7 @@ func TestFarSitesKeepTheirDigits(t *testing.T) {
 // Where no mode is found a grid over all that τ can be ends at the same posterior.
 func TestTheWideGridEndsAtTheSamePosterior(t *testing.T) {
 	for f, family := range families {
-		all := study(t, rand.New(rand.NewPCG(7, uint64(f))), f, 6, 15, []float64{0.5, -1, 0.3}, 0.8)
+		all := drawn(t, rand.New(rand.NewPCG(7, uint64(f))), f, 6, 15, []float64{0.5, -1, 0.3}, 0.8)
 		p := Prior{Weights: Isotropic(3, 0, 4), Tau: 1}
 		want, _ := search(t, p, all, 40)
 		got, exchanges := search(t, p, all, 1)

@@ -9,7 +9,6 @@ package options
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"parley/methods/regression/glm"
@@ -19,15 +18,6 @@ import (
 
 // Name is the method's.
 const Name = "regression"
-
-// The likelihoods.
-const (
-	LikelihoodLogistic = "logistic" // two levels
-	LikelihoodSoftmax  = "softmax"  // two levels or more, with weights for each
-	LikelihoodLinear   = "linear"   // a number, with normal noise of known variance
-	LikelihoodPoisson  = "poisson"  // a count, whose rate's logarithm is the activation
-	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
-)
 
 // mostJoint is the largest number of weights: each exchange sends half as many numbers as its square, which are
 // then 16 megabytes. Under privacy it is mostNoised, as the coordinator finds the eigenvalues of a few matrices of
@@ -46,26 +36,9 @@ const (
 	effectsRandom = "random" // a random intercept for each site, around 0 with a variance that is estimated
 )
 
-// The ways to bring numbers to common units.
-const (
-	// by pooled means and standard deviations, which first tasks release; under privacy by what noised histograms tell
-	// of them
-	ScaleStandard  = "standard"
-	ScaleRange     = "range"     // by public ranges in the plan: to −1 … 1
-	ScaleConstants = "constants" // by centres and scales that the plan gives
-)
-
-var (
-	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear, LikelihoodPoisson, LikelihoodHazard}
-	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
-)
-
 // Likelihoods lists the likelihoods.
-func Likelihoods() []string { return slices.Clone(likelihoods) }
-
-// Largest bounds a plan's own numbers: those that are positive lie in
-// 1/Largest … Largest, so that no product of a few of them overflows.
-const Largest = 1e50
+var Likelihoods = []string{glm.LikelihoodLogistic, glm.LikelihoodSoftmax, glm.LikelihoodLinear, glm.LikelihoodPoisson,
+	glm.LikelihoodHazard}
 
 // Options are what a plan says under method.
 type Options struct {
@@ -96,17 +69,12 @@ type Options struct {
 	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
 	SiteEffects string `json:"site_effects,omitempty"`
 
-	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard)
-	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
+	Scaling   string         `json:"scaling"`             // one of the Scale constants (standard)
+	Constants []glm.Constant `json:"constants,omitempty"` // scaling constants: for every number
 	// neutral (the default): a missing cell has no effect; refuse: it is an error
 	Missing string `json:"missing"`
 
 	Rounds int `json:"rounds"` // exchanges at most (25); under privacy gradients, at least 5 (20)
-
-	// Independent says that weights are independent in the posterior, of all levels of a category, and Through that
-	// there is no intercept: of another method's plan.
-	Independent bool `json:"-" yaml:"-"`
-	Through     bool `json:"-" yaml:"-"`
 
 	own any // see [Options.In]
 }
@@ -160,14 +128,6 @@ type Reference struct {
 	Level   string `json:"level"`
 }
 
-// Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
-// known without looking at the data.
-type Constant struct {
-	Feature string  `json:"feature"`
-	Centre  float64 `json:"centre"`
-	Scale   float64 `json:"scale"`
-}
-
 // spline makes a number enter by a restricted cubic spline with public knots, in the
 // feature's unit.
 type spline struct {
@@ -185,25 +145,25 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("likelihood") {
 		switch n := len(o.Outcome.Levels); {
 		case o.Outcome.Event != "":
-			o.Likelihood = LikelihoodHazard
+			o.Likelihood = glm.LikelihoodHazard
 		case n == 2:
-			o.Likelihood = LikelihoodLogistic
+			o.Likelihood = glm.LikelihoodLogistic
 		case n > 2:
-			o.Likelihood = LikelihoodSoftmax
+			o.Likelihood = glm.LikelihoodSoftmax
 		default:
-			o.Likelihood = LikelihoodLinear
+			o.Likelihood = glm.LikelihoodLinear
 		}
 	}
 	o.fillPrior(p, missing)
 	if missing("scaling") {
-		o.Scaling = ScaleStandard
+		o.Scaling = glm.ScaleStandard
 		if len(o.Constants) > 0 {
-			o.Scaling = ScaleConstants
+			o.Scaling = glm.ScaleConstants
 		}
 	}
 	if missing("rounds") {
 		o.Rounds = 25
-		if o.Noised(p) {
+		if p.Privacy.Differential() {
 			o.Rounds = noisedRounds
 		}
 	}
@@ -233,24 +193,15 @@ func (o *Options) Former(key string) string {
 	return ""
 }
 
-// Joint says whether the posterior is of all weights together.
-func (o *Options) Joint() bool { return !o.Independent }
-
-// Noised says whether that is made of noised sums.
-func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
-
-// intercept says whether there is one: else every period has one, or nothing has.
-func (o *Options) intercept() bool { return o.Likelihood != LikelihoodHazard && !o.Through }
-
 func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
 	weights, intercept := 6.25, 100.0
-	if o.Noised(p) {
+	if p.Privacy.Differential() {
 		weights = 1
 	}
 	if missing("prior_variance") {
 		o.PriorVariance = weights
 	}
-	if o.Noised(p) {
+	if p.Privacy.Differential() {
 		intercept = o.PriorVariance
 	}
 	if missing("intercept_variance") {
@@ -267,19 +218,12 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.plain()
 	c.references()
 	c.privacy()
-	o.CheckModel(p, report)
-}
-
-// CheckModel reports what is wrong with the outcome and how it depends on the features, whatever
-// the posterior is.
-func (o *Options) CheckModel(p *study.Plan, report study.Report) {
-	c := optionCheck{o, p, report}
 	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
 	c.outcome()
 	c.event()
 	c.scaling()
-	c.positive("prior_variance", o.PriorVariance)
-	c.positive("intercept_variance", o.InterceptVariance)
+	glm.Positive(c.report, "prior_variance", o.PriorVariance)
+	glm.Positive(c.report, "intercept_variance", o.InterceptVariance)
 	report.AtLeast("rounds", o.Rounds, 1)
 }
 
@@ -333,131 +277,38 @@ func (o *Options) Reference(feature string) string {
 	return ""
 }
 
-func (c *optionCheck) positive(key string, x float64) { Positive(c.report, key, x) }
-
-// Positive reports a number that is not positive, or cannot be calculated with.
-func Positive(report study.Report, key string, x float64) {
-	if report.Positive(key, x) && !glm.Inside(x, 1/Largest, Largest) {
-		report(key, fmt.Sprintf("%v cannot be calculated with", x),
-			fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
-	}
-}
-
 // outcome checks the outcome, and the likelihood that fits it.
 func (c *optionCheck) outcome() {
-	y := c.Outcome
-	if y.Column == "" {
-		c.report("outcome", "what is to be predicted is missing",
-			"such as outcome: {column: relapse, levels: [no, yes]}, a column under subjects")
+	if !c.Outcome.Check(c.p, c.Likelihood, c.report) {
 		return
 	}
-	if !slices.Contains(c.p.Subjects, y.Column) {
-		c.report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column),
-			problem.DidYouMean(y.Column, c.p.Subjects, "list it there; it may not be a feature of a view"))
-	}
-	for i, l := range y.Levels {
-		if l == "" || slices.Contains(y.Levels[:i], l) {
-			c.report("outcome.levels", fmt.Sprintf("level %q is empty or there twice", l), "each class once")
-		}
-		for _, other := range y.Levels[:i] {
-			if problem.Confusable(other, l) {
-				c.report("outcome.levels", fmt.Sprintf("level %+q looks like %+q and is another", l, other),
-					"write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
-			}
-		}
-	}
-	c.report.OneOf("likelihood", c.Likelihood, likelihoods...)
-	n := len(y.Levels)
+	c.report.OneOf("likelihood", c.Likelihood, Likelihoods...)
 	switch {
-	case c.Likelihood == LikelihoodLogistic && n != 2:
-		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n),
-			"two levels, or likelihood: softmax for more")
-	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > glm.MaxClasses):
-		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n),
-			fmt.Sprintf("from 2 to %d", glm.MaxClasses))
-	case (c.Likelihood == LikelihoodLinear || c.Likelihood == LikelihoodPoisson) && n > 0:
-		c.report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", c.Likelihood),
-			"leave them out, or likelihood: logistic or softmax")
-	}
-	switch {
-	case c.Likelihood != LikelihoodLinear && c.NoiseVariance != nil:
+	case c.Likelihood != glm.LikelihoodLinear && c.NoiseVariance != nil:
 		c.report("noise_variance", "belongs to likelihood: linear", "leave it out")
-	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil && c.Joint(): // it is estimated
-	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil:
-		c.report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation",
-			"such as noise_variance: 1, in the outcome's unit squared")
 	case c.NoiseVariance != nil:
-		c.positive("noise_variance", *c.NoiseVariance)
+		glm.Positive(c.report, "noise_variance", *c.NoiseVariance)
 	}
 }
 
 // scaling checks that every number is brought to common units.
 func (c *optionCheck) scaling() {
-	c.report.OneOf("scaling", c.Scaling, scalings...)
-	noised := c.Noised(c.p)
-	switch {
-	case c.Scaling == ScaleStandard && c.p.Privacy.Differential() && !noised:
-		c.report("scaling", "pooled means and standard deviations would leave the sites without noise",
-			"scaling: range, or constants that are publicly known")
-	case c.Scaling == ScaleRange && noised:
+	noised := c.p.Privacy.Differential()
+	if c.Scaling == glm.ScaleRange && noised {
 		c.report("scaling", "a range is no unit: where it is many standard deviations wide, the prior and the noise "+
 			"hide effects", "leave it out, so that noised histograms over the ranges tell the units, or constants "+
 			"that are publicly known")
 	}
-	ranged := c.Scaling == ScaleRange || c.Scaling == ScaleStandard && noised
-	if len(c.Constants) > 0 && c.Scaling != ScaleConstants {
-		c.report("constants", fmt.Sprintf("mean nothing with scaling: %s", c.Scaling),
-			"scaling: constants, or leave them out")
-	}
-	given := map[string]bool{}
-	for i, k := range c.Constants {
-		at := fmt.Sprintf("constants[%d]", i)
-		if given[k.Feature] {
-			c.report(at+".feature", fmt.Sprintf("%q is there twice", k.Feature), "each feature once")
-		}
-		given[k.Feature] = true
-		c.positive(at+".scale", k.Scale)
-		if !glm.Inside(k.Centre, -Largest, Largest) {
-			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre),
-				fmt.Sprintf("a number within ±%v", Largest))
-		}
-	}
-	for k, v := range c.p.Views {
-		for j, f := range v.Features {
-			at := fmt.Sprintf("views[%d].features[%d]", k, j)
-			known := given[f.Name]
-			delete(given, f.Name)
-			switch {
-			case f.Kind == study.Category && known:
-				c.report("constants", fmt.Sprintf("%s (%s) is a category, which has no scale", at, f.Name),
-					"leave it out")
-			case f.Kind == study.Category:
-			case ranged && f.Range == nil:
-				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none",
-					c.Scaling, at, f.Name),
-					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling",
-						f.Name))
-			case ranged && !(glm.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) &&
-				glm.Inside(f.Range[0], -Largest, Largest)):
-				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name),
-					fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
-			case c.Scaling == ScaleConstants && !known:
-				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name),
-					fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		c.report("constants", fmt.Sprintf("%q is not a feature of the plan", name), "the name of a number under views")
-	}
+	ranged := c.Scaling == glm.ScaleRange || c.Scaling == glm.ScaleStandard && noised
+	glm.CheckScaling(c.p, c.Scaling, ranged, c.Constants, c.report)
 }
 
 // BeyondRange implements [study.RangeTeller].
 func (o *Options) BeyondRange(p *study.Plan) string {
 	switch {
-	case o.Scaling == ScaleRange:
+	case o.Scaling == glm.ScaleRange:
 		return study.RangeEnds
-	case o.Noised(p):
+	case p.Privacy.Differential():
 		return fmt.Sprintf("and count within %d scales of the centre, as all values", Farthest)
 	}
 	return study.RangeAsIs

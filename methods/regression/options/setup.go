@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -15,11 +14,9 @@ import (
 
 // Setup is what both halves know from the plan.
 type Setup struct {
-	Plan       *study.Plan
-	Options    *Options
-	Likelihood glm.Likelihood
-	Encoding   glm.Encoding // with constants still to come where scaling is standard
-	Prior      glm.Gaussian
+	glm.Frame
+	Options *Options
+	Prior   glm.Gaussian
 }
 
 // New works out what a plan says.
@@ -28,12 +25,8 @@ func New(p *study.Plan) (*Setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of regression", p.Method.Name)
 	}
-	return Of(p, opts)
-}
-
-// Of works out what a plan says whose options amount to opts.
-func Of(p *study.Plan, opts *Options) (*Setup, error) {
-	s := &Setup{Plan: p, Options: opts, Likelihood: opts.Family(), Encoding: encodingOf(opts, p)}
+	s := &Setup{Options: opts, Frame: glm.Frame{Plan: p, Outcome: opts.Outcome, Likelihood: opts.Family(),
+		Encoding: encodingOf(opts, p)}}
 	if err := s.Encoding.Check(); err != nil {
 		return nil, err
 	}
@@ -43,15 +36,13 @@ func Of(p *study.Plan, opts *Options) (*Setup, error) {
 
 // prior is that of the weights of an encoding, with variances in units of unit, and of an intercept
 // around mean: where the outcome's zero is then decides nothing. A function of a spline has
-// its variance by what it varies beyond the others, but under the mean field, which cannot allow for that.
+// its variance by what it varies beyond the others.
 func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	d := e.Width()
 	g := glm.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
 	groups, alone := e.Groups(), e.Alone()
 	for j := range g.Lambda {
-		if s.Options.Joint() {
-			g.Lambda[j] *= alone[j%d]
-		}
+		g.Lambda[j] *= alone[j%d]
 		if group := groups[j%d]; group == glm.InterceptGroup || group == glm.PeriodGroup {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
@@ -60,15 +51,13 @@ func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	return g
 }
 
-// Weights returns the number of weights, of all activations.
-func (s *Setup) Weights() int { return s.Likelihood.Activations() * s.Encoding.Width() }
-
 // mostOffset bounds what is added to the logarithm of odds or of a rate: e³⁰ is about 10¹³.
 const mostOffset = 30
 
 // encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *Options, p *study.Plan) glm.Encoding {
-	e := glm.Encoding{Intercept: o.intercept(), Periods: o.Outcome.Cuts, Offset: o.Offset, Cluster: o.Cluster}
+	e := glm.Encoding{Intercept: o.Likelihood != glm.LikelihoodHazard, // where every period has one
+		Periods: o.Outcome.Cuts, Offset: o.Offset, Cluster: o.Cluster}
 	if w := o.Weights; w != nil {
 		if e.Weight = w.Column; o.Survey() {
 			e.WeightUnit = 1
@@ -77,7 +66,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	for _, t := range o.Interactions {
 		e.Interactions = append(e.Interactions, glm.Interaction(t))
 	}
-	if o.Offset != "" && o.Likelihood != LikelihoodLinear {
+	if o.Offset != "" && o.Likelihood != glm.LikelihoodLinear {
 		e.OffsetLimit = mostOffset
 	}
 	missing := glm.Fallback{Rule: glm.FallbackRule(o.Missing)}
@@ -87,13 +76,11 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 			switch {
 			case f.Kind == study.Category:
 				c = glm.Column{Name: f.Name, Levels: f.Levels}
-				if o.Joint() {
-					// Which level it is without a name decides nothing before the sites have counted them.
-					c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
-				}
-			case o.Scaling == ScaleRange || o.Scaling == ScaleStandard && o.Noised(p):
+				// Which level it is without a name decides nothing before the sites have counted them.
+				c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
+			case o.Scaling == glm.ScaleRange || o.Scaling == glm.ScaleStandard && p.Privacy.Differential():
 				c = glm.FromRange(f.Name, f.Range[0], f.Range[1])
-			case o.Scaling == ScaleConstants:
+			case o.Scaling == glm.ScaleConstants:
 				for _, k := range o.Constants {
 					if k.Feature == f.Name {
 						c.Centre, c.Scale = k.Centre, k.Scale
@@ -106,7 +93,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 				}
 			}
 			c.Missing = missing
-			if len(c.Levels) == 0 && o.Noised(p) {
+			if len(c.Levels) == 0 && p.Privacy.Differential() {
 				c.Bounded, c.Limit = false, Farthest
 			}
 			e.Columns = append(e.Columns, c)
@@ -120,17 +107,6 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 func Draws(p *study.Plan, purpose, site string, n int) *rand.Rand {
 	return method.Draws("pvi %d %s %q %d", p.Seed, purpose, site, n)
 }
-
-// Bounds on numbers that pass between the halves. They lie far outside of
-// what honest studies need, and so that whatever keeps them can be calculated
-// with: no product of a few of them overflows. A plan's own numbers are within
-// 1/options.Largest … options.Largest.
-const (
-	FactorLargest = 1e60 // of weights
-	taskLargest   = 1e75 // of scales
-	// MostRows is a number of subjects that no site has.
-	MostRows = 1 << 31
-)
 
 // The tasks, in the words that progress and logs show.
 const (
@@ -155,17 +131,12 @@ type Scale struct {
 
 // Check reports a scale that no honest coordinator sends.
 func (m *Scale) Check() error {
-	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/taskLargest, taskLargest) ||
-		!glm.Inside(m.Mean, -FactorLargest, FactorLargest) {
+	if m.Outcome != 0 && !glm.Inside(m.Outcome, 1/glm.TaskLargest, glm.TaskLargest) ||
+		!glm.Inside(m.Mean, -glm.FactorLargest, glm.FactorLargest) {
 		return fmt.Errorf("the variance %v or the mean %v of the outcome is beyond all measure", m.Outcome, m.Mean)
 	}
-	if m.Weight != 0 && !glm.Inside(m.Weight, 1/FactorLargest, FactorLargest) {
+	if m.Weight != 0 && !glm.Inside(m.Weight, 1/glm.FactorLargest, glm.FactorLargest) {
 		return fmt.Errorf("a mean weight of %v is beyond all measure", m.Weight)
-	}
-	for i, x := range m.Scale {
-		if !glm.Inside(x, 1/taskLargest, taskLargest) || !glm.Inside(m.Centre[i], -taskLargest, taskLargest) {
-			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
-		}
 	}
 	return nil
 }
@@ -173,14 +144,11 @@ func (m *Scale) Check() error {
 // ScaleTask asks for the sums that a common scale needs.
 type ScaleTask struct{}
 
-// ScaleAnswer holds, for every number of the plan, how often it was observed, its
-// mean, and the sum of squared deviations from it; of a joint posterior of a number also
-// the same of the outcome, last, and how often each level of each category was observed.
+// ScaleAnswer holds the moments of every number of the plan, of a model of a number also those of the outcome, last,
+// and how often each level of each category was observed.
 type ScaleAnswer struct {
-	N       wire.Vector `cbor:"n"`
-	Mean    wire.Vector `cbor:"mean"`
-	Squares wire.Vector `cbor:"squares"`
-	Levels  wire.Vector `cbor:"levels,omitempty"`
+	glm.Moments
+	Levels wire.Vector `cbor:"levels,omitempty"`
 }
 
 // Check refuses what no rows can give; numbers are the names of those that have moments.
@@ -189,22 +157,11 @@ func (a *ScaleAnswer) Check(numbers []string, levels int) error {
 		return fmt.Errorf("counts of %d levels where the plan has %d", len(a.Levels), levels)
 	}
 	for i, n := range a.Levels {
-		if n != math.Trunc(n) || !glm.Inside(n, 0, MostRows) {
+		if n != math.Trunc(n) || !glm.Inside(n, 0, glm.MostRows) {
 			return fmt.Errorf("level %d: a count of %v", i+1, n)
 		}
 	}
-	if n := len(numbers); len(a.N) != n || len(a.Mean) != n || len(a.Squares) != n {
-		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean),
-			len(a.Squares), n)
-	}
-	for i, n := range a.N {
-		if n != math.Trunc(n) || !glm.Inside(n, 0, MostRows) || !glm.Inside(a.Squares[i], 0, n*Largest*Largest) ||
-			!glm.Inside(a.Mean[i], -Largest, Largest) {
-			return fmt.Errorf("%s: a count of %v, a mean of %v and squares of %v", numbers[i], n, a.Mean[i],
-				a.Squares[i])
-		}
-	}
-	return nil
+	return a.Moments.Check(numbers)
 }
 
 // Sum turns means and squared deviations into Σ x and Σ x², which add up over sites.
@@ -228,14 +185,14 @@ func (a *ScaleAnswer) Centre() {
 // Family returns the likelihood.
 func (o *Options) Family() glm.Likelihood {
 	switch o.Likelihood {
-	case LikelihoodSoftmax:
+	case glm.LikelihoodSoftmax:
 		return glm.Softmax{Classes: len(o.Outcome.Levels)}
-	case LikelihoodLinear:
+	case glm.LikelihoodLinear:
 		if o.NoiseVariance == nil { // to be estimated
 			return glm.Linear{Variance: 1}
 		}
 		return glm.Linear{Variance: *o.NoiseVariance}
-	case LikelihoodPoisson:
+	case glm.LikelihoodPoisson:
 		return glm.Poisson{}
 	}
 	if o.Link == LinkCloglog {
@@ -246,7 +203,7 @@ func (o *Options) Family() glm.Likelihood {
 
 // Unit names what rows of the design matrix are: subject, or person-period.
 func (o *Options) Unit() string {
-	if o.Likelihood == LikelihoodHazard {
+	if o.Likelihood == glm.LikelihoodHazard {
 		return "person-period"
 	}
 	return "subject"
@@ -254,13 +211,13 @@ func (o *Options) Unit() string {
 
 // Numeric says whether the outcome is a number, and not a class or the time until an event.
 func (o *Options) Numeric() bool {
-	return o.Likelihood == LikelihoodLinear || o.Likelihood == LikelihoodPoisson
+	return o.Likelihood == glm.LikelihoodLinear || o.Likelihood == glm.LikelihoodPoisson
 }
 
 // Classes names the activations: the levels of a softmax likelihood, and else one
 // without a name.
 func (o *Options) Classes() []string {
-	if o.Likelihood == LikelihoodSoftmax {
+	if o.Likelihood == glm.LikelihoodSoftmax {
 		return o.Outcome.Levels
 	}
 	return []string{""}
@@ -268,25 +225,3 @@ func (o *Options) Classes() []string {
 
 // Random says whether every site has a random intercept.
 func (o *Options) Random() bool { return o.SiteEffects == effectsRandom }
-
-// Predicts says what a plan predicts, from what and how.
-func (o *Options) Predicts(p *study.Plan) string {
-	features := 0
-	for _, v := range p.Views {
-		features += len(v.Features)
-	}
-	what := fmt.Sprintf("the number in column %s", o.Outcome.Column)
-	if len(o.Outcome.Levels) > 0 {
-		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column,
-			strings.Join(o.Outcome.Levels, ", "))
-	}
-	switch o.Likelihood {
-	case LikelihoodPoisson:
-		what = fmt.Sprintf("the count in column %s", o.Outcome.Column)
-	case LikelihoodHazard:
-		what = fmt.Sprintf("in which of %d periods of the time in column %s the event in column %s happens",
-			len(o.Outcome.Cuts), o.Outcome.Column, o.Outcome.Event)
-	}
-	return fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight "+
-		"is known.", what, features, o.Likelihood)
-}

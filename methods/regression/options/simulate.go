@@ -28,7 +28,7 @@ func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 			"cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	if s.Options.Likelihood != LikelihoodLogistic {
+	if s.Options.Likelihood != glm.LikelihoodLogistic {
 		return nil, problem.Problem{Where: "method.likelihood",
 			What: fmt.Sprintf("subjects of a %s model are not drawn", s.Options.Likelihood),
 			Hint: "an outcome of two levels, as private plans have it"}
@@ -111,7 +111,7 @@ func featureOf(s *Setup, f *study.Feature, c *glm.Column, r *rand.Rand) feature 
 	}
 	if f.Range != nil {
 		own.low, own.high = f.Range[0], f.Range[1]
-		if s.Options.Scaling != ScaleConstants {
+		if s.Options.Scaling != glm.ScaleConstants {
 			own.mean, own.sd = own.low/2+own.high/2, (own.high-own.low)/8
 			own.mean += 0.8 * own.sd * (2*r.Float64() - 1)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/regression/glm"
 	"parley/study"
 )
 
@@ -58,7 +59,7 @@ func (c *optionCheck) terms() {
 	}
 	if c.Link != "" {
 		c.report.OneOf("link", c.Link, linkLogit, LinkCloglog)
-		if c.Likelihood != LikelihoodLogistic && c.Likelihood != LikelihoodHazard {
+		if c.Likelihood != glm.LikelihoodLogistic && c.Likelihood != glm.LikelihoodHazard {
 			c.report("link", fmt.Sprintf("a %s model has one of its own", c.Likelihood), "leave it out")
 		}
 	}
@@ -78,9 +79,9 @@ func (c *optionCheck) terms() {
 // event checks a time until an event.
 func (c *optionCheck) event() {
 	y := c.Outcome
-	if c.Likelihood != LikelihoodHazard {
+	if c.Likelihood != glm.LikelihoodHazard {
 		if y.Event != "" || len(y.Cuts) > 0 {
-			c.report("outcome", fmt.Sprintf("event and cuts belong to likelihood: %s", LikelihoodHazard),
+			c.report("outcome", fmt.Sprintf("event and cuts belong to likelihood: %s", glm.LikelihoodHazard),
 				"leave them out, or the likelihood")
 		}
 		return
@@ -103,7 +104,7 @@ func (c *optionCheck) event() {
 func (c *optionCheck) plain() {
 	var has []string
 	for what, there := range map[string]bool{
-		"likelihood: " + c.Likelihood: c.Likelihood == LikelihoodPoisson || c.Likelihood == LikelihoodHazard,
+		"likelihood: " + c.Likelihood: c.Likelihood == glm.LikelihoodPoisson || c.Likelihood == glm.LikelihoodHazard,
 		"interactions":                len(c.Interactions) > 0,
 		"splines":                     len(c.Splines) > 0,
 		"weights":                     c.Weights != nil,
@@ -119,11 +120,11 @@ func (c *optionCheck) plain() {
 	if c.SiteEffects != "" {
 		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
 	}
-	if c.Random() && c.Likelihood == LikelihoodSoftmax {
+	if c.Random() && c.Likelihood == glm.LikelihoodSoftmax {
 		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each "+
 			"class has one", "site_effects: none, or two levels and likelihood: logistic")
 	}
-	if c.Random() && c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil {
+	if c.Random() && c.Likelihood == glm.LikelihoodLinear && c.NoiseVariance == nil {
 		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to "+
 			"be known", "such as noise_variance: 1, in the outcome's unit squared")
 	}
@@ -174,7 +175,7 @@ func (o *Options) Summable(_ *study.Plan, report study.Report) {
 
 // offset checks an offset and its range, which a private fit alone needs.
 func (c *optionCheck) offset() {
-	if c.Offset != "" && c.Likelihood == LikelihoodSoftmax {
+	if c.Offset != "" && c.Likelihood == glm.LikelihoodSoftmax {
 		c.report("offset", "what is added to the activation of every class changes nothing",
 			"leave it out, or another likelihood")
 	}
@@ -203,11 +204,11 @@ func (c *optionCheck) privacy() {
 	if pr.Unit == study.UnitSite {
 		c.report("", "no regression here hides whole sites", "privacy.unit: subject, or protection: none")
 	}
-	if c.Likelihood == LikelihoodLinear {
+	if c.Likelihood == glm.LikelihoodLinear {
 		c.report("likelihood", "a linear model has no private form here",
 			"an outcome of levels, or name: dp-pvi; or protection: none")
 	}
-	if c.Likelihood != LikelihoodLogistic && c.Likelihood != LikelihoodSoftmax { // nor have the others
+	if c.Likelihood != glm.LikelihoodLogistic && c.Likelihood != glm.LikelihoodSoftmax { // nor have the others
 		return
 	}
 	if n := max(len(c.Classes())-1, 1) * c.columns(c.p); n > mostNoised {

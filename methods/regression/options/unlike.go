@@ -78,7 +78,7 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 	}
 	at := 0
 	for j := range s.Encoding.Columns {
-		if c := &s.Encoding.Columns[j]; len(c.Levels) > 0 && s.Options.Joint() {
+		if c := &s.Encoding.Columns[j]; len(c.Levels) > 0 {
 			says = append(says, otherLevels(c.Name, c.Levels, names, all, at)...)
 			at += len(c.Levels)
 		}

@@ -37,9 +37,8 @@ func TestOtherUnitsAreTold(t *testing.T) {
 					moments := map[string]*ScaleAnswer{}
 					for k, site := range names {
 						n := math.Round(30 * math.Pow(100, r.Float64()))
-						a := &ScaleAnswer{N: make(wire.Vector, 9), Mean: make(wire.Vector, 9),
-							Squares: make(wire.Vector, 9), Levels: wire.Vector{math.Round(n * 0.3),
-								math.Round(n * 0.7), 0}}
+						a := &ScaleAnswer{Moments: glm.NewMoments(9), Levels: wire.Vector{math.Round(n * 0.3),
+							math.Round(n * 0.7), 0}}
 						for j, x := range numbers {
 							sd := x.sd * math.Exp(c.sd*r.NormFloat64()+r.NormFloat64()/math.Sqrt(2*n))
 							a.N[j], a.Mean[j] = n, x.mean+x.sd*c.mean*r.NormFloat64()+sd*r.NormFloat64()/math.Sqrt(n)
@@ -78,8 +77,8 @@ func TestOtherUnitsAreTold(t *testing.T) {
 
 // Levels with another name, or that a site lacks, are told; of one site there is nothing to say.
 func TestOtherLevelsAreTold(t *testing.T) {
-	s := &Setup{Options: Default(), Encoding: glm.Encoding{
-		Columns: []glm.Column{{Name: "g", Levels: []string{"pre", "post", "prä"}}}}}
+	s := &Setup{Options: Default()}
+	s.Encoding.Columns = []glm.Column{{Name: "g", Levels: []string{"pre", "post", "prä"}}}
 	for want, counts := range map[string][3][3]float64{
 		"": {{30, 70, 2}, {25, 60, 1}, {10, 40, 0}},
 		"At site b, g has levels that no other site has: prä; lacks pre.": {{30, 70, 0}, {0, 60, 25}, {10, 40, 0}},
@@ -102,12 +101,12 @@ func TestOtherLevelsAreTold(t *testing.T) {
 
 // A site that has standardised its numbers by itself is named; nothing is said where none has.
 func TestNumbersThatOneSiteStandardisedAreNamed(t *testing.T) {
-	s := &Setup{Options: Default(), Encoding: glm.Encoding{Columns: []glm.Column{{Name: "x", Scale: 1},
-		{Name: "y", Scale: 1}, {Name: "z", Scale: 1}}}}
+	s := &Setup{Options: Default()}
+	s.Encoding.Columns = []glm.Column{{Name: "x", Scale: 1}, {Name: "y", Scale: 1}, {Name: "z", Scale: 1}}
 	moments := map[string]*ScaleAnswer{}
 	for _, site := range []string{"a", "b", "c"} {
-		moments[site] = &ScaleAnswer{N: wire.Vector{300, 300, 300}, Mean: wire.Vector{40, 38, 41},
-			Squares: wire.Vector{43000, 44000, 45000}}
+		moments[site] = &ScaleAnswer{Moments: glm.Moments{N: wire.Vector{300, 300, 300},
+			Mean: wire.Vector{40, 38, 41}, Squares: wire.Vector{43000, 44000, 45000}}}
 	}
 	if said := s.Unlike([]string{"a", "b", "c"}, moments); said != nil {
 		t.Errorf("%q", said)

@@ -8,7 +8,7 @@ import (
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/regression/options"
+	"parley/methods/regression/glm"
 )
 
 // Assessment is how well the model predicts outcomes that are known, in sums over
@@ -51,10 +51,10 @@ func NewAssessment() *Assessment {
 
 // Check refuses what no rows can give, where they were counted without noise, and what is not in a form: see [Form].
 func (a *Assessment) Check(form *Assessment) error {
-	if err := method.CheckSums(form, a, options.MostRows*rowLargest); err != nil {
+	if err := method.CheckSums(form, a, glm.MostRows*rowLargest); err != nil {
 		return fmt.Errorf("how well outcomes are predicted: %w", err)
 	}
-	if a.Rows < 1 || a.Rows > options.MostRows || a.Correct > a.Rows || a.Noise != 0 {
+	if a.Rows < 1 || a.Rows > glm.MostRows || a.Correct > a.Rows || a.Noise != 0 {
 		return fmt.Errorf("an assessment of %d rows, %d of them correct", a.Rows, a.Correct)
 	}
 	if a.Ranking != nil {
@@ -68,7 +68,7 @@ func (a *Assessment) Check(form *Assessment) error {
 				"given to happened", i+1, n, a.Expected[i], a.Observed[i])
 		}
 	}
-	if s := a.Residuals; s != nil && (s.Rows < 1 || s.Rows > options.MostRows || !(s.Weight >= 1/options.Largest)) {
+	if s := a.Residuals; s != nil && (s.Rows < 1 || s.Rows > glm.MostRows || !(s.Weight >= 1/glm.Largest)) {
 		return fmt.Errorf("residuals of %d rows with weight %v", s.Rows, s.Weight)
 	}
 	if a.Periods != nil {

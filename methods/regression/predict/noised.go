@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -59,7 +58,7 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 		return nil, fmt.Errorf("a sum of %d numbers, want %d", len(v), length)
 	}
 	for i := range v {
-		v[i] = glm.Clamp(v[i], options.MostRows)
+		v[i] = glm.Clamp(v[i], glm.MostRows)
 	}
 	a := NewAssessment()
 	for i := range Bins {
@@ -74,7 +73,7 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 
 // CheckNoised refuses what [Noised] does not give.
 func (a *Assessment) CheckNoised() error {
-	const most = 2 * options.MostRows
+	const most = 2 * glm.MostRows
 	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
 		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected),
 			len(a.Observed), Bins)

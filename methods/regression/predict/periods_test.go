@@ -11,7 +11,6 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // personPeriods are those of two periods and two columns of any numbers.
@@ -29,7 +28,7 @@ func personPeriods(t *testing.T, weight float64) *Periods {
 }
 
 func passes(s *Periods) error {
-	if err := method.CheckSums(newPeriods(2, 4), s, options.MostRows*rowLargest); err != nil {
+	if err := method.CheckSums(newPeriods(2, 4), s, glm.MostRows*rowLargest); err != nil {
 		return err
 	}
 	return s.check()

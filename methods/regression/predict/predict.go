@@ -10,7 +10,6 @@ import (
 
 	"parley/judge/evaluate"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // Predictor predicts rows of a design matrix.
@@ -128,7 +127,7 @@ func Surest(p []float64) (best int) {
 // it can have.
 func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	p, happened, correct, logLik := m.judge(y)
-	times = min(times, options.MostRows-to.Rows)
+	times = min(times, glm.MostRows-to.Rows)
 	n := float64(times)
 	to.Rows += times
 	to.LogLik += n * logLik

@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // Residuals are sums over rows of r = y − E y, whose variance under the model is v; and by column over
@@ -78,7 +77,7 @@ func Alike(row glm.Row, sampled bool) int {
 	if sampled || row.Weight == 0 {
 		return 1
 	}
-	return int(min(row.Weight, options.MostRows))
+	return int(min(row.Weight, glm.MostRows))
 }
 
 // count counts a row with an outcome y of so much expectation and variance.
@@ -87,7 +86,7 @@ func (s *Residuals) count(row glm.Row, y, expected, v float64) {
 	v = min(max(v, 1/rowLargest), rowLargest)
 	r := glm.Clamp(y-expected, rowLargest)
 	z := r / math.Sqrt(v)
-	w := min(max(row.Weight, 1/options.Largest), options.Largest)
+	w := min(max(row.Weight, 1/glm.Largest), glm.Largest)
 	squared, times := w, float64(Alike(row, s.Sampled)) // what weights squares, and y
 	if s.Sampled {
 		squared = w * w

@@ -11,7 +11,6 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // Residuals of a model that is right are doubted about once in a thousand times; of one that is
@@ -57,7 +56,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
 				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
-				testkit.Do(t, method.CheckSums(newResiduals(3), sites[i], options.MostRows*rowLargest))
+				testkit.Do(t, method.CheckSums(newResiduals(3), sites[i], glm.MostRows*rowLargest))
 			}
 			all := pool(sites)
 			if SiteScoreTest(sites, all, 1) != nil {
@@ -141,7 +140,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{},
 		glm.Logistic{}, glm.Cloglog{}} {
 		s := ResidualsOf(l, q, nil, d, false)
-		if err := method.CheckSums(newResiduals(2), s, options.MostRows*rowLargest); err != nil {
+		if err := method.CheckSums(newResiduals(2), s, glm.MostRows*rowLargest); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}
 		sites := []*Residuals{s, nil, s}

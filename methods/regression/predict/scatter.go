@@ -9,7 +9,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // scatter is how scores vary: sums over clusters of rows, of which each is a person's unless the plan names
@@ -83,7 +82,7 @@ const scoreLargest = 1e50
 
 // check refuses what no rows can give, beyond [method.CheckSums].
 func (s *scatter) check() error {
-	if s.Clusters < 1 || s.Clusters > options.MostRows {
+	if s.Clusters < 1 || s.Clusters > glm.MostRows {
 		return fmt.Errorf("scores of %d persons", s.Clusters)
 	}
 	for i := 0; glm.Packed(i, i) < len(s.Meat); i++ {

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 )
 
 // example has numbers, a category of three levels and one of two, by reference.
@@ -445,7 +444,7 @@ func TestContributionsAreBounded(t *testing.T) {
 		for j := range m {
 			m[j] = 3 * r.NormFloat64()
 			if r.IntN(20) == 0 {
-				m[j] = math.Copysign(options.FactorLargest, m[j])
+				m[j] = math.Copysign(glm.FactorLargest, m[j])
 			}
 		}
 		v := make([]float64, len(m))

@@ -102,7 +102,7 @@ func newCommon(s *options.Setup) (*common, error) {
 	}
 	c.prior.widest = widestOf(len(shared), variance)
 	var err error
-	c.sums, err = c.columns.declare(s.Options.Scaling == options.ScaleStandard && c.columns.scaled > 0,
+	c.sums, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && c.columns.scaled > 0,
 		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }
@@ -146,7 +146,7 @@ func (c *common) checkPoint(t *point, weights int) error {
 		return fmt.Errorf("%d weights, want %d", len(t.Mean), weights)
 	}
 	for j, m := range t.Mean {
-		if !glm.Inside(m, -options.FactorLargest, options.FactorLargest) {
+		if !glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) {
 			return fmt.Errorf("weight %d is %v", j, m)
 		}
 	}
@@ -283,5 +283,5 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return fitted.OwnReport(ctx, h.Setup, h.Likelihood, h.name, e, q, nil, data)
+	return fitted.OwnReport(ctx, &h.Frame, h.Options, h.Likelihood, h.name, e, q, nil, data)
 }

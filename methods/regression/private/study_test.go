@@ -110,7 +110,7 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64, class
 		p.Views[0].Features = append(p.Views[0].Features,
 			study.Feature{Name: x.name, Range: &[2]float64{x.low, x.high}})
 		if mean != nil {
-			o.Constants = append(o.Constants, options.Constant{Feature: x.name, Centre: mean[k], Scale: sd[k]})
+			o.Constants = append(o.Constants, glm.Constant{Feature: x.name, Centre: mean[k], Scale: sd[k]})
 		}
 	}
 	for _, x := range t.categories {
@@ -123,7 +123,8 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64, class
 		p.Subjects = append(p.Subjects, o.Offset)
 	}
 	o.Fill(p, func(string) bool { return true })
-	s := testkit.Get(options.Of(p, o))(tb)
+	p.Method.Options = o
+	s := testkit.Get(options.New(p))(tb)
 	return testkit.Get(newCommon(s))(tb)
 }
 

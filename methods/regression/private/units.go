@@ -61,7 +61,7 @@ func (c *common) window(u *units) *options.Scale {
 
 // scale is what numbers are brought to after the histograms; nil where the plan says it.
 func (c *common) scale(u *units) *options.Scale {
-	if c.Options.Scaling == options.ScaleConstants {
+	if c.Options.Scaling == glm.ScaleConstants {
 		return nil
 	}
 	return &options.Scale{Centre: u.Centre, Scale: u.Scale}

@@ -12,7 +12,6 @@ import (
 
 	"parley/dataset"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/papers/dppvi"
 	"parley/papers/experiment"
 )
@@ -40,7 +39,7 @@ func (p *problem) numbers(names ...string) {
 	var features []map[string]any
 	for _, n := range names {
 		features = append(features, map[string]any{"name": n})
-		p.Constants = append(p.Constants, options.Constant{Feature: n, Centre: 0, Scale: 1})
+		p.Constants = append(p.Constants, glm.Constant{Feature: n, Centre: 0, Scale: 1})
 	}
 	p.Views = []map[string]any{{"name": "v", "features": features}}
 }
@@ -131,17 +130,17 @@ var cases = []problemCase{
 // recorded is a data set of package files: a column of numbers or levels for each feature.
 type recorded struct {
 	file, site, outcome, yes string
-	numbers                  []options.Constant // round ones, from common knowledge
+	numbers                  []glm.Constant // round ones, from common knowledge
 	categories               map[string][]string
 }
 
 var (
-	heart = recorded{"heart_sites.csv.gz", "site", "disease", "1", []options.Constant{
+	heart = recorded{"heart_sites.csv.gz", "site", "disease", "1", []glm.Constant{
 		{Feature: "age", Centre: 55, Scale: 10}, {Feature: "trestbps", Centre: 130, Scale: 20},
 		{Feature: "thalach", Centre: 140, Scale: 25}, {Feature: "oldpeak", Centre: 1, Scale: 1}},
 		map[string][]string{"sex": {"0", "1"}, "cp": {"1", "2", "3", "4"}, "restecg": {"0", "1", "2"},
 			"exang": {"0", "1"}}}
-	stays = recorded{"stays.csv.gz", "ICUType", "In_hospital_death", "1", []options.Constant{
+	stays = recorded{"stays.csv.gz", "ICUType", "In_hospital_death", "1", []glm.Constant{
 		{Feature: "Age", Centre: 65, Scale: 17}, {Feature: "HR_mean", Centre: 85, Scale: 15},
 		{Feature: "GCS_mean", Centre: 12, Scale: 3.5}, {Feature: "BUN_mean", Centre: 25, Scale: 20},
 		{Feature: "Creatinine_mean", Centre: 1.3, Scale: 1.2}, {Feature: "WBC_mean", Centre: 12, Scale: 6},

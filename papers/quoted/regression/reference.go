@@ -20,7 +20,6 @@ import (
 	"parley/methods/regression"
 	"parley/methods/regression/exact"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/papers/deal"
 	"parley/papers/experiment"
 	"parley/study"
@@ -256,7 +255,7 @@ func (r *reference) study(rows []map[string]string) (*study.Plan, map[string]*da
 	with := map[string]any{"name": regression.Method{}.Name(), "outcome": outcome}
 	switch {
 	case r.Count:
-		with["likelihood"] = options.LikelihoodPoisson
+		with["likelihood"] = glm.LikelihoodPoisson
 	case r.Event != "":
 		outcome["event"], outcome["cuts"] = r.Event, r.Cuts
 		subjects = append(subjects, r.Event)
