@@ -11,7 +11,7 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/methods/factors"
-	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/methods/published/fedmvppca"
 	"parley/study"
 )
@@ -23,7 +23,7 @@ import (
 
 var (
 	// 100 rounds × 15 iterations, 30 in the first
-	published = map[string]any{"name": fedmvppca.Name, "scaling": options.ScaleSiteRange}
+	published = map[string]any{"name": fedmvppca.Name, "scaling": ppca.ScaleSiteRange}
 	byDefault = map[string]any{}
 )
 
