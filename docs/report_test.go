@@ -21,7 +21,7 @@ import (
 var writers = []string{"../methods", "../method", "../figure", "../report", "../engine/host"}
 
 // others are packages there that write pages of other commands.
-var others = regexp.MustCompile(`factors/(selection|verify)|method/selection|methodtest|/testdata|_test\.go$`)
+var others = regexp.MustCompile(`methods/factors/select|method/selection|methodtest|/testdata|_test\.go$`)
 
 // headings are the titles of sections in the program, as regular expressions: what is not known
 // before it runs may be anything.
