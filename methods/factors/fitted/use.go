@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/factors/between"
 	"parley/methods/factors/ppca"
@@ -316,15 +317,13 @@ func distance(post *ppca.Posterior, values []float64) float64 {
 
 // strange says whether a subject of so many values is far from the model: its squared distance
 // is more than ten times that which is expected, and beyond what one of a million subjects of
-// the model has (χ², by Wilson and Hilferty 1931).
+// the model has (χ²).
 func strange(distance float64, values int) bool {
 	p := float64(values)
 	if p == 0 {
 		return false
 	}
-	const million = 4.753 // quantile of the normal distribution
-	root := 1 - 2/(9*p) + million*math.Sqrt(2/(9*p))
-	return distance > 10*p && distance > p*root*root*root
+	return distance > 10*p && distance > stats.ChiSquareQuantile(4.753, p)
 }
 
 // notes are what readers are told once all subjects have been read.

@@ -52,7 +52,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	}
 	var differing, curved []string
 	for j, name := range names[:tests] { // before those of everybody
-		if by, times := predict.CochranQ(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
+		if by, times := predict.EffectsDiffer(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
 			nil && turned == nil {
 			most, word := 0, "higher"
 			for i, x := range by {

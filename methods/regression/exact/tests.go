@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
@@ -145,7 +146,7 @@ func (c coordinator) termTests(s *state, m *fitted.Model) (tests []fitted.TermTe
 		if free == 0 {
 			continue
 		}
-		t.P = predict.Chance(t.Statistic, free)
+		t.P = stats.ChiSquareTail(t.Statistic, float64(free))
 		if m.Free > 0 {
 			t.Statistic /= float64(free)
 			t.P = distuv.F{D1: float64(free), D2: m.Free}.Survival(t.Statistic)

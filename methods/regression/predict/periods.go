@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
 
+	"parley/internal/stats"
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 )
@@ -164,7 +164,7 @@ func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each 
 		if c.ChiSquared /= over; !glm.Finite(c.ChiSquared) {
 			c.ChiSquared, c.Free = 0, 0
 		}
-		c.P = Chance(c.ChiSquared, c.Free)
+		c.P = stats.ChiSquareTail(c.ChiSquared, float64(c.Free))
 		if len(columns) == 1 && c.Free == 1 {
 			c.Slope = u.AtVec(0) / v.At(0, 0)
 		}
@@ -186,17 +186,6 @@ func (c Change) Matters(tests int, events float64) bool {
 func quadratic(v *mat.SymDense, u *mat.VecDense) (x float64, free int) {
 	inverse, free := glm.PseudoInverse(v)
 	return mat.Inner(u, inverse, u), free
-}
-
-// Chance is the probability of a χ² as large, with so many degrees of freedom.
-func Chance(x float64, free int) float64 {
-	switch {
-	case free == 0 || !(x >= 0):
-		return 1
-	case x > 1e6*float64(free): // beyond what can be calculated
-		return 0
-	}
-	return distuv.ChiSquared{K: float64(free)}.Survival(x)
 }
 
 // Quadratic is the statistic of Wald's test of some entries of a mean, m_Jᵀ (C_JJ)⁻¹ m_J.

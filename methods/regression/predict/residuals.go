@@ -5,6 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"parley/internal/stats"
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 )
@@ -142,13 +143,13 @@ func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	return d
 }
 
-// CochranQ says how each site's residuals go with a column, in one of so many tests, beyond what all
+// EffectsDiffer says how each site's residuals go with a column, in one of so many tests, beyond what all
 // sites have in common: below zero where the effect is lower there. It is nil if the effect is the
 // same at all sites, as far as the data tell. An intercept of the site's own is taken out, so that
 // sites may differ in that. The average of effects that differ has a standard error so many times as
 // large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
 // at most, as of classes and counts; it is 0 of others.
-func CochranQ(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
+func EffectsDiffer(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
 	if all == nil {
 		return nil, 1
 	}
@@ -194,34 +195,7 @@ func (s *Residuals) centred(j int) (m moments, over float64) {
 	return m, squares / second
 }
 
-// Part is a site's score by an effect that all may have in common: a sum of so much information and variance; of
-// none, the site says nothing.
-type Part struct{ Sum, Information, Variance float64 }
-
-// Apart takes out of sums s of information h and variance v what all have in common, δ = Σ hs/v / Σ h²/v. It returns
-// what that leaves of each, s − hδ, and Σ (s − hδ)²/v, which is χ² with so many degrees of freedom if it is all
-// (Cochran 1954): one less than there are parts.
-func Apart(parts []Part) (by []float64, chi2, free float64) {
-	own, information := 0.0, 0.0
-	free = -1
-	for _, p := range parts {
-		if p.Information > 0 {
-			own, information = own+p.Sum*(p.Information/p.Variance),
-				information+p.Information*(p.Information/p.Variance)
-			free++
-		}
-	}
-	by = make([]float64, len(parts))
-	for i, p := range parts {
-		if p.Information > 0 {
-			by[i] = p.Sum - p.Information*(own/information)
-			chi2 += by[i] / p.Variance * by[i]
-		}
-	}
-	return by, chi2, free
-}
-
-// differ returns what is left of sites' sums by [Apart], if that is beyond chance in one of so many tests and
+// differ returns what is left of sites' sums by [stats.CochranQ], if that is beyond chance in one of so many tests and
 // enough to matter; else nil. The kurtosis of sums of few events makes the variance of χ² larger. Residuals vary
 // over times as much as under the model, or as those of their site if that is far more. A site that
 // gave nothing has 0. times is the root of Σ d²/Σ V by its expectation.
@@ -229,7 +203,7 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64,
 	of func(*Residuals) moments) (by []float64, times float64) {
 	excess := min(max(all.Fourth/all.Weight-3, 0)*(all.Variance/all.Weight), 1) // the fourth cumulant of r by v
 	kurtosis, variance, squares := 0.0, 0.0, 0.0
-	parts := make([]Part, len(sites))
+	parts := make([]stats.Score, len(sites))
 	for i, s := range sites {
 		if s == nil {
 			continue
@@ -238,18 +212,18 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64,
 		if own < muchLarger*over {
 			own = over
 		}
-		if parts[i] = (Part{m.sum, m.variance, own * m.variance}); m.variance > 0 {
+		if parts[i] = (stats.Score{Sum: m.sum, Information: m.variance, Variance: own * m.variance}); m.variance > 0 {
 			variance += m.variance
 			kurtosis += excess * (m.fourth / m.variance / m.variance)
 		}
 	}
-	by, chi2, free := Apart(parts)
+	by, chi2, free := stats.CochranQ(parts)
 	for _, d := range by {
 		squares += d / variance * d // of all V
 	}
 	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
 	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > substantial) ||
-		!(distuv.ChiSquared{K: free / scale}.Survival(chi2/scale) < falseAlarm/float64(tests)) {
+		!(stats.ChiSquareTail(chi2/scale, free/scale) < falseAlarm/float64(tests)) {
 		return nil, 1
 	}
 	return by, math.Sqrt(squares / over * (free + 1) / free)

@@ -148,10 +148,10 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 		other := newResiduals(2)
 		other.Rows, other.Weight, other.Variance, other.Second, other.Fourth = 9, 9, 1e-200, 1e200, 1e200
 		for j := range 2 {
-			CochranQ(sites, pool(sites), j, 2, true)
+			EffectsDiffer(sites, pool(sites), j, 2, true)
 			other.Score[j], other.Bread[j], other.BinXs[j*bins], other.BinVariance[j*bins] = 1e200, 1e200,
 				1e-200, 1e-200
-			CochranQ([]*Residuals{s, other, s}, pool([]*Residuals{s, other, s}), j, 2, true)
+			EffectsDiffer([]*Residuals{s, other, s}, pool([]*Residuals{s, other, s}), j, 2, true)
 		}
 		all := pool([]*Residuals{s, s})
 		all.NonlinearityScoreTest(0, 2)
@@ -164,7 +164,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 
 // differs says whether one of three columns' effect does between sites.
 func differs(sites []*Residuals, j int) bool {
-	by, _ := CochranQ(sites, pool(sites), j, 3, false)
+	by, _ := EffectsDiffer(sites, pool(sites), j, 3, false)
 	return by != nil
 }
 

@@ -4,10 +4,9 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
 
+	"parley/internal/stats"
 	"parley/internal/wire"
-	"parley/methods/regression/predict"
 )
 
 // gram is what noised sums say of Σ x xᵀ over the rows of all sites.
@@ -357,22 +356,22 @@ const (
 // differ returns by how much each site's surplus in a column is beyond what all have in common, if
 // that is more than chance and noise give in one of so many tests, and enough to matter; else nil.
 func differ(sites []*surplus, j, tests int) []float64 {
-	parts, rows, excess := make([]predict.Part, len(sites)), 0.0, 0.0
+	parts, rows, excess := make([]stats.Score, len(sites)), 0.0, 0.0
 	for i, s := range sites {
 		if s != nil {
-			parts[i] = predict.Part{Sum: s.Sum[j], Information: s.Information[j],
+			parts[i] = stats.Score{Sum: s.Sum[j], Information: s.Information[j],
 				Variance: s.Information[j] + s.Noise[j]}
 			rows += s.Rows
 		}
 	}
-	by, chi2, free := predict.Apart(parts)
+	by, chi2, free := stats.CochranQ(parts)
 	for i, p := range parts {
 		if p.Information > 0 {
 			excess += (by[i]*by[i] - p.Variance) / p.Information
 		}
 	}
 	if free < 1 || !(excess > substantial*rows) ||
-		!(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
+		!(stats.ChiSquareTail(chi2, free) < falseAlarm/float64(tests)) {
 		return nil
 	}
 	return by
