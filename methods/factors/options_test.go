@@ -62,7 +62,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"  latent: 2\n  variant: published\n": "method.variant: this key no longer exists\n  hint: leave it out; " +
 			"what variant: published was is a method of its own, name: fed-mv-ppca",
 		"  latent: 2\n  scaling: z\n":            "hint: one of standard, view, min-max, range, none",
-		"  latent: 2\n  scaling: site-min-max\n": "hint: one of standard, view, min-max, range, none",
+		"  latent: 2\n  scaling: site-min-max\n": "name: fed-mv-ppca has it to repeat the paper",
 		"  latent: 2\n  scaling: range\n":        "views[0].features[0] (age) has none",
 		"  latent: 2\n  outliers: drop\n":        "hint: one of exclude, keep",
 		"  latent: 2\n  noise: both\n":           "hint: one of view, feature",

@@ -165,7 +165,12 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	if o.Form != form {
 		report("", fmt.Sprintf("its encoding is of form %q", o.Form), "the plan in the words of this version")
 	}
-	report.OneOf("scaling", o.Scaling, ppca.Scalings...)
+	if o.Scaling == ppca.ScaleSiteRange {
+		report("scaling", o.Scaling+" leaves the sites no common unit", "min-max, by the minimum and maximum of all "+
+			"sites; name: fed-mv-ppca has it to repeat the paper")
+	} else {
+		report.OneOf("scaling", o.Scaling, ppca.Scalings...)
+	}
 	report.OneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
 	o.checkAdjust(p, report)
