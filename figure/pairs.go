@@ -119,7 +119,7 @@ func (k Pairs) draw(c *canvas) {
 		for j := range i {
 			c.pair(k, j, i, scales[j].over(left+step*float64(j), side), scales[i].up(y, side))
 		}
-		c.alone(k, i, scales[i].over(left+step*float64(i), side), y, side)
+		c.univariate(k, i, scales[i].over(left+step*float64(i), side), y, side)
 		if i > 0 {
 			c.upTicks(k.Features[i], scales[i].up(y, side), left, y, side)
 		}
@@ -228,8 +228,8 @@ func skyline(heights []float64, left, foot, side, unit float64) string {
 	return d.String()
 }
 
-// alone draws feature i by itself: its values in grey, and every group's density.
-func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
+// univariate draws feature i by itself: its values in grey, and every group's density.
+func (c *canvas) univariate(k Pairs, i int, x scale, y, side float64) {
 	wide := x.hi - x.lo
 	heights, rows := bins(k.column(i), x)
 	curves := make([][]float64, len(k.Groups))

@@ -129,7 +129,7 @@ func (f *features) fits(t *foldTrial) []fit {
 			}
 			return score(ctx, m, of, t.train)
 		}},
-		{Alone, func(ctx context.Context) (*scored, error) { return f.alone(ctx, t, federated, unit) }},
+		{Alone, func(ctx context.Context) (*scored, error) { return f.siteFits(ctx, t, federated, unit) }},
 		{PCA, func(ctx context.Context) (*scored, error) { return pca(ctx, factors) }},
 		{SiteMean, func(ctx context.Context) (*scored, error) { return f.siteMean(ctx, t, unit) }},
 		{Mean, func(ctx context.Context) (*scored, error) { return pca(ctx, 0) }},

@@ -132,9 +132,9 @@ func (t *foldTrial) central(ctx context.Context) (evaluate.Model, *narrowing, er
 	return of.model(m), of, nil
 }
 
-// alone fits the plan's method at each site by itself. The error says at which sites
+// siteFits fits the plan's method at each site by itself. The error says at which sites
 // that could not be done.
-func (t *foldTrial) alone(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored,
+func (t *foldTrial) siteFits(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored,
 	error)) (all []*scored, failed error) {
 	for i, name := range t.names {
 		m, of, err := t.study(ctx, t.Plan, t.sites[i:i+1], t.names[i:i+1], t.sites[i])

@@ -276,10 +276,10 @@ func (e *evaluation) placed(x experiment, d *division) (map[string]int, error) {
 	return at, err
 }
 
-// alone is every site's own fit, asked about the site's own subjects, and what the
+// siteFits is every site's own fit, asked about the site's own subjects, and what the
 // federated fit says of the same values: that of sites that could be fitted, and of
 // features that vary there, since no other density could be compared.
-func (f *features) alone(ctx context.Context, t *foldTrial, federated evaluate.Model,
+func (f *features) siteFits(ctx context.Context, t *foldTrial, federated evaluate.Model,
 	unit *evaluate.Scaling) (*scored, error) {
 	place, err := t.placed(t.experiment, t.division)
 	if err != nil {
@@ -290,7 +290,7 @@ func (f *features) alone(ctx context.Context, t *foldTrial, federated evaluate.M
 	}
 	own := &bySite{place: place, models: make([]evaluate.Model, len(t.names))}
 	known := make([]*narrowing, len(t.names))
-	_, failed := t.alone(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
+	_, failed := t.siteFits(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
 		own.models[site], known[site] = m, of
 		return &scored{}, nil
 	})

@@ -110,7 +110,7 @@ func (o *outcomes) fits(t *foldTrial) []fit {
 		{Central, func(ctx context.Context) (*scored, error) { return whole(ctx, t.central) }},
 		{Alone, func(ctx context.Context) (*scored, error) {
 			own, by := make([]evaluate.Model, len(t.sites)), make([]*narrowing, len(t.sites))
-			all, failed := t.alone(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
+			all, failed := t.siteFits(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
 				own[site], by[site] = m, of
 				return o.score(ctx, m, of.known(t.test))
 			})

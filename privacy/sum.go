@@ -15,18 +15,11 @@ import (
 // Sum makes one noised sum over the site's subjects, as the request declared
 // it under name.
 //
-// The contribution of a row is what it writes to v, which is zero and as long
-// as the longest block, and the block that it returns; −1 contributes nothing, and
-// so does one that panics, has NaN or ±Inf, or is to a block that there is not: nobody
-// is told. It is clipped to the declared bound. It must be a function of this row, the
-// plan, the task and sums noised before, and keep neither the row nor v. Where the study
-// names the column that identifies a person, all rows of a person are one record, clipped
-// together, and a row without a person counts as nothing. Below a rate of 1 each row, or
-// person, takes part with that probability, in every sum anew.
-//
-// Errors do not depend on what cells hold: the name was not declared, was used
-// as often as declared, the data could not be read, or ctx has ended. A sum
-// that failed has been used.
+// A row contributes what it writes to v, which is zero and as long as the longest block, to the block that it
+// returns, clipped to the declared bound; −1, a panic, NaN, ±Inf and unknown blocks contribute nothing, and nobody
+// is told. It must be a function of this row, the plan, the task and sums noised before. Rows of one person, where
+// the study names a column of persons, are clipped together. Below a rate of 1 each row, or person, takes part
+// with that probability. Errors do not depend on what cells hold; a sum that failed has been used.
 func (s *Session) Sum(ctx context.Context, name string,
 	contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
 	sum, use, err := s.use(name, Subject)

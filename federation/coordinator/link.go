@@ -118,7 +118,7 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 		if err != nil {
 			return err
 		}
-		if l.link == nil || !l.to.same(joined) {
+		if l.link == nil || !l.to.equal(joined) {
 			d := l.study.daemon
 			l.to = joined
 			l.link = &wire.Link{
@@ -207,8 +207,8 @@ func (l *siteLink) word() (standing, bool) {
 	return s, ok && l.member.current
 }
 
-// same says whether both are the same process with the same keys.
-func (m Member) same(as Member) bool { return m.Serial == as.Serial && bytes.Equal(m.Life, as.Life) }
+// equal says whether both are the same process with the same keys.
+func (m Member) equal(as Member) bool { return m.Serial == as.Serial && bytes.Equal(m.Life, as.Life) }
 
 // watch cancels when the link is no longer good.
 func (l *siteLink) watch(ctx context.Context, to Member, cancel context.CancelCauseFunc) {
@@ -216,7 +216,7 @@ func (l *siteLink) watch(ctx context.Context, to Member, cancel context.CancelCa
 		changed := l.member.news.changed()
 		joined, _, ok := l.member.state()
 		s, known := l.word()
-		if !ok || !joined.same(to) || known && l.refuses(s.Word) {
+		if !ok || !joined.equal(to) || known && l.refuses(s.Word) {
 			cancel(errReplaced)
 			return
 		}

@@ -310,7 +310,7 @@ func (d *Daemon) greet(ctx context.Context) {
 				waiting = false
 			case <-d.news:
 				now := d.stands()
-				waiting = len(now.nonce) == 0 || err == nil && now.same(said)
+				waiting = len(now.nonce) == 0 || err == nil && now.equal(said)
 			}
 		}
 		var other bool
@@ -385,7 +385,7 @@ type stands struct {
 	bye   bool
 }
 
-func (s stands) same(as stands) bool {
+func (s stands) equal(as stands) bool {
 	return s.begun == as.begun && bytes.Equal(s.nonce, as.nonce) && s.asked == as.asked &&
 		slices.Equal(s.list, as.list) && slices.Equal(s.wants, as.wants)
 }

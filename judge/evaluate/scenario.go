@@ -126,16 +126,10 @@ func SiteNames(n int) []string {
 }
 
 // Assign spreads subjects over sites, in ascending order of id. The result
-// depends on the seed and the set of subjects, not on their order. IID and K
-// give the sites equally many subjects, and equally many of every group, but
-// for one. G and G/K give the first block its share of every group (its number
-// of sites by the number of all sites) and the other blocks the rest of their
-// groups; where a group's own block is empty, the first block takes it whole.
-//
-// It is an error if an id is repeated, if a site would get no subject, if G or
-// G/K finds a subject without a group or only one group, and if Column finds a
-// group that is not among the sites. Unequal sites are assigned by
-// [Scheme.Assign].
+// depends on the seed and the set of subjects, not on their order. IID and K give the sites equally many subjects,
+// and equally many of every group, but for one. G and G/K give the first block its share of every group and the
+// other blocks the rest of theirs. It is an error if an id is repeated, a site would get no subject, a group is
+// missing or the only one, or Column finds one that is no site. [Scheme.Assign] makes unequal sites.
 func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Placement, error) {
 	if len(sites) == 0 {
 		return nil, fmt.Errorf("scenario %v: no sites", sc)

@@ -21,11 +21,8 @@ import (
 //	W, μ | x, ψ    a regression for each feature
 //	ψ  | x, W, μ   inverse gamma
 //
-// Without the second step the scale of W inside the right subspace hardly
-// moves where noise is small, and the variances over draws come out too small:
-// it is the generalised Gibbs step of Liu and Sabatti (Biometrika 2000) on the
-// group of q × q matrices. With S = Σ x xᵀ = L Lᵀ, n subjects and d features, the
-// Haar measure gives Lᵀg the law of a matrix h with h hᵀ ~ Wishart(n − d, I).
+// The second is the generalised Gibbs step of Liu and Sabatti (Biometrika 2000). With S = Σ x xᵀ = L Lᵀ, n
+// subjects and d features, Lᵀg has the law of a matrix h with h hᵀ ~ Wishart(n − d, I).
 type gibbs struct {
 	q, d     int
 	patterns []pattern

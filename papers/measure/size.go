@@ -65,16 +65,11 @@ func hospitals() []int {
 //
 //	go run -C papers ./measure size -numpy PYTHON [-case NAME]
 //
-// PYTHON is an interpreter that has numpy, which works with one thread. Times are processor
-// seconds, which a busy machine changes less than those of the clock; of studies there are also
-// the seconds that somebody waits while all processors work. From left to right, each does more
-// than the one before: numpy's fit; the same fit here (same model, same scaling, same rule to
-// stop); the sums that the sites of a study of one exchange make, and the coordinator's fits from
-// several starts; that whole study, with messages, assessment of every subject, intervals, verdicts
-// and report; and a study by default, which estimates how sites differ as well. Each is a process
-// of its own, whose peak of memory holds the rows, too; reading and drawing rows is not timed, and
-// neither is starting. Numpy and the others take turns. Of each, the quickest run is shown, how
-// many times as long as numpy's quickest it takes, and from least to most in single turns.
+// PYTHON is an interpreter that has numpy, which works with one thread. Times are processor seconds; of studies
+// there are also the seconds that somebody waits. From left to right, each does more: numpy's fit; the same fit
+// here; the sums of a study of one exchange, and the coordinator's fits from several starts; that whole study; and
+// a study by default. Of each, the quickest run is shown, and how many times as long
+// as numpy's quickest it takes.
 func runSize(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("size", flag.ContinueOnError)
 	python := set.String("numpy", "", "a Python interpreter with numpy (required without -work)")

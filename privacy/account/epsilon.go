@@ -11,16 +11,10 @@ import (
 // ε, rounded up by about 1e-4 of itself at most. It is +Inf if no ε reaches δ,
 // which happens for δ = 0 only, and 0 if δ covers the mechanisms by itself.
 //
-// Gaussian mechanisms at rate 1 are one of them and have a closed form; all
-// else is the pessimistic privacy loss distribution of the dominating pairs,
-// under add-remove the worse of record added and record removed. Rates may be as
-// small as 1e-9. Where δ is within a thousandth of what ε = 0 costs, it is δ that is
-// as near as that; and 10⁴ or more steps, some of rates below 1e-4 with Noise below 1,
-// are rounded up by a few percent, and by a quarter at most as far as was seen.
-//
-// The mechanisms may be chosen adaptively, but their parameters must be fixed
-// beforehand; GaussianFilter and RenyiFilter are for parameters that depend on
-// earlier outputs.
+// Gaussian mechanisms at rate 1 have a closed form; all else is the pessimistic privacy loss distribution of
+// the dominating pairs, under add-remove the worse direction. Rates may be as small as 1e-9; 10⁴ or more steps
+// at rates below 1e-4 with Noise below 1 are rounded up by more. Parameters must be fixed beforehand:
+// GaussianFilter and RenyiFilter are for those that depend on outputs.
 func Epsilon(ms []Mechanism, a Adjacency, delta float64) (float64, error) {
 	if err := checkAll(ms, a); err != nil {
 		return 0, err

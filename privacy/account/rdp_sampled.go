@@ -19,14 +19,9 @@ const (
 //
 //	1/(α−1) · ln(1 + E_Q[(1+u)^α − 1 − αu]),
 //
-// where no term is negative and nothing cancels, however small q is. At whole
-// orders the expectation of add-remove is a sum (their section 3.3), otherwise
-// the trapezoidal rule on the whole line, whose error falls exponentially with
-// 1/step for an analytic integrand.
-//
-// Where that would need millions of points, at noise below 0.05 and enormous
-// orders, the answer is the divergence of the unsampled mechanism, which is
-// larger (divergences are quasi-convex).
+// where nothing cancels. At whole orders the expectation of add-remove is a sum (their section 3.3), otherwise the
+// trapezoidal rule on the whole line. Where that would need millions of points, it is the divergence of the
+// unsampled mechanism, which is larger.
 func sampledDivergence(s, q float64, a Adjacency, order float64) float64 {
 	var logExcess float64
 	switch {

@@ -13,11 +13,8 @@ import (
 // prior of equations (4) to (6) (MAP) or without.
 //
 // One iteration takes, in this order: μ from (11), or the mean of the rows; the
-// moments of the factors; W from the formula after (16); σ² from (21). A site
-// whose subjects lack different views has several blocks: the E step then runs
-// block by block, and each view is updated from the subjects who have it. The
-// published method knows no single missing cells and one noise variance per
-// view, so anything else is refused.
+// moments of the factors; W from the formula after (16); σ² from (21). Of subjects who lack different views each
+// view is updated from those who have it. Single missing cells are refused.
 //
 // With a prior the iteration does not always increase the posterior density,
 // because (11) uses the marginal of each view by itself: the objective is no

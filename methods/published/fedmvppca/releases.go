@@ -75,9 +75,7 @@ func (pt piece) write(l ppca.Layout, p *ppca.Params, src []float64) {
 // used, and the noise does not fall with their number.
 //
 // Lengths reach the session in units of the clip, so that every bound is 1 and requests
-// follow from the plan alone. The clip itself follows from the broadcast prior, never from
-// the site's own parameters: given what was released before, it is the same for
-// neighbouring data sets.
+// follow from the plan alone. The clip follows from the broadcast prior, never from the site's own parameters.
 type siteReleases struct {
 	set   setup
 	parts []piece

@@ -69,9 +69,8 @@ const verdictLevel = 0.1
 //
 // The verdict is a test: they are kept only if they raise the AUC of repeated stratified
 // cross-validation on the own rows beyond chance (a one-sided t test at the level 10 %), to no less than
-// oversampling reaches. The criterion is the AUC because adding rows moves the share of the class, which
-// the AUC does not see and every score of probabilities does. The generator has seen the rows that it is
-// judged on; where a site has most rows of the class, the test is too kind.
+// oversampling reaches. Adding rows moves the share of the class, which the AUC does not see. The generator has
+// seen the rows that it is judged on; where a site has most rows of the class, the test is too kind.
 func Keep(own Labelled, synthetic [][]float64, seed uint64) (c *LinearClassifier, kept bool, err error) {
 	scarce, other := own.Count()
 	if scarce < other && scarce >= minJudged && len(synthetic) > 0 {

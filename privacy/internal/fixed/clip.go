@@ -20,13 +20,10 @@ var ErrNotFinite = errors.New("a value is NaN or infinite")
 // Clip replaces v by v/max(1, ‖v‖/bound), and returns the norm ‖v‖ as it was
 // (+Inf if that is above the range of float64) and whether v was changed. The
 // norm of what is then in v, evaluated exactly, is at most bound·(1 − 2.5u), u =
-// 2⁻⁵³, a little below the bound: entries of a clipped vector are up to 2·10⁻¹⁵
-// of themselves smaller than by the formula, and truncated where subnormal. A bound of 0 gives zeros. No norm
-// overflows or underflows on the way.
+// 2⁻⁵³: entries are up to 2·10⁻¹⁵ of themselves smaller than by the formula. A bound of 0 gives zeros.
 //
-// ErrNotFinite is returned, and v left alone, if an entry is NaN or infinite.
-// A bound that is negative, infinite or NaN, or an unknown norm, is an error
-// too. v may have up to 2²⁰ entries.
+// ErrNotFinite is returned, and v left alone, if an entry is NaN or infinite. A bound that is negative, infinite or
+// NaN, or an unknown norm, is an error too. v may have up to 2²⁰ entries.
 func Clip(v []float64, bound float64, norm Norm) (before float64, clipped bool, err error) {
 	switch {
 	case norm != L1 && norm != L2:
