@@ -137,10 +137,10 @@ const apartOwn = 0.9
 
 // together names components that may be parts of one group whose shape is not normal; nothing if all stand apart.
 func together(m gmm.Mixture, seed uint64) (all []string) {
-	of, err := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
-	if err != nil || m.Components() == 1 {
+	if m.Components() == 1 {
 		return nil
 	}
+	of := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
 	const rows = 400 // drawn of each component
 	r := rand.New(rand.NewPCG(seed, 6))
 	x := make([]float64, rows*m.Dim)

@@ -255,24 +255,11 @@ func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
 
 // coordinates writes the parameter of a mixture in units of the features.
 func (f *Frequencies) coordinates(m gmm.Mixture, t []float64) error {
-	u := m.Clone()
-	for k := range u.Weights {
-		mu, cov := u.Mean(k), u.Cov(k)
-		u.Weights[k] = max(u.Weights[k], 1e-300) // a logarithm of what has underflowed
-		for i := range f.Dim {
-			mu[i] = (mu[i] - f.Centre[i]) / f.Scale[i]
-			for j := range f.Dim {
-				cov[i*f.Dim+j] /= f.Scale[i] * f.Scale[j]
-			}
-		}
+	u := f.rescaled(m, true)
+	for k, w := range u.Weights {
+		u.Weights[k] = max(w, 1e-300) // a logarithm of what has underflowed
 	}
 	return gmm.Coordinates{K: u.Components(), Dim: f.Dim}.To(t, u)
-}
-
-// Noise is what a plan says of the noise on the sums of all sites together.
-type Noise struct {
-	SD   float64 // on every sum of φ
-	Rows float64 // on the number of rows
 }
 
 const (
@@ -288,10 +275,10 @@ const (
 
 // RowsNeeded says how many rows all sites must have together, so that a mixture of k components
 // is found that are as wide as the scale and four widths apart, the smallest half as large as the
-// largest: by the information in what they release (Fisher's, of its normal approximation), for mixtures
-// that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9, or
-// frequencies are too few.
-func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) {
+// largest, under noise of standard deviations on every sum of φ and on the number of rows: by the information in what
+// they release (Fisher's, of its normal approximation), for mixtures that are made up from the seed. It is +Inf where
+// noise hides them from any number up to 1e9, or frequencies are too few.
+func (f Frequencies) RowsNeeded(k int, sd, rowsSD float64, seed uint64) (need float64) {
 	m := f.model(k, false)
 	n := 2 * m.m
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -301,9 +288,7 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) 
 		m.mean(t, mean, nil)
 		m.covariance(t, mean, cov)
 		told := func(rows float64) bool {
-			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows),
-				RowsVar: noise.Rows * noise.Rows}
-			return m.told(m.errors(o, t, mean, cov))
+			return m.told(Observation{nil, rows, sd * sd / (rows * rows), rowsSD * rowsSD}, t, mean, cov)
 		}
 		few, rows := leastRows, max(need, leastRows)
 		if need > 0 && told(rows) {
@@ -351,46 +336,28 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 	return t
 }
 
-// errors are the standard deviations of all parameters by the information that an observation of so
-// many rows has; nil if some make the same of it.
-func (m model) errors(o Observation, t, mean, rowCov []float64) []float64 {
+// told says whether components can be told apart, by the standard deviations of all parameters that the information
+// in an observation leaves.
+func (m model) told(o Observation, t, mean, rowCov []float64) bool {
 	n, q := 2*m.m, m.len()
 	cov := slices.Clone(rowCov)
 	o.spread(mean, cov)
 	w, ok := factorised(cov, n)
 	if !ok {
-		return nil
+		return false
 	}
 	h := make([]float64, q*q)
 	m.normal(mean, w, t, make([]float64, n), make([]float64, n*q), make([]float64, q), h)
 	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
-	if !ok {
-		return nil
+	if ok {
+		_, ok = lapack64.Potri(u)
 	}
-	if _, ok := lapack64.Potri(u); !ok {
-		return nil
-	}
-	out := make([]float64, q)
-	for i := range q {
-		out[i] = math.Sqrt(h[i*q+i])
-	}
-	return out
-}
-
-// told says whether components can be told apart, by the standard deviations of parameters.
-func (m model) told(errors []float64) bool {
-	if errors == nil {
-		return false
-	}
-	for _, sd := range errors[:m.k-1] { // of ln π_i/π_K, two weights that are as uncertain
-		if sd/math.Sqrt2*surelyWeight > 1 {
-			return false
+	for i := range m.k - 1 + m.k*m.d {
+		most := surelyPlace * apartExpected
+		if i < m.k-1 { // of ln π_i/π_K, two weights that are as uncertain
+			most = math.Sqrt2 / surelyWeight
 		}
+		ok = ok && math.Sqrt(h[i*q+i]) <= most
 	}
-	for _, sd := range errors[m.k-1:][:m.k*m.d] {
-		if sd > surelyPlace*apartExpected {
-			return false
-		}
-	}
-	return true
+	return ok
 }

@@ -240,12 +240,12 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 // More components and more noise need more rows, and what noise drowns no number of rows shows.
 func TestRowsNeeded(t *testing.T) {
 	f := newStudy(t, 3, 3, 6, 50, 0, 1).f
-	few, more, noisy := f.RowsNeeded(2, Noise{}, 1), f.RowsNeeded(4, Noise{}, 1),
-		f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
+	few, more, noisy := f.RowsNeeded(2, 0, 0, 1), f.RowsNeeded(4, 0, 0, 1),
+		f.RowsNeeded(2, 300, 10, 1)
 	if !(few < more && few < noisy && noisy < 1e6) {
 		t.Errorf("2 components need %v rows, 4 need %v, 2 under noise %v", few, more, noisy)
 	}
-	if n := f.RowsNeeded(2, Noise{SD: 1e12}, 1); !math.IsInf(n, 1) {
+	if n := f.RowsNeeded(2, 1e12, 0, 1); !math.IsInf(n, 1) {
 		t.Errorf("under noise beyond measure %v rows would do", n)
 	}
 }
@@ -318,7 +318,7 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	m := s.f.model(2, false)
 	start := make([]float64, m.len())
 	testkit.Do(t, s.f.coordinates(s.truth, start))
-	prior := new(modelPrior).init(m, s.f.scaled(s.prior))
+	prior := newPrior(m, s.f.scaled(s.prior))
 	at, ok := m.refine(s.o, prior, start)
 	if !ok {
 		t.Fatal("no mode")
@@ -328,7 +328,7 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	m.mean(at.t, mean, jac)
 	m.spread(s.o, at.t, mean, cov)
 	p := make([]float64, q*q)
-	prior.curvature(at.t, p)
+	prior.add(at.t, make([]float64, q), p)
 	whole, bare := mat.NewSymDense(n, slices.Clone(cov)), mat.NewSymDense(n, cov)
 	for i := range n {
 		bare.SetSym(i, i, bare.At(i, i)-nugget/s.o.Rows)
