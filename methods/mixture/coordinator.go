@@ -188,9 +188,8 @@ const releasedName = "model/released.json"
 // releasedFormat names the format of that file and its version.
 const releasedFormat = "parley/graffl-released/1"
 
-// released is what the sites of a study released, added up: all that its posterior is made of,
-// and any other that is made without asking them again. It tells no more than the report, which
-// draws the sums and lists the rows.
+// released is what the sites of a study released, added up: all that its posterior is made of, and any other that is
+// made without asking them again. It tells no more than the report, which draws the sums and lists the rows.
 type released struct {
 	Format string         `json:"format"`
 	Plan   string         `json:"plan_sha256"`
@@ -214,8 +213,7 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 	return method.File{Name: releasedName, Data: append(data, '\n')}, err
 }
 
-// readReleased reads what the sites of a plan's study released, and checks it: the file may have
-// come from anywhere.
+// readReleased reads what the sites of a plan's study released, and checks it: the file may have come from anywhere.
 func (s *setup) readReleased(data []byte) (*released, error) {
 	digest, err := s.Plan.Digest()
 	if err != nil {

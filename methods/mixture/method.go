@@ -1,7 +1,7 @@
 // Package mixture is a Bayesian Gaussian mixture from rows that stay at their sites. [Method] is all that a program
 // needs. Each site releases once the sums over its rows of cosines and sines at public frequencies (sketch), noised if
-// the plan is private; the noise is part of the likelihood. Model file and pages are those of package fitted. It grew out
-// of GRAFFL (Hahn and Lee 2020).
+// the plan is private; the noise is part of the likelihood. Model file and pages are those of package fitted. It grew
+// out of GRAFFL (Hahn and Lee 2020).
 //
 // Everything here is a function of its arguments and seeds, to the last bit on one architecture, on any number of
 // cores. What comes from elsewhere is checked and gives errors, never panics.
@@ -75,8 +75,8 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 		Text: fmt.Sprintf("A mixture of normal distributions of %d features described the subjects. Each site sent "+
 			"sums over them of cosines and sines at frequencies that all sites share, to which the mixture was fitted.",
 			fitted.Features(p)),
-		References: []string{"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative model. " +
-			"2020. doi:10.48550/arXiv.2008.12925",
+		References: []string{"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative " +
+			"model. 2020. doi:10.48550/arXiv.2008.12925",
 			"Keriven N, Bourrier A, Gribonval R, Perez P. Sketching for large-scale learning of mixture models. " +
 				"Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015"}}
 }
@@ -91,8 +91,8 @@ func (Method) Describe(p *study.Plan) string {
 	if s.Sum != nil {
 		noise = ", with noise"
 	}
-	return fmt.Sprintf("%s Each site tells once %d sums over its rows, of public cosines and sines of their features%s.",
-		s.Describe(), s.Of.Len(), noise)
+	return fmt.Sprintf("%s Each site tells once %d sums over its rows, of public cosines and sines of their "+
+		"features%s.", s.Describe(), s.Of.Len(), noise)
 }
 
 // CheckData implements [method.DataChecker].
@@ -143,7 +143,8 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.observation(&released{Sums: sums.Sums, Sites: []releasedSite{{counted: counted{Rows: float64(sums.Rows)}}}})
+	all := counted{Rows: float64(sums.Rows)}
+	o, err := s.observation(&released{Sums: sums.Sums, Sites: []releasedSite{{"", all}}})
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +155,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	return fitted.NewPredictive(gmm.NewPredictive(post), s.Setup), nil
 }
 
-// Notes implements [method.Noter]: what plans give away that are not private, and how many rows
-// a mixture takes.
+// Notes implements [method.Noter]: what plans give away that are not private, and how many rows a mixture takes.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
 	o, ok := p.Method.Options.(*Options)
 	if !ok {

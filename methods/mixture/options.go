@@ -24,8 +24,7 @@ type sketchOptions struct {
 	// Scale is about the standard deviation of a component, as a share of each feature's range
 	// (1/16): components from half to twice as wide are found as well.
 	Scale float64 `json:"scale"`
-	// Frequencies is their number: by default three times that of the mixture's parameters,
-	// from 64 to 768.
+	// Frequencies is their number: by default three times that of the mixture's parameters, from 64 to 768.
 	Frequencies int `json:"frequencies"`
 }
 
@@ -122,8 +121,7 @@ func (o *Options) mostComponents(p *study.Plan) int {
 	return min(gmm.MaxComponents, fitted.MaxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
 }
 
-// withComponents is a plan's options with another number of components, for what was released to
-// the plan's own.
+// withComponents is a plan's options with another number of components, for what was released to the plan's own.
 func (o *Options) withComponents(p *study.Plan, components int) (*Options, error) {
 	if most := o.mostComponents(p); components < 1 || components > most {
 		return nil, problem.Problem{Where: "components",
@@ -174,9 +172,8 @@ func (o *Options) RowsNeeded(p *study.Plan) (float64, error) {
 	return f.RowsNeeded(o.Components, sd*f.NormBound(), sd/countEntry, fitted.SeedOf(p, "rows needed")), nil
 }
 
-// countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
-// costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
-// deviation of four times the noise.
+// countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It costs noise √(1 + c²)
+// times as large, 3 %, and leaves the count a standard deviation of four times the noise.
 const countEntry = 0.25
 
 // releaseBound is the norm of what a row contributes at most.

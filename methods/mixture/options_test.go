@@ -24,7 +24,7 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 	for change, want := range map[string]string{
 		"{name: x, range: [-1e200, 1e200]}":         "Ψ has an entry that is not finite",
 		"{name: x, range: [0, 1e-170]}":             "Ψ is not positive definite",
-		"{name: x}":                                 "features without a range, which the prior and the frequencies are made of: x",
+		"{name: x}":                                 "without a range, which the prior and the frequencies are of: x",
 		"{name: x, kind: category, levels: [a, b]}": "is a category, and a Gaussian mixture is of numbers",
 	} {
 		refused(t, strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", change, 1), want)

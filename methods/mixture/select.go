@@ -20,8 +20,7 @@ const chosen = "components"
 // Chooses implements [method.Refitter].
 func (Method) Chooses() string { return chosen }
 
-// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
-// components.
+// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of components.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	_, err := setupOf(p)
 	return releasedName, err

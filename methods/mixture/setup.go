@@ -66,8 +66,7 @@ func (s *setup) request() privacy.Request {
 		{What: fitted.RowsReleased, Values: 1}}}
 }
 
-// sumsTask chooses nothing: frequencies that whoever asks may choose would scan
-// the rows out.
+// sumsTask chooses nothing: frequencies that whoever asks may choose would scan the rows out.
 type sumsTask struct{}
 
 // sumsAnswer is an exact answer.

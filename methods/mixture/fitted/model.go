@@ -26,8 +26,7 @@ import (
 // ModelFormat names the format of model.json.
 const ModelFormat = "parley/graffl-model/1"
 
-// Model is what a study found, as model.json: the sample itself is beside it, in
-// posterior.csv.
+// Model is what a study found, as model.json: the sample itself is beside it, in posterior.csv.
 type Model struct {
 	Format string `json:"format"` // ModelFormat
 	// Published is the method that made it as a paper has it; nil for mixture.
@@ -179,10 +178,9 @@ func (m *Model) Predictive() (*gmm.Predictive, error) {
 	return gmm.NewPredictive(m.Sample), nil
 }
 
-// Transform implements [method.Transformer]: by which component each subject may have been made.
-// The columns are id, values (how many features were measured), component_1 to component_K
-// (probabilities), sd_1 to sd_K (their standard deviations over the posterior), log_density and
-// tail; see [gmm.Row].
+// Transform implements [method.Transformer]: by which component each subject may have been made. The columns are id,
+// values (how many features were measured), component_1 to component_K (probabilities), sd_1 to sd_K (their standard
+// deviations over the posterior), log_density and tail; see [gmm.Row].
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
 	switch {

@@ -177,8 +177,7 @@ func observed(row *dataset.Row, widths []int) (x []float64) {
 	return x
 }
 
-// Complete writes a row's features in their order; false if one is missing or not finite.
-// Such a row takes no part.
+// Complete writes a row's features in their order; false if one is missing or not finite. Such a row takes no part.
 func Complete(row *dataset.Row, x []float64) bool {
 	n := 0
 	for _, view := range row.Views {

@@ -43,8 +43,7 @@ type Published struct {
 	Algorithm string `json:"algorithm,omitempty"`
 }
 
-// ModelParameter is one number of the mixture, with the interval that holds it
-// with a probability of 90 %.
+// ModelParameter is one number of the mixture, with the interval that holds it with a probability of 90 %.
 type ModelParameter struct {
 	Component int     `json:"component"` // from 1
 	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
@@ -95,8 +94,8 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	f.Title = "Rows by site"
 	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
 	if v.Plan.Privacy.Differential() { // nobody has paid for the number of the others
-		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are. Counts hold " +
-			"privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
+		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are. Counts " +
+			"hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
 	} else {
 		f.Caption += " Others take no part."
 	}
@@ -104,8 +103,7 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	return section
 }
 
-// posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
-// triangle of every Σ.
+// posteriorCSV writes a line for every draw: its weight, then π, μ and the lower triangle of every Σ.
 func (v *View) posteriorCSV() ([]byte, error) {
 	var weights, means, covariances []string
 	for k := range v.Prior.Components() {
@@ -146,8 +144,7 @@ func (v *View) ComponentsSection() figure.Section {
 			"the intervals that hold nine tenths of it.", v.Called))}}}
 }
 
-// ComponentTable has a row for each component and feature, with means and standard deviations
-// beside each other.
+// ComponentTable has a row for each component and feature, with means and standard deviations beside each other.
 func (v *View) ComponentTable(caption string) *figure.Table {
 	t := &figure.Table{ID: "components", Title: "Components", Caption: caption +
 		" model/posterior.csv has every draw, model/model.json every covariance."}

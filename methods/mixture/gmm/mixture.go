@@ -8,11 +8,12 @@
 package gmm
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Limits of what may be declared: a parameter comes back from messages, too.
@@ -21,8 +22,7 @@ const (
 	MaxComponents = 64
 )
 
-// Mixture is a Gaussian mixture, θ = (π, μ, Σ), over rows of Dim numbers: the
-// density Σ_k π_k N(x | μ_k, Σ_k).
+// Mixture is a Gaussian mixture, θ = (π, μ, Σ), over rows of Dim numbers: the density Σ_k π_k N(x | μ_k, Σ_k).
 type Mixture struct {
 	Dim     int       `json:"dim" cbor:"dim"`
 	Weights []float64 `json:"weights" cbor:"weights"`         // π, non-negative, sum 1
@@ -50,16 +50,15 @@ func (m Mixture) Clone() Mixture {
 		append([]float64(nil), m.Covs...)}
 }
 
-// Check reports what is wrong with a mixture: its shape, numbers that are not
-// finite, weights that are no probabilities, covariances that are not symmetric
-// and positive definite.
+// Check reports what is wrong with a mixture: its shape, numbers that are not finite, weights that are no
+// probabilities, covariances that are not symmetric and positive definite.
 func (m Mixture) Check() error {
 	k, d := len(m.Weights), m.Dim
 	if err := checkShape(k, d); err != nil {
 		return err
 	}
 	if len(m.Means) != k*d || len(m.Covs) != k*d*d {
-		return fmt.Errorf("a mixture of %d components in %d dimensions has %d numbers as means and %d as covariances", k,
+		return fmt.Errorf("a mixture of %d components in %d dimensions has %d numbers as means, %d as covariances", k,
 			d, len(m.Means), len(m.Covs))
 	}
 	sum := 0.0
@@ -139,9 +138,8 @@ func Pick(r *rand.Rand, weights []float64) int {
 	return len(weights) - 1
 }
 
-// Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
-// Cholesky factor and returns ln |a|. It reports false when a is not positive
-// definite to working precision. The diagonal is the factor's own, and [Forward]
+// Cholesky replaces the lower triangle of the symmetric n × n matrix a by its Cholesky factor and returns ln |a|. It
+// reports false when a is not positive definite to working precision. The diagonal is the factor's own, and [Forward]
 // divides by it: the one of method factors keeps reciprocals there.
 func Cholesky(a []float64, n int) (logDet float64, ok bool) {
 	for i := range n {
@@ -332,18 +330,7 @@ func EffectiveSize(weights []float64) float64 {
 
 // Quantile returns the smallest of some values at which a share q of the weight is reached.
 func Quantile(values, weights []float64, q float64) float64 {
-	order := make([]int, len(values))
-	total := 0.0
-	for i := range order {
-		order[i] = i
-		total += weights[i]
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	s := 0.0
-	for _, i := range order {
-		if s += weights[i]; s >= q*total {
-			return values[i]
-		}
-	}
-	return values[order[len(order)-1]]
+	x, w := slices.Clone(values), slices.Clone(weights)
+	stat.SortWeighted(x, w)
+	return stat.Quantile(q, stat.Empirical, x, w)
 }

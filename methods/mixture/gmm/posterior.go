@@ -239,8 +239,7 @@ func (p *Predictive) Expect(x, mean, variance []float64) {
 	}
 }
 
-// condition prepares the features that were observed in a row: rows that lack the same follow
-// each other, as a rule.
+// condition prepares the features that were observed in a row: rows that lack the same follow each other, as a rule.
 func (p *Predictive) condition(x []float64) error {
 	at := 0
 	same := p.ready

@@ -127,9 +127,8 @@ func SplitMix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Coordinates maps a parameter θ to a vector u without constraints:
-// ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each component the lower Cholesky
-// factor of Σ_k by rows, its diagonal in logarithms.
+// Coordinates maps a parameter θ to a vector u without constraints: ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each
+// component the lower Cholesky factor of Σ_k by rows, its diagonal in logarithms.
 type Coordinates struct{ K, Dim int }
 
 // Len returns the length of u.
@@ -141,8 +140,7 @@ func (c Coordinates) Triangle() int { return c.Dim * (c.Dim + 1) / 2 }
 // Means returns the part of u that is the means.
 func (c Coordinates) Means(u []float64) []float64 { return u[c.K-1:][:c.K*c.Dim] }
 
-// To writes u of a mixture. An error means a covariance that is not positive
-// definite, or a weight of zero.
+// To writes u of a mixture. An error means a covariance that is not positive definite, or a weight of zero.
 func (c Coordinates) To(u []float64, m Mixture) error {
 	l, _, err := m.factors()
 	if err != nil {

@@ -23,12 +23,11 @@ const (
 	nullRows = 500
 )
 
-// Fit compares what was observed with what the posterior expects. χ² has as many degrees of
-// freedom as numbers were observed, less those that were fitted to them: by how much more
-// draws are off on average than their mean (Spiegelhalter and others 2002, p_D), as noise and
-// prior leave less to fit than there are parameters. Its tail is that of a posterior
-// predictive check by χ², by the largest distance, and by whether tails of components are
-// heavier or lighter than normal ones.
+// Fit compares what was observed with what the posterior expects. χ² has as many degrees of freedom as numbers were
+// observed, less those that were fitted to them: by how much more draws are off on average than their mean
+// (Spiegelhalter and others 2002, p_D), as noise and prior leave less to fit than there are parameters. Its tail is
+// that of a posterior predictive check by χ², by the largest distance, and by whether tails of components are heavier
+// or lighter than normal ones.
 func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 	if err := o.Check(f.Len()); err != nil {
 		return nil, err
@@ -163,10 +162,9 @@ type check struct {
 	fitted []float64 // whitened, the posterior's draws around their mean, by the root of their weights
 }
 
-// statistics are χ², the largest distance, and how far tails are from normal. Of simulated
-// distances χ² loses what a fit to them would take: the square in the directions in which the
-// posterior is uncertain, as its covariance is that of a fit. Their tails are off by as much as
-// those of the draw that they are of, besides.
+// statistics are χ², the largest distance, and how far tails are from normal. Of simulated distances χ² loses what a
+// fit to them would take: the square in the directions in which the posterior is uncertain, as its covariance is that
+// of a fit. Their tails are off by as much as those of the draw that they are of, besides.
 func (c *check) statistics(off, fitted []float64, besides float64) []float64 {
 	largest := 0.0
 	for r, v := range off {
@@ -217,10 +215,9 @@ func undo(u blas64.Triangular, basis blas64.General, off []float64) {
 	blas64.Gemv(blas.NoTrans, 1, basis, z, 1, all)
 }
 
-// tails is the direction in which whitened means move as tails of all components grow heavier, a
-// factor exp(η q²/8) on what a frequency with q = ωᵀΣω sees of each, as far as no change of the
-// parameters, of which basis is, moves them as well: a score test. It returns the weights of
-// distances in it, nil if there is no such direction.
+// tails is the direction in which whitened means move as tails of all components grow heavier, a factor exp(η q²/8)
+// on what a frequency with q = ωᵀΣω sees of each, as far as no change of the parameters, of which basis is, moves
+// them as well: a score test. It returns the weights of distances in it, nil if there is no such direction.
 func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
 	n := 2 * m.m
 	v, x := make([]float64, n), make([]float64, m.d)

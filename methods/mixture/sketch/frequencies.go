@@ -78,7 +78,7 @@ func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 	return f, nil
 }
 
-// DefaultParticles are what coverage was measured with; shortest and longest are most frequencies, in radians per Scale.
+// DefaultParticles are what coverage was measured with; most frequencies lie between the others, in radians per Scale.
 const (
 	DefaultParticles  = 384
 	shortest, longest = 0.3, 3.0
@@ -117,8 +117,7 @@ func dot(a, b []float64) (s float64) {
 	return s
 }
 
-// Observation is what the sites' releases say together: the mean of φ over all
-// rows, Σ_j sums_j / Σ_j n_j.
+// Observation is what the sites' releases say together: the mean of φ over all rows, Σ_j sums_j / Σ_j n_j.
 type Observation struct {
 	Mean []float64
 	Rows float64 // n, all sites together
@@ -152,6 +151,5 @@ type Fit struct {
 	Tail float64
 }
 
-// LikelyLargest is what the largest of n independent normal deviations exceeds
-// with a probability of 1 % at most.
+// LikelyLargest is what the largest of n independent normal deviations exceeds with a probability of 1 % at most.
 func LikelyLargest(n int) float64 { return math.Sqrt(2) * math.Erfcinv(0.01/float64(n)) }

@@ -20,10 +20,9 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// model is a mixture seen through frequencies, in units of their scale. A parameter is as in
-// [gmm.Coordinates]: K − 1 logits, K means, K lower Cholesky factors with logarithms on
-// the diagonal. Spherical components have one number in place of a factor: the logarithm of
-// their standard deviation.
+// model is a mixture seen through frequencies, in units of their scale. A parameter is as in [gmm.Coordinates]: K − 1
+// logits, K means, K lower Cholesky factors with logarithms on the diagonal. Spherical components have one number in
+// place of a factor: the logarithm of their standard deviation.
 type model struct {
 	f         *Frequencies
 	k, d, m   int

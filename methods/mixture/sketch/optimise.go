@@ -18,9 +18,8 @@ type penalty interface {
 	add(t, g, h []float64)
 }
 
-// searchPrior is the prior of a search, which keeps components within the cloud of all rows and
-// near a common width: in many dimensions a tiny component far from everything can otherwise beat
-// the right one by its density alone.
+// searchPrior is the prior of a search, which keeps components within the cloud of all rows and near a common width:
+// in many dimensions a tiny component far from everything can otherwise beat the right one by its density alone.
 type searchPrior struct {
 	model
 	mean, sd        []float64 // of the means of components
@@ -178,8 +177,7 @@ func (m model) fit(y []float64, w *white, p penalty, t []float64, steps int, tol
 	return t, value
 }
 
-// normal writes the gradient and the upper triangle of the Gauss–Newton matrix of
-// ½ |W (y − E φ)|².
+// normal writes the gradient and the upper triangle of the Gauss–Newton matrix of ½ |W (y − E φ)|².
 func (m model) normal(y []float64, w *white, t, r, jac, g, h []float64) {
 	n, q := 2*m.m, m.len()
 	m.mean(t, r, jac)

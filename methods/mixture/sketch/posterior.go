@@ -46,8 +46,8 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, particles int, se
 		return nil, err
 	}
 	if p := f.model(prior.Components(), false).len(); particles < 64 || f.Dim != prior.Dim() || p > f.Len() {
-		return nil, fmt.Errorf("%d particles of %d parameters, for %d means at frequencies in %d dimensions and a prior "+
-			"in %d", particles, p, f.Len(), f.Dim, prior.Dim())
+		return nil, fmt.Errorf("%d particles of %d parameters, for %d means at frequencies in %d dimensions and a "+
+			"prior in %d", particles, p, f.Len(), f.Dim, prior.Dim())
 	}
 	prior = f.scaled(prior)
 	modes, err := f.modes(o, prior, seed)
@@ -227,10 +227,9 @@ func (m model) refine(o Observation, p *modelPrior, t []float64) (at mode, ok bo
 	return at, true
 }
 
-// believed is what is left of a normal approximation if what was observed is as uncertain as it
-// is without [nugget], by an upper triangle u: uᵀz in place of z. The nugget makes the fit robust,
-// and is not believed: the fit is as good as its true errors make it (a sandwich, after Huber
-// 1967). basis are whitened derivatives of means by z.
+// believed is what is left of a normal approximation if what was observed is as uncertain as it is without [nugget],
+// by an upper triangle u: uᵀz in place of z. The nugget makes the fit robust, and is not believed: the fit is as good
+// as its true errors make it (a sandwich, after Huber 1967). basis are whitened derivatives of means by z.
 func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangular, ok bool) {
 	b, q := basis, basis.Cols
 	b.Data = slices.Clone(basis.Data)
@@ -368,8 +367,7 @@ type worker struct {
 	off   []float64 // of a group, by rows
 }
 
-// together is how many particles are evaluated at a time: a metric of a thousand means is read once
-// for all of them.
+// together is how many particles are evaluated at a time: a metric of a thousand means is read once for all of them.
 const together = 16
 
 // all hands groups of particles of one mode to workers, whatever the machine has.

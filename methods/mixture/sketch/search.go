@@ -14,8 +14,7 @@ const (
 	starts = 20 // of each width that is tried
 	// meanPriorScale is how much wider than all rows together the prior of means is in a search.
 	meanPriorScale = 1.3
-	// width is the standard deviation of a component's log standard deviation in a search, around
-	// the common one.
+	// width is the standard deviation of a component's log standard deviation in a search, around the common one.
 	width = 0.25
 )
 
@@ -25,7 +24,7 @@ type start struct {
 	value float64 // with ½ ln |H|
 }
 
-// search finds mixtures of spherical components that come near to what was observed, the best first, from random places.
+// search finds mixtures of spherical components that come near what was observed, the best first, from random places.
 // Components that are put one by one where the rest is largest (Keriven and others, algorithm 1) led nowhere better for
 // 3 to 20 components in 2 to 10 dimensions, and for 20 to worse.
 func (f *Frequencies) search(o Observation, k int, seed uint64) (model, []start) {
