@@ -8,8 +8,7 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// Counted names the numbers that have moments in a [ScaleAnswer], and returns how
-// many levels are counted.
+// Counted names the numbers that have moments in a [ScaleAnswer], and returns how many levels are counted.
 func (s *Setup) Counted() (numbers []string, levels int) {
 	for _, j := range s.Numbers() {
 		numbers = append(numbers, s.Encoding.Columns[j].Name)
@@ -156,8 +155,7 @@ func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
 	}
 }
 
-// Cells returns how many cells of each column of the encoding were observed, by the moments of
-// a joint posterior.
+// Cells returns how many cells of each column of the encoding were observed, by the moments of a joint posterior.
 func (s *Setup) Cells(a *ScaleAnswer) (cells []float64) {
 	number, level := 0, 0
 	for i := range s.Encoding.Columns {
