@@ -112,9 +112,9 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 		}
 	}
 	if s.unitOfOutcome() {
-		variance := all.Squares[numbers] / all.N[numbers]
-		m.Outcome, m.Mean = variance, all.Mean[numbers]
-		if sd := math.Sqrt(variance); !(sd >= 1/glm.FactorLargest) || !glm.Finite(variance) || !glm.Finite(m.Mean) {
+		sd := math.Sqrt(all.Squares[numbers] / all.N[numbers])
+		m.Outcome, m.Mean = sd*sd, all.Mean[numbers]
+		if !(sd >= 1/glm.FactorLargest) || !glm.Finite(m.Outcome) || !glm.Finite(m.Mean) {
 			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that "+
 				"there is nothing to predict", s.Options.Outcome.Column, all.N[numbers], m.Mean, sd)
 		}
