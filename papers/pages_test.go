@@ -91,7 +91,7 @@ var older = []string{
 	"fedmvppca-table-2-mfeat-vae", "fedmvppca-table-2", "fedmvppca-table-2-mfeat", "dppvi-table-5", "dppvi-figure-3",
 	"dppvi-successor", "graffl-figure-3", "graffl-table-1",
 	"graffl-table-2",
-	"parley-components",
+	"parley-components", "parley-mixtures", "parley-totals",
 	"parley-rivals",
 }
 

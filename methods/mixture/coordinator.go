@@ -79,7 +79,8 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	case "":
 		s.Phase = task
 		var err error
-		step.Tasks, err = ask(method.Staying(c.Plan.Sites, s.Left))
+		step.Tasks, err = method.Ask(task, method.Staying(c.Plan.Sites, s.Left),
+			func(string) (any, error) { return sumsTask{}, nil })
 		return step, err
 	case task:
 		o, err := c.observation(c.released(s))
@@ -99,11 +100,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // posterior is a sample of it, given what was observed.
 func (s *setup) posterior(o sketch.Observation) (*gmm.Posterior, error) {
-	p, err := s.Of.Posterior(o, s.Prior, s.Options.Draws, fitted.SeedOf(s.Plan, "posterior"))
-	if err != nil {
-		return nil, fmt.Errorf("sampling the posterior: %w", err)
-	}
-	return p, nil
+	return s.Of.Posterior(o, s.Prior, s.Options.Draws, fitted.SeedOf(s.Plan, "posterior"))
 }
 
 // released adds the sites up.
@@ -117,7 +114,7 @@ func (c *coordinator) released(s *state) *released {
 		for r, v := range a.Sums {
 			all.Sums[r] += v
 		}
-		all.Sites = append(all.Sites, releasedSite{name, a.Rows, a.SD, a.RowsSD, a.Lacking})
+		all.Sites = append(all.Sites, releasedSite{name, a.counted})
 	}
 	return all
 }
@@ -191,9 +188,8 @@ const releasedName = "model/released.json"
 // releasedFormat names the format of that file and its version.
 const releasedFormat = "parley/graffl-released/1"
 
-// released is what the sites of a study released, added up: all that its posterior is made of,
-// and any other that is made without asking them again. It tells no more than the report, which
-// draws the sums and lists the rows.
+// released is what the sites of a study released, added up: all that its posterior is made of, and any other that is
+// made without asking them again. It tells no more than the report, which draws the sums and lists the rows.
 type released struct {
 	Format string         `json:"format"`
 	Plan   string         `json:"plan_sha256"`
@@ -202,11 +198,8 @@ type released struct {
 }
 
 type releasedSite struct {
-	Site    string  `json:"site"`
-	Rows    float64 `json:"rows"`    // noised under privacy: of either sign
-	SD      float64 `json:"sd"`      // of its noise in each of the sums; 0 without privacy
-	RowsSD  float64 `json:"rows_sd"` // of that in Rows
-	Lacking int     `json:"lacking,omitempty"`
+	Site string `json:"site"`
+	counted
 }
 
 // file is [releasedName].
@@ -220,8 +213,7 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 	return method.File{Name: releasedName, Data: append(data, '\n')}, err
 }
 
-// readReleased reads what the sites of a plan's study released, and checks it: the file may have
-// come from anywhere.
+// readReleased reads what the sites of a plan's study released, and checks it: the file may have come from anywhere.
 func (s *setup) readReleased(data []byte) (*released, error) {
 	digest, err := s.Plan.Digest()
 	if err != nil {
@@ -235,46 +227,43 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 			err = errors.New("something follows its end")
 		}
 	}
-	if err != nil {
-		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " +
-			releasedName + " of a study's results"}
-	}
 	switch {
+	case err != nil:
 	case all.Format != releasedFormat:
-		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", all.Format,
-			releasedFormat)}
+		err = fmt.Errorf("the format is %q, and this program reads %q", all.Format, releasedFormat)
 	case all.Plan != digest.String():
-		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", all.Plan),
-			Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
+		err = fmt.Errorf("it was released for another plan (%.12s), and this is %s", all.Plan, digest.Short())
 	case len(all.Sums) != s.Of.Len():
-		return nil, problem.Problem{What: fmt.Sprintf("%d sums at the frequencies where the plan has %d",
-			len(all.Sums), s.Of.Len())}
+		err = fmt.Errorf("%d sums at the frequencies where the plan has %d", len(all.Sums), s.Of.Len())
 	case len(all.Sites) < max(1, s.Plan.Quorum):
-		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
-			len(all.Sites), s.Plan.Quorum), Hint: "the file of a study that has ended"}
+		err = fmt.Errorf("%d sites released something, and the plan's quorum is %d", len(all.Sites), s.Plan.Quorum)
+	default:
+		err = s.checkSites(all)
 	}
+	if err != nil {
+		return nil, problem.Problem{What: "this is not what the study's sites released: " + err.Error(),
+			Hint: "the file " + releasedName + " of the results of this plan's study, which has ended"}
+	}
+	return all, nil
+}
+
+// checkSites reports sites that are not the plan's, and numbers that these cannot have released.
+func (s *setup) checkSites(all *released) error {
 	last, most := -1, 0.0
 	for _, a := range all.Sites {
 		at := slices.Index(s.Plan.Sites, a.Site)
 		if at <= last {
-			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there "+
-				"twice", a.Site)}
+			return fmt.Errorf("site %q is not of the plan, or not in its order, or there twice", a.Site)
 		}
 		last = at
-		one := sums{Rows: a.Rows, SD: a.SD, RowsSD: a.RowsSD, Lacking: a.Lacking}
-		if err := one.checkRows(); err != nil {
-			return nil, fmt.Errorf("site %s: %w", a.Site, err)
+		if err := a.check(); err != nil {
+			return fmt.Errorf("site %s: %w", a.Site, err)
 		}
 		if private := s.Sum != nil; a.SD > 0 != private || a.RowsSD > 0 != private {
-			return nil, fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site,
+			return fmt.Errorf("site %s: %v rows with noise %v and %v are not what the plan has it release", a.Site,
 				a.Rows, a.SD, a.RowsSD)
 		}
-		most += one.most()
+		most += a.most()
 	}
-	for r, x := range all.Sums {
-		if !(math.Abs(x) <= most) {
-			return nil, fmt.Errorf("sum %d of %d is %v", r+1, len(all.Sums), x)
-		}
-	}
-	return all, nil
+	return within(all.Sums, most)
 }

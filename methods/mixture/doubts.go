@@ -15,11 +15,10 @@ import (
 // leastDraws is the effective sample size below which a report warns.
 const leastDraws = 100
 
-// groupDoubts says where a posterior is unsure of its components, by its own probabilities: that one lies
-// elsewhere, by half of the distance to its neighbour or more, and that one has no weight.
-// Both are doubted above [fitted.Level]. Distances are in standard deviations of the components' rows,
-// feature by feature. The posterior is one of so many rows with a prior. What is wrong stands before
-// a colon, and the evidence after it.
+// groupDoubts says where a posterior is unsure of its components, by its own probabilities: that one lies elsewhere,
+// by half of the distance to its neighbour or more, and that one has no weight. Both are doubted above
+// [fitted.Level]. Distances are in standard deviations of the components' rows, feature by feature. The posterior is
+// one of so many rows with a prior. What is wrong stands before a colon, and the evidence after it.
 func groupDoubts(p *gmm.Posterior, prior gmm.Prior, rows float64) (all []string) {
 	m := p.Mean()
 	if m.Components() == 1 {
@@ -137,10 +136,10 @@ const apartOwn = 0.9
 
 // together names components that may be parts of one group whose shape is not normal; nothing if all stand apart.
 func together(m gmm.Mixture, seed uint64) (all []string) {
-	of, err := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
-	if err != nil || m.Components() == 1 {
+	if m.Components() == 1 {
 		return nil
 	}
+	of := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
 	const rows = 400 // drawn of each component
 	r := rand.New(rand.NewPCG(seed, 6))
 	x := make([]float64, rows*m.Dim)

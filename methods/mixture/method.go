@@ -1,13 +1,10 @@
-// Package mixture is a Bayesian Gaussian mixture from rows that stay at their sites, which
-// plans name mixture. [Method] is all that a program needs; a plan's [Options] choose
-// what it does. Each site releases once the sums over its rows of cosines and sines at public frequencies (sketch),
-// noised if the plan is private; the noise is part of the likelihood. After that one release nothing more is asked
-// of a site. What arrives is taken as numbers that noise may have moved anywhere. Model file and
-// pages are those of package fitted. It grew out of GRAFFL (Hahn and Lee 2020), whose sections are cited.
+// Package mixture is a Bayesian Gaussian mixture from rows that stay at their sites. [Method] is all that a program
+// needs. Each site releases once the sums over its rows of cosines and sines at public frequencies (sketch), noised if
+// the plan is private; the noise is part of the likelihood. Model file and pages are those of package fitted. It grew
+// out of GRAFFL (Hahn and Lee 2020).
 //
-// Everything here is a function of its arguments and seeds, to the last bit on one
-// architecture, on any number of cores. What comes from elsewhere is checked and gives
-// errors, never panics.
+// Everything here is a function of its arguments and seeds, to the last bit on one architecture, on any number of
+// cores. What comes from elsewhere is checked and gives errors, never panics.
 package mixture
 
 import (
@@ -43,7 +40,7 @@ func (Method) Name() string { return fitted.Name }
 func (Method) Options() any { return &Options{} }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 7 }
+func (Method) Revision() int { return 8 }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
@@ -74,21 +71,14 @@ func (Method) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
 
 // Paper implements [method.Citable].
 func (Method) Paper(p *study.Plan) (out method.Paper) {
-	features := 0
-	for _, v := range p.Views {
-		features += len(v.Features)
-	}
 	return method.Paper{
 		Text: fmt.Sprintf("A mixture of normal distributions of %d features described the subjects. Each site sent "+
 			"sums over them of cosines and sines at frequencies that all sites share, to which the mixture was fitted.",
-			features),
-		References: []string{
-			"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative model. 2020. " +
-				"doi:10.48550/arXiv.2008.12925",
+			fitted.Features(p)),
+		References: []string{"Hahn S-J, Lee J. GRAFFL: gradient-free federated learning of a Bayesian generative " +
+			"model. 2020. doi:10.48550/arXiv.2008.12925",
 			"Keriven N, Bourrier A, Gribonval R, Perez P. Sketching for large-scale learning of mixture models. " +
-				"Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015",
-		},
-	}
+				"Information and Inference 2018;7:447-508. doi:10.1093/imaiai/iax015"}}
 }
 
 // Describe implements [method.Describer].
@@ -97,7 +87,12 @@ func (Method) Describe(p *study.Plan) string {
 	if err != nil {
 		return ""
 	}
-	return s.Describe() + " " + s.tells()
+	noise := ""
+	if s.Sum != nil {
+		noise = ", with noise"
+	}
+	return fmt.Sprintf("%s Each site tells once %d sums over its rows, of public cosines and sines of their "+
+		"features%s.", s.Describe(), s.Of.Len(), noise)
 }
 
 // CheckData implements [method.DataChecker].
@@ -127,11 +122,8 @@ func (Method) Evaluator(p *study.Plan, files []method.File, _ bool) (evaluate.Mo
 // Simplest implements [method.Simplifier]: one normal distribution.
 func (Method) Simplest(p *study.Plan) (*study.Plan, string) {
 	o := p.Method.Options.(*Options)
-	if o.Components == 1 {
-		return nil, ""
-	}
 	one, err := o.withComponents(p, 1)
-	if err != nil {
+	if err != nil || o.Components == 1 {
 		return nil, ""
 	}
 	simplest := *p
@@ -151,7 +143,8 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.observation(&released{Sums: sums.Sums, Sites: []releasedSite{{Rows: float64(sums.Rows)}}})
+	all := counted{Rows: float64(sums.Rows)}
+	o, err := s.observation(&released{Sums: sums.Sums, Sites: []releasedSite{{"", all}}})
 	if err != nil {
 		return nil, err
 	}
@@ -159,23 +152,19 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	of, err := gmm.NewPredictive(post)
-	if err != nil {
-		return nil, err
-	}
-	return fitted.NewPredictive(of, s.Setup), nil
+	return fitted.NewPredictive(gmm.NewPredictive(post), s.Setup), nil
 }
 
-// Notes implements [method.Noter]: what plans give away that are not private, and how many rows
-// a mixture takes.
+// Notes implements [method.Noter]: what plans give away that are not private, and how many rows a mixture takes.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
 	o, ok := p.Method.Options.(*Options)
 	if !ok {
 		return nil
 	}
-	instead := "if there may be fewer, take fewer features or components, or a larger ε"
-	if !p.Privacy.Differential() {
-		instead = "if there may be fewer, take fewer features or components"
+	instead := "if there may be fewer, take fewer features or components"
+	if p.Privacy.Differential() {
+		instead += ", or a larger ε"
+	} else {
 		notes.Add(problem.Problem{Where: "privacy",
 			What: fmt.Sprintf("without noise, sums at frequencies may give away every row of a site with up to %d of "+
 				"them, and whoever joins or leaves between two studies", 2*o.Sketch.Frequencies/fitted.Features(p)),

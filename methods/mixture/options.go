@@ -24,46 +24,33 @@ type sketchOptions struct {
 	// Scale is about the standard deviation of a component, as a share of each feature's range
 	// (1/16): components from half to twice as wide are found as well.
 	Scale float64 `json:"scale"`
-	// Frequencies is their number: by default three times that of the mixture's parameters,
-	// from 64 to 768.
+	// Frequencies is their number: by default three times that of the mixture's parameters, from 64 to 768.
 	Frequencies int `json:"frequencies"`
 }
 
 const fewestFrequencies = 64
 
-// Former implements [study.Former].
-func (*Options) Former(key string) string {
-	switch key {
-	case "variant":
-		return "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: " +
-			"graffl-abc with algorithm: sets"
-	case "landmarks":
-		return "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what " +
-			"landmarks.bandwidth was"
-	case "encoder", "scarce":
-		return "leave it out: rows drawn from a mixture helped no classifier; name: regression learns the outcome " +
-			"from all sites (docs/how-to/predict-an-outcome.md)"
-	case "published":
-		return "name: graffl-abc has its keys rounds and accepted"
-	case "set":
-		return "name: graffl-abc with algorithm: sets has it"
-	case "prior":
-		return "leave it out: means are about even over the ranges, and how wide components are is learned; name: " +
-			"graffl-abc has it"
-	case "calibration":
-		return "leave it out: what intervals hold was measured for all plans (docs/explanation/mixtures.md)"
-	}
-	return ""
+// former are keys that plans have had, and what there is in their place.
+var former = map[string]string{
+	"variant": "leave it out: sites release sums at frequencies; published is name: graffl-abc, and set is name: " +
+		"graffl-abc with algorithm: sets",
+	"landmarks": "leave it out: sites release sums at frequencies, whatever the features, and sketch.scale is what " +
+		"landmarks.bandwidth was",
+	"encoder":   "leave it out: name: regression learns the outcome from all sites (docs/how-to/predict-an-outcome.md)",
+	"scarce":    "leave it out: name: regression learns the outcome from all sites (docs/how-to/predict-an-outcome.md)",
+	"published": "name: graffl-abc has its keys rounds and accepted",
+	"set":       "name: graffl-abc with algorithm: sets has it",
+	"prior": "leave it out: means are about even over the ranges, and how wide components are is learned; name: " +
+		"graffl-abc has it",
+	"calibration": "leave it out: what intervals hold was measured for all plans (docs/explanation/mixtures.md)",
+	"rows":        "leave it out: parley plan check says how many rows it takes to find the components",
 }
 
 // Former implements [study.Former].
-func (*sketchOptions) Former(key string) string {
-	if key == "rows" {
-		return "leave it out: parley plan check says how many rows it takes to find the components, and the report " +
-			"whether they were found"
-	}
-	return ""
-}
+func (*Options) Former(key string) string { return former[key] }
+
+// Former implements [study.Former].
+func (*sketchOptions) Former(key string) string { return former[key] }
 
 // Fill puts in the defaults that depend on the features.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
@@ -134,17 +121,14 @@ func (o *Options) mostComponents(p *study.Plan) int {
 	return min(gmm.MaxComponents, fitted.MaxNumbers/(o.Draws*(1+d+d*d)), (o.Sketch.Frequencies+1)/(1+d+d*(d+1)/2))
 }
 
-// withComponents is a plan's options with another number of components, for what was released to
-// the plan's own.
+// withComponents is a plan's options with another number of components, for what was released to the plan's own.
 func (o *Options) withComponents(p *study.Plan, components int) (*Options, error) {
 	if most := o.mostComponents(p); components < 1 || components > most {
-		what, hint := fmt.Sprintf("%d components", components), fmt.Sprintf("from 1 to %d", most)
-		if components > most {
-			what = fmt.Sprintf("%d components have more parameters than the %d frequencies that the study released "+
-				"sums at", components, o.Sketch.Frequencies)
-			hint += ", or another study, whose plan has more components or states method.sketch.frequencies"
-		}
-		return nil, problem.Problem{Where: "components", What: what, Hint: hint}
+		return nil, problem.Problem{Where: "components",
+			What: fmt.Sprintf("%d components are none, or have more parameters than the %d frequencies that the study "+
+				"released sums at", components, o.Sketch.Frequencies),
+			Hint: fmt.Sprintf("from 1 to %d, or another study, whose plan has more components or states "+
+				"method.sketch.frequencies", most)}
 	}
 	out := *o
 	out.Components = components
@@ -177,21 +161,19 @@ func (o *Options) RowsNeeded(p *study.Plan) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var noise sketch.Noise
+	sd := 0.0 // in units of the bound
 	if p.Privacy.Differential() && p.Privacy.Total != nil {
 		m, err := releaseNoise(p)
 		if err != nil {
 			return 0, err
 		}
-		sd := m.Noise * releaseBound() * math.Sqrt(float64(len(p.Sites)))
-		noise = sketch.Noise{SD: sd * f.NormBound(), Rows: sd / countEntry}
+		sd = m.Noise * releaseBound() * math.Sqrt(float64(len(p.Sites)))
 	}
-	return f.RowsNeeded(o.Components, noise, fitted.SeedOf(p, "rows needed")), nil
+	return f.RowsNeeded(o.Components, sd*f.NormBound(), sd/countEntry, fitted.SeedOf(p, "rows needed")), nil
 }
 
-// countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
-// costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
-// deviation of four times the noise.
+// countEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It costs noise √(1 + c²)
+// times as large, 3 %, and leaves the count a standard deviation of four times the noise.
 const countEntry = 0.25
 
 // releaseBound is the norm of what a row contributes at most.

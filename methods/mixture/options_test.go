@@ -24,7 +24,7 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 	for change, want := range map[string]string{
 		"{name: x, range: [-1e200, 1e200]}":         "Ψ has an entry that is not finite",
 		"{name: x, range: [0, 1e-170]}":             "Ψ is not positive definite",
-		"{name: x}":                                 "has no range, which the prior and the frequencies are made of",
+		"{name: x}":                                 "without a range, which the prior and the frequencies are of: x",
 		"{name: x, kind: category, levels: [a, b]}": "is a category, and a Gaussian mixture is of numbers",
 	} {
 		refused(t, strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", change, 1), want)
@@ -54,7 +54,7 @@ func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
 		"leave privacy.diagnostics out")
 }
 
-// Of dozens of features without a range some are named, and the rest counted; of a range
+// Features without a range are named together; of a range
 // that is upside down nothing is said that follows from it.
 func TestRangesAreAskedForOnce(t *testing.T) {
 	var features []string
@@ -69,8 +69,8 @@ func TestRangesAreAskedForOnce(t *testing.T) {
 		}
 		return err.Error()
 	}
-	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 ||
-		!strings.Contains(got, "4 more features without a range") {
+	if got := check(strings.Join(features, ", ")); strings.Count(got, "without a range") != 1 ||
+		!strings.Contains(got, "f1, f2") {
 		t.Error(got)
 	}
 	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method: ") ||
@@ -145,7 +145,7 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		path, options, privacy string
 		want                   []string
 	}{
-		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 " +
+		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 normal components in 2 " +
 			"features", "128 sums over its rows, of public cosines and sines of their features, with noise."}},
 		{"mixture/plan.yaml", "", exact, []string{"128 sums over its rows, of public cosines and sines of their " +
 			"features."}},

@@ -116,17 +116,17 @@ func TestReleasesOfMixturesFromElsewhereAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, text := range map[string]string{
-		"this is not what sites released": "",
-		"something follows its end":       released + "{}",
-		`unknown field "note"`:            strings.Replace(released, `"format"`, `"note":"","format"`, 1),
-		"this program reads":              strings.Replace(released, "released/1", "released/2", 1),
-		"for another plan":                strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1),
-		"2 sums at the frequencies":       changed(func(f, _ map[string]any) { f["sums"] = []int{1, 2} }),
-		"quorum is 2":                     changed(func(f, first map[string]any) { f["sites"] = []any{first} }),
-		"or there twice":                  changed(func(f, first map[string]any) { f["sites"] = []any{first, first} }),
-		"are not what the plan has":       changed(func(_, first map[string]any) { first["sd"] = 0 }),
-		"is negative":                     changed(func(_, first map[string]any) { first["rows_sd"] = -1 }),
-		"site a: 1e+300 rows":             changed(func(_, first map[string]any) { first["rows"] = 1e300 }),
+		"not what the study's sites": "",
+		"something follows its end":  released + "{}",
+		`unknown field "note"`:       strings.Replace(released, `"format"`, `"note":"","format"`, 1),
+		"this program reads":         strings.Replace(released, "released/1", "released/2", 1),
+		"for another plan":           strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1),
+		"2 sums at the frequencies":  changed(func(f, _ map[string]any) { f["sums"] = []int{1, 2} }),
+		"quorum is 2":                changed(func(f, first map[string]any) { f["sites"] = []any{first} }),
+		"or there twice":             changed(func(f, first map[string]any) { f["sites"] = []any{first, first} }),
+		"are not what the plan has":  changed(func(_, first map[string]any) { first["sd"] = 0 }),
+		"is negative":                changed(func(_, first map[string]any) { first["rows_sd"] = -1 }),
+		"site a: 1e+300 rows":        changed(func(_, first map[string]any) { first["rows"] = 1e300 }),
 		"sum 1 of": changed(func(f, _ map[string]any) {
 			f["sums"].([]any)[0] = math.MaxFloat64
 		}),
@@ -173,7 +173,7 @@ func FuzzReleased(f *testing.F) {
 			s := known(text(features, "components: 2", privacy))
 			all := &released{Sums: make([]float64, s.Of.Len())}
 			for _, site := range s.Plan.Sites {
-				one := releasedSite{Site: site, Rows: 100}
+				one := releasedSite{site, counted{Rows: 100}}
 				if s.Sum != nil {
 					one.SD, one.RowsSD = 2, 5
 				}

@@ -211,7 +211,9 @@ func pictured(t *testing.T, k, d int) *view {
 		}
 	}
 	fit := testkit.Get(s.Of.Fit(o, post))(t)
-	return newView(s, post, o, fit)
+	v := &view{View: fitted.NewView(s.Setup, post), own: s, observed: o, fit: fit}
+	v.doubt()
+	return v
 }
 
 // draws checks that everything in a section can be shown, and shows no row.
@@ -266,7 +268,7 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 		t.Errorf("a mixture that fits begins with %q", got)
 	}
 	v.fit.Tail = 0.005
-	v.Doubted = v.doubt()
+	v.doubt()
 	if got := first(); !slices.Contains(v.Doubted, misfit+": a misfit of the sums as large would come by chance in 1 "+
 		"% of studies or fewer") {
 		t.Errorf("a mixture that does not fit begins with %q", got)

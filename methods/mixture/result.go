@@ -34,10 +34,12 @@ func (s *setup) view(p *gmm.Posterior, all *released) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := newView(s, p, o, fit)
+	v := &view{View: fitted.NewView(s.Setup, p), own: s, observed: o, fit: fit}
+	v.Called, v.Options = "posterior", s.Options
 	for _, a := range all.Sites {
 		v.lacking += a.Lacking
 	}
+	v.doubt()
 	return v, nil
 }
 
@@ -60,14 +62,8 @@ func (s *setup) result(p *gmm.Posterior, all *released) (*method.Result, error) 
 	for _, a := range all.Sites {
 		counted = append(counted, method.Complete(s.Plan, a.Site, a.Rows, a.RowsSD))
 	}
-	return &method.Result{
-		Files:    files,
-		Metrics:  v.metrics(),
-		Found:    v.Found(),
-		Sure:     v.sure(),
-		Headline: v.headline(),
-		Sections: []figure.Section{v.Overview(counted), v.componentsSection()},
-	}, nil
+	return &method.Result{Files: files, Metrics: v.metrics(), Found: v.Found(), Sure: v.sure(), Headline: v.headline(),
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection()}}, nil
 }
 
 // view is a posterior beside what it was made of.
@@ -80,21 +76,13 @@ type view struct {
 	lacking  int // subjects who lack a feature; 0 where nothing tells
 }
 
-func newView(s *setup, p *gmm.Posterior, o sketch.Observation, fit *sketch.Fit) *view {
-	v := &view{View: fitted.NewView(s.Setup, p), own: s, observed: o, fit: fit}
-	v.Called, v.Options = "posterior", s.Options
-	v.Doubted = v.doubt()
-	return v
-}
-
 func (v *view) metrics() map[string]float64 {
 	p := v.Posterior
 	out := map[string]float64{"rows": v.observed.Rows, "frequencies": float64(v.own.Of.Len()),
-		"draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
-		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest,
-		"misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
-		"noise_sd_of_frequency_means": math.Sqrt(v.observed.NoiseVar)}
-	out["doubts"] = float64(len(v.Doubted))
+		"draws": float64(len(p.Draws)), "effective_sample_size": p.Size, "temperatures": float64(p.Stages),
+		"acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq,
+		"misfit_p": v.fit.Tail, "noise_sd_of_frequency_means": math.Sqrt(v.observed.NoiseVar),
+		"doubts": float64(len(v.Doubted))}
 	if v.own.Sum == nil {
 		out["left_out"] = float64(v.lacking)
 	}
@@ -132,8 +120,8 @@ const misfit = "it misfits the sums"
 
 // doubt collects what speaks against the posterior: that groups were not found, by the components themselves and the
 // effective sample size; and that their shape is another than normal, by the predictive check.
-func (v *view) doubt() (all []string) {
-	all = groupDoubts(v.Posterior, v.Prior, v.observed.Rows)
+func (v *view) doubt() {
+	all := groupDoubts(v.Posterior, v.Prior, v.observed.Rows)
 	if v.Posterior.Size < leastDraws {
 		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
 	}
@@ -144,7 +132,7 @@ func (v *view) doubt() (all []string) {
 	if v.misfits() {
 		all = append(all, misfit+": a misfit of the sums as large would come by chance in 1 % of studies or fewer")
 	}
-	return all
+	v.Doubted = all
 }
 
 // statements say of the groups whether they were found, and of their shape whether it is normal: each by what was
@@ -197,9 +185,7 @@ func (v *view) componentsSection() figure.Section {
 }
 
 // misfits reports whether what was released speaks against the mixture.
-func (v *view) misfits() bool {
-	return v.fit.Tail <= fitted.Level
-}
+func (v *view) misfits() bool { return v.fit.Tail <= fitted.Level }
 
 // fits compares what sites released with what the mixture expects.
 func (v *view) fits() *figure.Note {

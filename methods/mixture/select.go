@@ -20,8 +20,7 @@ const chosen = "components"
 // Chooses implements [method.Refitter].
 func (Method) Chooses() string { return chosen }
 
-// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of
-// components.
+// ReleasedFile implements [method.Refitter]. The sums that sites release do not depend on the number of components.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	_, err := setupOf(p)
 	return releasedName, err
@@ -130,13 +129,9 @@ type selection struct {
 	method.Selection
 }
 
-// Names of a candidate's scores: those of metrics.json.
-const (
-	scoreDoubts   = "doubts"
-	scoreMisfit   = "misfit_p"
-	scoreResidual = "largest_residual_sd"
-	scoreSize     = "effective_sample_size"
-)
+// scores are a candidate's: names of metrics.json.
+const scoreDoubts, scoreMisfit, scoreResidual, scoreSize = "doubts", "misfit_p", "largest_residual_sd",
+	"effective_sample_size"
 
 // choose applies the rule, and says what keeps it from being a recommendation.
 func (s *selection) choose(o sketch.Observation) {
@@ -155,23 +150,23 @@ func (s *selection) choose(o sketch.Observation) {
 	least, most := values[0], values[len(values)-1]
 	switch {
 	case len(undoubted) > 0:
-		best := undoubted[0]
+		best, of := undoubted[0], figure.Plural(undoubted[0], "component")
 		s.Choices = []method.Choice{{Rule: ruleUndoubted, Value: best,
 			Why: "the smallest number of components whose report would have no doubt"}}
 		switch {
 		case best > 1 && !slices.Contains(values, best-1):
-			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, and may do as well", plural(best),
+			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, and may do as well", of,
 				best-1), fmt.Sprintf("--components 1..%d", best+1))
 		case !slices.Contains(values, best+1):
 			warn(fmt.Sprintf("nothing speaks against %s, but %d was not tried, which shows whether doubts come back",
-				plural(best), best+1), s.tryUpTo(best+1))
+				of, best+1), s.tryUpTo(best+1))
 		default:
 			s.Recommended = best
 			note(reliability)
 		}
 		if len(undoubted) > 1 {
 			note(fmt.Sprintf("nothing speaks against %s either: the data do not tell such numbers apart, and the "+
-				"smallest is taken", plural(undoubted[1])))
+				"smallest is taken", figure.Plural(undoubted[1], "component")))
 		}
 	case misfits == len(values) && most < s.Options.mostComponents(s.Plan):
 		warn(fmt.Sprintf("what the sites released is further from every mixture of %d to %d components than chance "+
@@ -200,8 +195,6 @@ func (s *selection) tryUpTo(k int) string {
 	}
 	return fmt.Sprintf("--components 1..%d", min(k, most))
 }
-
-func plural(k int) string { return figure.Plural(k, "component") }
 
 // table is the candidates with what speaks against them.
 func (s *selection) table() *figure.Table {

@@ -13,8 +13,8 @@ import (
 	"parley/study"
 )
 
-// setup is what both halves know from the plan, and what a site releases, once: the sum of φ(x), of cosines and
-// sines at public frequencies, over its rows, and how many rows there are.
+// setup is what both halves know from the plan, and what a site releases, once: the sum over its rows of φ(x), cosines
+// and sines at public frequencies, and how many rows there are.
 type setup struct {
 	*fitted.Setup
 	Options *Options
@@ -66,18 +66,7 @@ func (s *setup) request() privacy.Request {
 		{What: fitted.RowsReleased, Values: 1}}}
 }
 
-// tells says what a site tells.
-func (s *setup) tells() string {
-	text := fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features",
-		s.Of.Len())
-	if s.Sum != nil {
-		text += ", with noise"
-	}
-	return text + "."
-}
-
-// sumsTask chooses nothing: frequencies that whoever asks may choose would scan
-// the rows out.
+// sumsTask chooses nothing: frequencies that whoever asks may choose would scan the rows out.
 type sumsTask struct{}
 
 // sumsAnswer is an exact answer.
@@ -88,14 +77,19 @@ type sumsAnswer struct {
 	Lacking int `cbor:"lacking,omitempty"`
 }
 
+// counted is how many rows a site's sums are over, and how noisy they are.
+type counted struct {
+	Rows   float64 `cbor:"rows" json:"rows"`       // noised under privacy: of either sign
+	SD     float64 `cbor:"sd" json:"sd"`           // of the noise on each of the sums; 0 without privacy
+	RowsSD float64 `cbor:"rows_sd" json:"rows_sd"` // of that on Rows
+	// Lacking counts the subjects who lack a feature; nothing tells it under privacy.
+	Lacking int `cbor:"lacking,omitempty" json:"lacking,omitempty"`
+}
+
 // sums is what the coordinator keeps of a site's release, in units of φ.
 type sums struct {
-	Sums   wire.Vector `cbor:"sums"`
-	Rows   float64     `cbor:"rows"`    // noised under privacy: of either sign
-	SD     float64     `cbor:"sd"`      // of the noise on each of Sums; 0 without privacy
-	RowsSD float64     `cbor:"rows_sd"` // of that on Rows
-	// Lacking counts the subjects who lack a feature; nothing tells it under privacy.
-	Lacking int `cbor:"lacking,omitempty"`
+	Sums wire.Vector `cbor:"sums"`
+	counted
 }
 
 // check holds a release against the plan.
@@ -103,43 +97,42 @@ func (a *sums) check(n int) error {
 	if len(a.Sums) != n {
 		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(a.Sums), n)
 	}
-	if err := a.checkRows(); err != nil {
+	if err := a.counted.check(); err != nil {
 		return err
 	}
-	for i, v := range a.Sums {
-		if !(math.Abs(v) <= a.most()) {
-			return fmt.Errorf("sum %d of %d is %v over %v rows: each adds −1 to 1", i+1, n, v, a.Rows)
+	return within(a.Sums, a.most())
+}
+
+// within reports a sum that is more than rows add up to.
+func within(sums []float64, most float64) error {
+	for i, v := range sums {
+		if !(math.Abs(v) <= most) {
+			return fmt.Errorf("sum %d of %d is %v: each row adds −1 to 1", i+1, len(sums), v)
 		}
 	}
 	return nil
 }
 
-// checkRows is the part of it that is not about sums.
-func (a *sums) checkRows() error {
-	if a.SD < 0 || a.RowsSD < 0 {
+// check reports numbers that no site releases.
+func (a *counted) check() error {
+	switch {
+	case a.SD < 0 || a.RowsSD < 0:
 		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
-	}
-	if !(a.SD <= mostNoise && a.RowsSD <= mostNoise && math.Abs(a.Rows) <= fitted.MaxRows+farOff*a.RowsSD) ||
-		a.Rows < 0 && a.RowsSD == 0 {
+	case !(a.SD <= mostNoise && a.RowsSD <= mostNoise && math.Abs(a.Rows) <= fitted.MaxRows+farOff*a.RowsSD) ||
+		a.Rows < 0 && a.RowsSD == 0:
 		return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
-	}
-	if a.Lacking < 0 || a.Lacking > fitted.MaxRows {
+	case a.Lacking < 0 || a.Lacking > fitted.MaxRows:
 		return fmt.Errorf("%d subjects who lack a feature", a.Lacking)
 	}
 	return nil
 }
 
 // most is what each sum is at most: as cosines and sines are in [−1, 1], every row adds as much, besides noise.
-func (a *sums) most() float64 {
+func (a *counted) most() float64 {
 	if a.SD == 0 {
 		return a.Rows * (1 + 1e-9)
 	}
 	return fitted.MaxRows + farOff*a.SD
-}
-
-// ask asks sites for their release.
-func ask(sites []string) ([]method.Task, error) {
-	return method.Ask(task, sites, func(string) (any, error) { return sumsTask{}, nil })
 }
 
 // open reads a release and brings it to units of φ.
@@ -150,7 +143,7 @@ func open(s *setup, in method.Contribution) (*sums, error) {
 		if err := method.DecodeAnswer(in, a); err != nil {
 			return nil, err
 		}
-		out := &sums{Sums: a.Sums, Rows: float64(a.Rows), Lacking: a.Lacking}
+		out := &sums{a.Sums, counted{Rows: float64(a.Rows), Lacking: a.Lacking}}
 		return out, out.check(n)
 	}
 	sum, err := method.OnlySum(in, s.Sum.Name)
@@ -158,7 +151,7 @@ func open(s *setup, in method.Contribution) (*sums, error) {
 		return nil, err
 	}
 	v := sum.Floats(0)
-	out := &sums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}
+	out := &sums{v[:n], counted{Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}}
 	// Noise has no end, and what another program puts in its place may be any integer.
 	for r, x := range out.Sums {
 		out.Sums[r] = moved(x*s.Scale, out.most())

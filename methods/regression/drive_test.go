@@ -11,6 +11,7 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/study"
@@ -145,3 +146,22 @@ func TestContract(t *testing.T) {
 func FuzzAnswers(f *testing.F) { methodtest.FuzzAnswers(f, Method{}, cases(f)) }
 
 func FuzzTasks(f *testing.F) { methodtest.FuzzTasks(f, Method{}, cases(f)) }
+
+func FuzzModel(f *testing.F) {
+	c := testkit.Get(options.New(exactPlans["joint, softmax"].plan(f)))(f)
+	m := testkit.Get(fitted.New(c.Plan, c.Options, c.Prior, c.Prior.Normal(), &c.Encoding))(f)
+	data := testkit.Get(m.Encode())(f)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := fitted.LoadModel(data)
+		if err != nil {
+			return
+		}
+		if _, err := m.Summary(3); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Files(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

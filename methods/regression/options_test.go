@@ -1,10 +1,14 @@
 package regression_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"parley/internal/testkit"
+	"parley/method"
+	"parley/methods/regression"
 	"parley/methods/regression/options"
 	"parley/study"
 )
@@ -109,6 +113,47 @@ func TestDefaults(t *testing.T) {
 		}
 		if a, _ := again.Encode(); string(a) != string(encoded) {
 			t.Errorf("%s: written and read it is another plan", name)
+		}
+	}
+}
+
+// Noise is no more than the plan's total takes, with constants or with units that histograms tell.
+func TestChargesUseTheTotal(t *testing.T) {
+	learned := strings.Replace(planText(2, []string{"a", "b"}, twoLevels,
+		strings.Replace(protected, "add-remove", "replace-one", 1)), "[x0, x1]",
+		"[{name: x0, range: [-4, 4]}, {name: x1, range: [-9, 9]}]", 1)
+	for _, text := range []string{planText(2, []string{"a", "b"}, twoLevels, protected),
+		regexp.MustCompile("  constants: .*\n").ReplaceAllString(learned, "")} {
+		p := parse(t, text)
+		cost := testkit.Get(methods.Cost(p))(t)
+		for _, l := range cost.Sites[0].Losses {
+			if e := *l.Epsilon / p.Privacy.Total.Epsilon; l.Adjacency == p.Privacy.Adjacency && (e > 1 || e < 0.999) {
+				t.Errorf("%s: uses %v of the total", l.Adjacency, e)
+			}
+		}
+	}
+}
+
+// What people are told follows the options.
+func TestDescribeFollowsTheOptions(t *testing.T) {
+	data := testkit.Get(os.ReadFile("../../examples/income/plan.yaml"))(t)
+	head, _, _ := strings.Cut(string(data), "privacy:")
+	const exact = "privacy: {protection: none}\n"
+	const total = "privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 1, " +
+		"delta: 1e-5}}\n"
+	levels := `, levels: ["<=50K", ">50K"]`
+	for _, c := range [][3]string{
+		{head + total, "which level of column income a subject has (<=50K, >50K) from 14 features by a Bayesian " +
+			"logistic regression", "a site sends noised sums over its own subjects"},
+		{head + exact, "Bayesian logistic regression", "a site sends sums over its own subjects: of how each would " +
+			"change the weights"},
+		{strings.Replace(head, levels+"}", "}\n  noise_variance: 1", 1) + exact,
+			"It predicts the number in column income", "linear regression"},
+	} {
+		p := testkit.Get(study.Parse("plan.yaml", []byte(c[0]), method.Registry{regression.Method{}}))(t)
+		if got := (regression.Method{}).Describe(p); !strings.Contains(got, c[1]) || !strings.Contains(got, c[2]) ||
+			strings.Count(got, ". ") != 1 {
+			t.Errorf("%s", got)
 		}
 	}
 }

@@ -3,6 +3,7 @@
 package fitted
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -25,8 +26,7 @@ import (
 // ModelFormat names the format of model.json.
 const ModelFormat = "parley/graffl-model/1"
 
-// Model is what a study found, as model.json: the sample itself is beside it, in
-// posterior.csv.
+// Model is what a study found, as model.json: the sample itself is beside it, in posterior.csv.
 type Model struct {
 	Format string `json:"format"` // ModelFormat
 	// Published is the method that made it as a paper has it; nil for mixture.
@@ -99,16 +99,12 @@ func (m *Model) check() error {
 		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, of %d features",
 			m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
 	}
-	if err := m.Mean.Check(); err != nil {
-		return err
+	err := cmp.Or(m.Mean.Check(), m.Prior.Check())
+	if err == nil && m.Sample != nil {
+		err = m.Sample.Check(m.Mean.Components(), m.Mean.Dim)
 	}
-	if err := m.Prior.Check(); err != nil {
+	if err != nil {
 		return err
-	}
-	if m.Sample != nil {
-		if err := m.Sample.Check(m.Mean.Components(), m.Mean.Dim); err != nil {
-			return err
-		}
 	}
 	for i, p := range m.Summed {
 		if p.Component < 1 || p.Component > m.Mean.Components() || math.IsNaN(p.Mean) || !(p.Low <= p.High) {
@@ -139,7 +135,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if m.Private {
 		protection = "differential: fitted from noised releases"
 	}
-	table, by := parameterTable(shown), m.Method()
+	by := m.Method()
 	if m.Published != nil && m.Published.Algorithm != "" {
 		by += ", " + m.Published.Algorithm
 	}
@@ -150,31 +146,15 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		facts = append(facts, figure.Fact{Name: "not a posterior",
 			Value: "what the published algorithm accepts does not contract to it"})
 	}
-	return &method.Account{
-		Facts:  facts,
-		Tables: []figure.Table{*table},
-		Value: struct {
-			Format     string           `json:"format"`
-			Study      string           `json:"study"`
-			Plan       string           `json:"plan_sha256"`
-			Options    any              `json:"options"`
-			Private    bool             `json:"private"`
-			Parameters []ModelParameter `json:"parameters"`
-		}{m.Format, m.Study, m.Plan, m.Options, m.Private, shown},
-	}, nil
-}
-
-func parameterTable(all []ModelParameter) *figure.Table {
-	var component, name []string
-	var mean, low, high figure.Numbers
-	for _, p := range all {
-		component, name = append(component, strconv.Itoa(p.Component)), append(name, p.Name)
-		mean, low, high = append(mean, p.Mean), append(low, p.Low), append(high, p.High)
-	}
-	return &figure.Table{ID: "components", Title: "Parameters",
+	table := figure.Table{ID: "components", Title: "Parameters",
 		Caption: "Mean, and the ends of the interval that holds 90 %.",
-		Columns: []figure.Column{{Name: "component", Text: component}, {Name: "parameter", Text: name},
-			{Name: "mean", Numbers: mean}, {Name: "5 %", Numbers: low}, {Name: "95 %", Numbers: high}}}
+		Columns: figure.TextColumns("component", "parameter", "mean", "5 %", "95 %")}
+	for _, p := range shown {
+		table.Add(strconv.Itoa(p.Component), p.Name, p.Mean, p.Low, p.High)
+	}
+	short := *m
+	short.Summed, short.Sample = shown, nil
+	return &method.Account{Facts: facts, Tables: []figure.Table{table}, Value: short}, nil
 }
 
 // Cautions implements [method.Cautious].
@@ -195,13 +175,12 @@ func (m *Model) Predictive() (*gmm.Predictive, error) {
 		return nil, problem.Problem{Where: "sample", What: "the model keeps no part of the posterior",
 			Hint: "parley model refit, which asks no site, or another run"}
 	}
-	return gmm.NewPredictive(m.Sample)
+	return gmm.NewPredictive(m.Sample), nil
 }
 
-// Transform implements [method.Transformer]: by which component each subject may have been made.
-// The columns are id, values (how many features were measured), component_1 to component_K
-// (probabilities), sd_1 to sd_K (their standard deviations over the posterior), log_density and
-// tail; see [gmm.Row].
+// Transform implements [method.Transformer]: by which component each subject may have been made. The columns are id,
+// values (how many features were measured), component_1 to component_K (probabilities), sd_1 to sd_K (their standard
+// deviations over the posterior), log_density and tail; see [gmm.Row].
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
 	switch {

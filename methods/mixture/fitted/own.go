@@ -7,26 +7,12 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mixture/gmm"
 )
 
 // Own shows a site where its own rows lie in the mixture that it gets back. It never leaves.
-func Own(ctx context.Context, s *Setup, data []byte, rows dataset.Source) (*method.Result, error) {
-	model := new(shared)
-	if err := wire.Unmarshal(data, model); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	m, err := model.open(s)
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
-	return ownResult(ctx, s, m, rows)
-}
-
-func ownResult(ctx context.Context, s *Setup, m gmm.Mixture, data dataset.Source) (*method.Result, error) {
-	of, err := gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
+func Own(ctx context.Context, s *Setup, shared []byte, data dataset.Source) (*method.Result, error) {
+	m, of, err := s.openShared(shared)
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}

@@ -33,7 +33,7 @@ type predictive struct {
 	mean, noise []float64
 }
 
-// newPredictive makes one.
+// NewPredictive makes one.
 func NewPredictive(of *gmm.Predictive, s *Setup) evaluate.Model {
 	d := len(s.Names)
 	return &predictive{of, s.Widths(), make([]float64, d), make([]float64, d)}

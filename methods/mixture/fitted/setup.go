@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/methods/mixture/gmm"
 	"parley/problem"
 	"parley/study"
@@ -55,13 +56,12 @@ func Features(p *study.Plan) (d int) {
 // Check holds what is of any mixture against the plan. The sample has so many draws, which
 // the plan says under a key. It returns whether there is a box that a prior can be made of.
 func Check(p *study.Plan, components, draws int, key string, report study.Report) (ready bool) {
-	if components < 1 || components > gmm.MaxComponents {
+	few := components >= 1 && components <= gmm.MaxComponents
+	if !few {
 		report("components", fmt.Sprintf("a mixture of %d components", components),
 			fmt.Sprintf("from 1 to %d; it has no default", gmm.MaxComponents))
-		checkFeatures(p, report)
-		return false
 	}
-	if !checkFeatures(p, report) {
+	if !checkFeatures(p, report) || !few {
 		return false
 	}
 	d := Features(p)
@@ -86,32 +86,25 @@ func checkFeatures(p *study.Plan, report study.Report) bool {
 			fmt.Sprintf("at most %d, and few are better", gmm.MaxDim))
 		ok = false
 	}
-	const listed = 3 // one by one
-	without := 0
+	var without []string
 	for k, v := range p.Views {
 		for j, f := range v.Features {
-			at := fmt.Sprintf("views[%d].features[%d]", k, j)
 			switch {
 			case f.Kind == study.Category:
-				report(at, f.Name+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
+				report(fmt.Sprintf("views[%d].features[%d]", k, j),
+					f.Name+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
 				ok = false
 			case f.Range == nil:
-				if without++; without <= listed {
-					report("", at+" ("+f.Name+") has no range, which the prior and the frequencies are made of",
-						fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
-				}
-				ok = false
+				without = append(without, f.Name)
 			case !(f.Range[0] < f.Range[1]):
 				ok = false // which the plan says already: nothing follows from such a range
 			}
 		}
 	}
-	if more := without - listed; more > 0 {
-		what := fmt.Sprintf("%d more features without a range", more)
-		if more == 1 {
-			what = "1 more feature without a range"
-		}
-		report("", what, "the same; or fewer features")
+	if without != nil {
+		report("", "features without a range, which the prior and the frequencies are of: "+problem.Names(without),
+			fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", without[0]))
+		ok = false
 	}
 	return ok
 }
@@ -158,12 +151,8 @@ func (s *Setup) CheckData(ctx context.Context, rows dataset.Source) (notes probl
 
 // Describe says what is described, and by what.
 func (s *Setup) Describe() string {
-	groups := fmt.Sprintf("%d groups (normal components)", s.Prior.Components())
-	if s.Prior.Components() == 1 {
-		groups = "one group (normal component)"
-	}
 	return fmt.Sprintf("It describes the rows as a mixture of %s in %d features: how large, where and how wide each "+
-		"is.", groups, len(s.Names))
+		"is.", figure.Plural(s.Prior.Components(), "normal component"), len(s.Names))
 }
 
 // Widths are how many features each view has.
@@ -188,8 +177,7 @@ func observed(row *dataset.Row, widths []int) (x []float64) {
 	return x
 }
 
-// Complete writes a row's features in their order; false if one is missing or not finite.
-// Such a row takes no part.
+// Complete writes a row's features in their order; false if one is missing or not finite. Such a row takes no part.
 func Complete(row *dataset.Row, x []float64) bool {
 	n := 0
 	for _, view := range row.Views {

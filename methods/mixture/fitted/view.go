@@ -43,8 +43,7 @@ type Published struct {
 	Algorithm string `json:"algorithm,omitempty"`
 }
 
-// ModelParameter is one number of the mixture, with the interval that holds it
-// with a probability of 90 %.
+// ModelParameter is one number of the mixture, with the interval that holds it with a probability of 90 %.
 type ModelParameter struct {
 	Component int     `json:"component"` // from 1
 	Name      string  `json:"name"`      // weight, mean of …, standard deviation of …
@@ -95,9 +94,8 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	f.Title = "Rows by site"
 	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
 	if v.Plan.Privacy.Differential() { // nobody has paid for the number of the others
-		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are."
-		f.Caption += " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took " +
-			"below 0 stands at 0."
+		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are. Counts " +
+			"hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
 	} else {
 		f.Caption += " Others take no part."
 	}
@@ -105,78 +103,48 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	return section
 }
 
-// posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
-// triangle of every Σ.
+// posteriorCSV writes a line for every draw: its weight, then π, μ and the lower triangle of every Σ.
 func (v *View) posteriorCSV() ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	head := []string{"draw", "sample_weight"}
+	var weights, means, covariances []string
 	for k := range v.Prior.Components() {
-		head = append(head, fmt.Sprintf("weight_%d", k+1))
-	}
-	for k := range v.Prior.Components() {
-		for _, name := range v.Names {
-			head = append(head, fmt.Sprintf("mean_%d/%s", k+1, name))
-		}
-	}
-	for k := range v.Prior.Components() {
-		for i, a := range v.Names {
-			for _, b := range v.Names[:i+1] {
-				head = append(head, fmt.Sprintf("covariance_%d/%s/%s", k+1, a, b))
+		weights = append(weights, fmt.Sprintf("weight_%d", k+1))
+		for i, name := range v.Names {
+			means = append(means, fmt.Sprintf("mean_%d/%s", k+1, name))
+			for _, other := range v.Names[:i+1] {
+				covariances = append(covariances, fmt.Sprintf("covariance_%d/%s/%s", k+1, name, other))
 			}
 		}
 	}
-	if err := w.Write(head); err != nil {
-		return nil, err
-	}
-	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	lines := [][]string{slices.Concat([]string{"draw", "sample_weight"}, weights, means, covariances)}
 	for i, m := range v.Posterior.Draws {
-		line := []string{strconv.Itoa(i + 1), number(v.Posterior.Weights[i])}
-		for _, x := range m.Weights {
-			line = append(line, number(x))
-		}
-		for _, x := range m.Means {
-			line = append(line, number(x))
-		}
+		numbers := slices.Concat([]float64{v.Posterior.Weights[i]}, m.Weights, m.Means)
 		for k := range m.Weights {
 			for i := range m.Dim {
-				for _, x := range m.Cov(k)[i*m.Dim:][:i+1] {
-					line = append(line, number(x))
-				}
+				numbers = append(numbers, m.Cov(k)[i*m.Dim:][:i+1]...)
 			}
 		}
-		if err := w.Write(line); err != nil {
-			return nil, err
+		line := []string{strconv.Itoa(i + 1)}
+		for _, x := range numbers {
+			line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
 		}
+		lines = append(lines, line)
 	}
-	w.Flush()
-	return b.Bytes(), w.Error()
+	var b bytes.Buffer
+	err := csv.NewWriter(&b).WriteAll(lines)
+	return b.Bytes(), err
 }
 
 // ComponentsSection shows the mixture that was found, and how surely.
 func (v *View) ComponentsSection() figure.Section {
-	section := figure.Section{ID: "components", Title: "The mixture",
+	return figure.Section{ID: "components", Title: "The mixture",
 		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold "+
 			"90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers "+
-			"mean nothing.", v.Called)}
-	if n := v.Posterior.Size; n > 0 && n < leastSize {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true,
-			Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
-			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are " +
-				"too narrow. Try fewer components or features, or more draws (method.draws)."}})
-	}
-	section.Items = append(section.Items, figure.Item{Figure: v.pairsFigure()},
-		figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths "+
-			"of it.", v.Called))})
-	return section
+			"mean nothing.", v.Called),
+		Items: []figure.Item{{Figure: v.pairsFigure()}, {Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and "+
+			"the intervals that hold nine tenths of it.", v.Called))}}}
 }
 
-// leastSize is an effective sample size below which nothing should be reported: see
-// [gmm.EffectiveSize].
-const leastSize = 20
-
-// ComponentTable has a row for each component and feature, with means and standard deviations
-// beside each other.
+// ComponentTable has a row for each component and feature, with means and standard deviations beside each other.
 func (v *View) ComponentTable(caption string) *figure.Table {
 	t := &figure.Table{ID: "components", Title: "Components", Caption: caption +
 		" model/posterior.csv has every draw, model/model.json every covariance."}
@@ -245,13 +213,17 @@ func Share(m gmm.Mixture) ([]byte, error) {
 	return wire.Marshal(shared{m.Weights, m.Means, m.Covs})
 }
 
-// open checks it: whoever asks may send anything.
-func (m *shared) open(s *Setup) (x gmm.Mixture, err error) {
-	x = gmm.Mixture{Dim: len(s.Names), Weights: m.Weights, Means: m.Means, Covs: m.Covs}
-	if k := s.Prior.Components(); len(m.Weights) != k {
-		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
+// openShared reads and checks it: whoever asks may send anything.
+func (s *Setup) openShared(data []byte) (m gmm.Mixture, of *gmm.Predictive, err error) {
+	var x shared
+	if err = wire.Unmarshal(data, &x); err != nil {
+		return m, nil, err
 	}
-	return x, x.Check()
+	m = gmm.Mixture{Dim: len(s.Names), Weights: x.Weights, Means: x.Means, Covs: x.Covs}
+	if k := s.Prior.Components(); len(m.Weights) != k {
+		return m, nil, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
+	}
+	return m, gmm.NewPredictive(&gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}}), m.Check()
 }
 
 // Found says in words what a mixture is.

@@ -1,20 +1,19 @@
 // Package gmm is Gaussian mixtures as a Bayesian sees them. [Mixture] is a parameter θ = (π, μ, Σ), [Prior] its
 // Dirichlet and normal-inverse-Wishart prior ([BoxPrior] makes one of a public range), [Posterior] a weighted sample of
-// θ. Use [Mixture.Simulate] to draw rows, [Coordinates] and [Unconstrained] to sample θ as a vector without
-// constraints, [Match] to number components alike, and [EffectiveSize] to tell whether a sample may be believed.
+// θ. [Coordinates] and [Unconstrained] serve to sample θ as a vector without constraints.
 //
-// Matrices are square, by rows, in one slice; of factors only the lower triangle counts.
-// Everything is a function of its arguments and of the random numbers that it is handed,
-// to the last bit on one architecture. What comes from elsewhere is checked by methods
-// named Check, which give errors and never panic; all else expects shapes that agree.
+// Matrices are square, by rows, in one slice; of factors only the lower triangle counts. Everything is a function of
+// its arguments and of the random numbers that it is handed, to the last bit on one architecture. What comes from
+// elsewhere is checked by methods named Check, which give errors and never panic; all else expects shapes that agree.
 package gmm
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Limits of what may be declared: a parameter comes back from messages, too.
@@ -23,8 +22,7 @@ const (
 	MaxComponents = 64
 )
 
-// Mixture is a Gaussian mixture, θ = (π, μ, Σ), over rows of Dim numbers: the
-// density Σ_k π_k N(x | μ_k, Σ_k).
+// Mixture is a Gaussian mixture, θ = (π, μ, Σ), over rows of Dim numbers: the density Σ_k π_k N(x | μ_k, Σ_k).
 type Mixture struct {
 	Dim     int       `json:"dim" cbor:"dim"`
 	Weights []float64 `json:"weights" cbor:"weights"`         // π, non-negative, sum 1
@@ -52,17 +50,16 @@ func (m Mixture) Clone() Mixture {
 		append([]float64(nil), m.Covs...)}
 }
 
-// Check reports what is wrong with a mixture: its shape, numbers that are not
-// finite, weights that are no probabilities, covariances that are not symmetric
-// and positive definite.
+// Check reports what is wrong with a mixture: its shape, numbers that are not finite, weights that are no
+// probabilities, covariances that are not symmetric and positive definite.
 func (m Mixture) Check() error {
 	k, d := len(m.Weights), m.Dim
 	if err := checkShape(k, d); err != nil {
 		return err
 	}
 	if len(m.Means) != k*d || len(m.Covs) != k*d*d {
-		return fmt.Errorf("a mixture of %d components in %d dimensions has %d numbers as means and %d as covariances: "+
-			"want %d and %d", k, d, len(m.Means), len(m.Covs), k*d, k*d*d)
+		return fmt.Errorf("a mixture of %d components in %d dimensions has %d numbers as means, %d as covariances", k,
+			d, len(m.Means), len(m.Covs))
 	}
 	sum := 0.0
 	for i, w := range m.Weights {
@@ -120,21 +117,14 @@ func (m Mixture) Simulate(r *rand.Rand, rows []float64) error {
 		for i := range z {
 			z[i] = r.NormFloat64()
 		}
-		m.place(rows[at:at+d], l, k, z)
+		for i, s := range m.Mean(k) { // μ_k + L_k z
+			for j, v := range z[:i+1] {
+				s += l[k*d*d+i*d+j] * v
+			}
+			rows[at+i] = s
+		}
 	}
 	return nil
-}
-
-// place writes μ_k + L_k z.
-func (m Mixture) place(x, l []float64, k int, z []float64) {
-	d, mu := m.Dim, m.Mean(k)
-	for i := range x {
-		s := mu[i]
-		for j, v := range z[:i+1] {
-			s += l[k*d*d+i*d+j] * v
-		}
-		x[i] = s
-	}
 }
 
 // Pick draws an index in proportion to weights that sum to 1.
@@ -148,12 +138,8 @@ func Pick(r *rand.Rand, weights []float64) int {
 	return len(weights) - 1
 }
 
-// Matrices here are square, by rows, and mostly a handful of rows; these routines
-// work in place and allocate nothing.
-
-// Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
-// Cholesky factor and returns ln |a|. It reports false when a is not positive
-// definite to working precision. The diagonal is the factor's own, and [Forward]
+// Cholesky replaces the lower triangle of the symmetric n × n matrix a by its Cholesky factor and returns ln |a|. It
+// reports false when a is not positive definite to working precision. The diagonal is the factor's own, and [Forward]
 // divides by it: the one of method factors keeps reciprocals there.
 func Cholesky(a []float64, n int) (logDet float64, ok bool) {
 	for i := range n {
@@ -246,13 +232,10 @@ func checkPositiveDefinite(a []float64, d int) error {
 	return nil
 }
 
-// Match returns the order of m's components that lies closest to a reference:
-// component order[k] of m belongs to component k of the reference, so that the sum of
-// squared distances between means, each feature divided by its scale and each pair
-// counted by the sum of its two weights, is smallest (Kuhn and Munkres). Components of a
-// mixture have no names: without matching, means over a posterior are all the same.
-// Weights count because a component that hardly a row belongs to may lie anywhere: it
-// must not decide where those with rows belong. A nil scale is all ones.
+// Match returns the order of m's components that lies closest to a reference: component order[k] of m belongs to
+// component k of the reference, so that the sum of squared distances between means, each feature divided by its scale
+// (nil is all ones), is smallest (Kuhn and Munkres). A pair counts by its two weights, as a component that hardly a row
+// belongs to may lie anywhere.
 func Match(reference, m Mixture, scale []float64) []int {
 	k, d := m.Components(), m.Dim
 	cost := make([]float64, k*k)
@@ -331,10 +314,8 @@ func assign(cost []float64, n int) []int {
 	return order
 }
 
-// EffectiveSize returns Kish's (Σw)²/Σw²: how many independent draws estimate a mean as
-// well as this weighted sample does. It speaks of the weights alone: draws that are
-// copies of each other, or that all miss a mode, are not noticed. As
-// a rule, below 100 do not report tails; below 20 report nothing.
+// EffectiveSize returns Kish's (Σw)²/Σw²: how many independent draws estimate a mean as well as this weighted sample
+// does, by its weights alone. As a rule, below 100 do not report tails; below 20 report nothing.
 func EffectiveSize(weights []float64) float64 {
 	s, q := 0.0, 0.0
 	for _, w := range weights {
@@ -347,21 +328,9 @@ func EffectiveSize(weights []float64) float64 {
 	return s * s / q
 }
 
-// Quantile returns the smallest value at which a share q of the weight is reached.
-// There must be values.
+// Quantile returns the smallest of some values at which a share q of the weight is reached.
 func Quantile(values, weights []float64, q float64) float64 {
-	order := make([]int, len(values))
-	total := 0.0
-	for i := range order {
-		order[i] = i
-		total += weights[i]
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
-	s := 0.0
-	for _, i := range order {
-		if s += weights[i]; s >= q*total {
-			return values[i]
-		}
-	}
-	return values[order[len(order)-1]]
+	x, w := slices.Clone(values), slices.Clone(weights)
+	stat.SortWeighted(x, w)
+	return stat.Quantile(q, stat.Empirical, x, w)
 }

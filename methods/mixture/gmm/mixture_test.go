@@ -197,7 +197,7 @@ func twoDraws() *Posterior {
 // missing features is what integrals over these say: densities by normalLogDensity on a grid.
 func TestPredictiveIsAnIntegral(t *testing.T) {
 	sample := twoDraws()
-	of := testkit.Get(NewPredictive(sample))(t)
+	of := NewPredictive(sample)
 	const step = 0.02
 	for _, x := range [][]float64{{0.3, -0.2, 0.5}, {0.3, math.NaN(), 0.5}} {
 		got := testkit.Get(of.Of(x))(t)
@@ -254,7 +254,7 @@ func TestPredictiveIsAnIntegral(t *testing.T) {
 func TestTailsAreEven(t *testing.T) {
 	sample := twoDraws()
 	one := &Posterior{Draws: sample.Draws[:1], Weights: []float64{1}}
-	of := testkit.Get(NewPredictive(one))(t)
+	of := NewPredictive(one)
 	rows := make([]float64, 3*2000)
 	testkit.Do(t, one.Draws[0].Simulate(rand.New(rand.NewPCG(1, 2)), rows))
 	var tails []float64
@@ -277,7 +277,7 @@ func TestTailsAreEven(t *testing.T) {
 
 // Of a row without values nothing is known, and one that is too far for numbers has a tail of 0.
 func TestPredictiveOfStrangeRows(t *testing.T) {
-	of := testkit.Get(NewPredictive(twoDraws()))(t)
+	of := NewPredictive(twoDraws())
 	nan := math.NaN()
 	for _, c := range []struct {
 		x      []float64

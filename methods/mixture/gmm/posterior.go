@@ -25,12 +25,10 @@ type Posterior struct {
 
 // Check reports what is wrong with a sample from elsewhere, of mixtures of k components in d dimensions.
 func (p *Posterior) Check(k, d int) error {
-	if len(p.Draws) < 1 || len(p.Draws) != len(p.Weights) || p.Stages < 0 || !(p.Acceptance >= 0 && p.Acceptance <= 1) {
-		return fmt.Errorf("a sample of %d draws and %d weights, made in %d stages with an acceptance of %v",
-			len(p.Draws), len(p.Weights), p.Stages, p.Acceptance)
-	}
-	if !(p.Size >= 0 && p.Size <= float64(len(p.Draws))*(1+1e-9)) {
-		return fmt.Errorf("a sample of %d draws has an effective size of %v", len(p.Draws), p.Size)
+	if n := len(p.Draws); n < 1 || n != len(p.Weights) || p.Stages < 0 || !(p.Acceptance >= 0 && p.Acceptance <= 1) ||
+		!(p.Size >= 0 && p.Size <= float64(n)*(1+1e-9)) {
+		return fmt.Errorf("a sample of %d draws and %d weights, made in %d stages with an acceptance of %v, has an "+
+			"effective size of %v", n, len(p.Weights), p.Stages, p.Acceptance, p.Size)
 	}
 	sum := 0.0
 	for i, m := range p.Draws {
@@ -145,20 +143,10 @@ type Row struct {
 	Tail float64
 }
 
-// NewPredictive prepares a sample, whose mixtures must satisfy Check.
-func NewPredictive(p *Posterior) (*Predictive, error) {
-	if len(p.Draws) == 0 || len(p.Draws) != len(p.Weights) {
-		return nil, fmt.Errorf("a sample of %d mixtures and %d weights", len(p.Draws), len(p.Weights))
-	}
-	k, d := p.Draws[0].Components(), p.Draws[0].Dim
-	for i, m := range p.Draws {
-		if m.Components() != k || m.Dim != d {
-			return nil, fmt.Errorf("draw %d has %d components in %d dimensions, and the first %d in %d", i+1,
-				m.Components(), m.Dim, k, d)
-		}
-	}
-	n := len(p.Draws) * k
-	return &Predictive{p: p, parts: make([]marginal, n), x: make([]float64, d), joint: make([]float64, n)}, nil
+// NewPredictive prepares a sample, which must satisfy Check.
+func NewPredictive(p *Posterior) *Predictive {
+	n, d := len(p.Draws)*p.Draws[0].Components(), p.Draws[0].Dim
+	return &Predictive{p: p, parts: make([]marginal, n), x: make([]float64, d), joint: make([]float64, n)}
 }
 
 // Components returns K.
@@ -251,8 +239,7 @@ func (p *Predictive) Expect(x, mean, variance []float64) {
 	}
 }
 
-// condition prepares the features that were observed in a row: rows that lack the same follow
-// each other, as a rule.
+// condition prepares the features that were observed in a row: rows that lack the same follow each other, as a rule.
 func (p *Predictive) condition(x []float64) error {
 	at := 0
 	same := p.ready

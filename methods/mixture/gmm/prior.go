@@ -15,11 +15,9 @@ type Prior struct {
 	Psi   []float64 `json:"psi" cbor:"psi"`     // Ψ by rows
 }
 
-// BoxPrior returns the prior of k components that a public range of each feature
-// suggests: m its middle, κ 0.02, ν d + 3, Ψ 0.04 diag(R²) of its widths R, α 1, so
-// that means have a standard deviation of about R and E Σ is 0.02 diag(R²)
-// (Richardson and Green 1997, read for several dimensions). A range taken from
-// the rows themselves would be a leak.
+// BoxPrior returns the prior of k components that a public range of each feature suggests: m its middle, κ 0.02, ν
+// d + 3, Ψ 0.04 diag(R²) of its widths R, α 1, so that means have a standard deviation of about R and E Σ is
+// 0.02 diag(R²) (Richardson and Green 1997, read for several dimensions).
 func BoxPrior(lo, hi []float64, k int) (Prior, error) {
 	d := len(lo)
 	if len(hi) != d {
@@ -44,10 +42,8 @@ func BoxPrior(lo, hi []float64, k int) (Prior, error) {
 	return p, p.Check()
 }
 
-// Dim returns the number of features.
-func (p Prior) Dim() int { return len(p.Mean) }
-
-// Components returns K.
+// Dim returns the number of features, and Components K.
+func (p Prior) Dim() int        { return len(p.Mean) }
 func (p Prior) Components() int { return len(p.Alpha) }
 
 // Check reports what is wrong with a prior.
@@ -75,16 +71,6 @@ func (p Prior) Check() error {
 		return fmt.Errorf("prior: Ψ %w", err)
 	}
 	return nil
-}
-
-// Symmetric says whether the prior is the same for every order of components.
-func (p Prior) Symmetric() bool {
-	for _, a := range p.Alpha {
-		if a != p.Alpha[0] {
-			return false
-		}
-	}
-	return true
 }
 
 // dirichletConstant returns ln Γ(Σα) − Σ ln Γ(α).
@@ -141,9 +127,8 @@ func SplitMix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Coordinates maps a parameter θ to a vector u without constraints:
-// ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each component the lower Cholesky
-// factor of Σ_k by rows, its diagonal in logarithms.
+// Coordinates maps a parameter θ to a vector u without constraints: ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each
+// component the lower Cholesky factor of Σ_k by rows, its diagonal in logarithms.
 type Coordinates struct{ K, Dim int }
 
 // Len returns the length of u.
@@ -155,8 +140,7 @@ func (c Coordinates) Triangle() int { return c.Dim * (c.Dim + 1) / 2 }
 // Means returns the part of u that is the means.
 func (c Coordinates) Means(u []float64) []float64 { return u[c.K-1:][:c.K*c.Dim] }
 
-// To writes u of a mixture. An error means a covariance that is not positive
-// definite, or a weight of zero.
+// To writes u of a mixture. An error means a covariance that is not positive definite, or a weight of zero.
 func (c Coordinates) To(u []float64, m Mixture) error {
 	l, _, err := m.factors()
 	if err != nil {

@@ -23,12 +23,11 @@ const (
 	nullRows = 500
 )
 
-// Fit compares what was observed with what the posterior expects. χ² has as many degrees of
-// freedom as numbers were observed, less those that were fitted to them: by how much more
-// draws are off on average than their mean (Spiegelhalter and others 2002, p_D), as noise and
-// prior leave less to fit than there are parameters. Its tail is that of a posterior
-// predictive check by χ², by the largest distance, and by whether tails of components are
-// heavier or lighter than normal ones.
+// Fit compares what was observed with what the posterior expects. χ² has as many degrees of freedom as numbers were
+// observed, less those that were fitted to them: by how much more draws are off on average than their mean
+// (Spiegelhalter and others 2002, p_D), as noise and prior leave less to fit than there are parameters. Its tail is
+// that of a posterior predictive check by χ², by the largest distance, and by whether tails of components are heavier
+// or lighter than normal ones.
 func (f Frequencies) Fit(o Observation, p *gmm.Posterior) (*Fit, error) {
 	if err := o.Check(f.Len()); err != nil {
 		return nil, err
@@ -163,10 +162,9 @@ type check struct {
 	fitted []float64 // whitened, the posterior's draws around their mean, by the root of their weights
 }
 
-// statistics are χ², the largest distance, and how far tails are from normal. Of simulated
-// distances χ² loses what a fit to them would take: the square in the directions in which the
-// posterior is uncertain, as its covariance is that of a fit. Their tails are off by as much as
-// those of the draw that they are of, besides.
+// statistics are χ², the largest distance, and how far tails are from normal. Of simulated distances χ² loses what a
+// fit to them would take: the square in the directions in which the posterior is uncertain, as its covariance is that
+// of a fit. Their tails are off by as much as those of the draw that they are of, besides.
 func (c *check) statistics(off, fitted []float64, besides float64) []float64 {
 	largest := 0.0
 	for r, v := range off {
@@ -217,10 +215,9 @@ func undo(u blas64.Triangular, basis blas64.General, off []float64) {
 	blas64.Gemv(blas.NoTrans, 1, basis, z, 1, all)
 }
 
-// tails is the direction in which whitened means move as tails of all components grow heavier, a
-// factor exp(η q²/8) on what a frequency with q = ωᵀΣω sees of each, as far as no change of the
-// parameters, of which basis is, moves them as well: a score test. It returns the weights of
-// distances in it, nil if there is no such direction.
+// tails is the direction in which whitened means move as tails of all components grow heavier, a factor exp(η q²/8)
+// on what a frequency with q = ωᵀΣω sees of each, as far as no change of the parameters, of which basis is, moves
+// them as well: a score test. It returns the weights of distances in it, nil if there is no such direction.
 func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
 	n := 2 * m.m
 	v, x := make([]float64, n), make([]float64, m.d)
@@ -255,24 +252,11 @@ func (m model) tails(t []float64, w *white, basis blas64.General) []float64 {
 
 // coordinates writes the parameter of a mixture in units of the features.
 func (f *Frequencies) coordinates(m gmm.Mixture, t []float64) error {
-	u := m.Clone()
-	for k := range u.Weights {
-		mu, cov := u.Mean(k), u.Cov(k)
-		u.Weights[k] = max(u.Weights[k], 1e-300) // a logarithm of what has underflowed
-		for i := range f.Dim {
-			mu[i] = (mu[i] - f.Centre[i]) / f.Scale[i]
-			for j := range f.Dim {
-				cov[i*f.Dim+j] /= f.Scale[i] * f.Scale[j]
-			}
-		}
+	u := f.rescaled(m, true)
+	for k, w := range u.Weights {
+		u.Weights[k] = max(w, 1e-300) // a logarithm of what has underflowed
 	}
 	return gmm.Coordinates{K: u.Components(), Dim: f.Dim}.To(t, u)
-}
-
-// Noise is what a plan says of the noise on the sums of all sites together.
-type Noise struct {
-	SD   float64 // on every sum of φ
-	Rows float64 // on the number of rows
 }
 
 const (
@@ -288,10 +272,10 @@ const (
 
 // RowsNeeded says how many rows all sites must have together, so that a mixture of k components
 // is found that are as wide as the scale and four widths apart, the smallest half as large as the
-// largest: by the information in what they release (Fisher's, of its normal approximation), for mixtures
-// that are made up from the seed. It is +Inf where noise hides them from any number up to 1e9, or
-// frequencies are too few.
-func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) {
+// largest, under noise of standard deviations on every sum of φ and on the number of rows: by the information in what
+// they release (Fisher's, of its normal approximation), for mixtures that are made up from the seed. It is +Inf where
+// noise hides them from any number up to 1e9, or frequencies are too few.
+func (f Frequencies) RowsNeeded(k int, sd, rowsSD float64, seed uint64) (need float64) {
 	m := f.model(k, false)
 	n := 2 * m.m
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -301,9 +285,7 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (need float64) 
 		m.mean(t, mean, nil)
 		m.covariance(t, mean, cov)
 		told := func(rows float64) bool {
-			o := Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows),
-				RowsVar: noise.Rows * noise.Rows}
-			return m.told(m.errors(o, t, mean, cov))
+			return m.told(Observation{nil, rows, sd * sd / (rows * rows), rowsSD * rowsSD}, t, mean, cov)
 		}
 		few, rows := leastRows, max(need, leastRows)
 		if need > 0 && told(rows) {
@@ -351,46 +333,28 @@ func (f *Frequencies) madeUp(m model, r *rand.Rand) []float64 {
 	return t
 }
 
-// errors are the standard deviations of all parameters by the information that an observation of so
-// many rows has; nil if some make the same of it.
-func (m model) errors(o Observation, t, mean, rowCov []float64) []float64 {
+// told says whether components can be told apart, by the standard deviations of all parameters that the information
+// in an observation leaves.
+func (m model) told(o Observation, t, mean, rowCov []float64) bool {
 	n, q := 2*m.m, m.len()
 	cov := slices.Clone(rowCov)
 	o.spread(mean, cov)
 	w, ok := factorised(cov, n)
 	if !ok {
-		return nil
+		return false
 	}
 	h := make([]float64, q*q)
 	m.normal(mean, w, t, make([]float64, n), make([]float64, n*q), make([]float64, q), h)
 	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
-	if !ok {
-		return nil
+	if ok {
+		_, ok = lapack64.Potri(u)
 	}
-	if _, ok := lapack64.Potri(u); !ok {
-		return nil
-	}
-	out := make([]float64, q)
-	for i := range q {
-		out[i] = math.Sqrt(h[i*q+i])
-	}
-	return out
-}
-
-// told says whether components can be told apart, by the standard deviations of parameters.
-func (m model) told(errors []float64) bool {
-	if errors == nil {
-		return false
-	}
-	for _, sd := range errors[:m.k-1] { // of ln π_i/π_K, two weights that are as uncertain
-		if sd/math.Sqrt2*surelyWeight > 1 {
-			return false
+	for i := range m.k - 1 + m.k*m.d {
+		most := surelyPlace * apartExpected
+		if i < m.k-1 { // of ln π_i/π_K, two weights that are as uncertain
+			most = math.Sqrt2 / surelyWeight
 		}
+		ok = ok && math.Sqrt(h[i*q+i]) <= most
 	}
-	for _, sd := range errors[m.k-1:][:m.k*m.d] {
-		if sd > surelyPlace*apartExpected {
-			return false
-		}
-	}
-	return true
+	return ok
 }

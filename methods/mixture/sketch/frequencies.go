@@ -8,9 +8,7 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// MaxFrequencies bounds the time that a posterior takes, which grows with their cube. Twice as many
-// frequencies as parameters leave means about 1.4 times as uncertain at ε 5 as 9000 rows would,
-// 1.5 times as many 1.65 times: five components in ten dimensions have 329 parameters.
+// MaxFrequencies bounds the time that a posterior takes, which grows with their cube.
 const MaxFrequencies = 768
 
 // Frequencies are public vectors ω_j: a row x contributes cos ω_j·z and sin ω_j·z, where
@@ -24,25 +22,19 @@ type Frequencies struct {
 	half   float64   // half of the widest range, in units of Scale
 }
 
-// New draws count frequencies for a public box. Directions are random, in orthogonal blocks;
-// an eighth of the lengths are even in their logarithm from the width of the box to that of
-// a component, which tells where components are at all, the others even from 0.3 to 3. A
-// component's mean shows best at the inverse of its standard deviation, so that those from half
-// to twice as wide as the scale are seen.
+// New draws count frequencies for a public box. Directions are random, in orthogonal blocks; an eighth of the lengths
+// are even in their logarithm from the width of the box to that of a component, which tells where components are at
+// all, the others even from 0.3 to 3: a component's mean shows best at the inverse of its standard deviation.
 func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 	d := len(lo)
 	f := Frequencies{Dim: d}
-	if d < 1 || d > gmm.MaxDim || len(hi) != d || len(scale) != d {
-		return f, fmt.Errorf("frequencies over a box of %d lower and %d upper ends with %d scales: want as many of "+
-			"each, 1 to %d", d, len(hi), len(scale), gmm.MaxDim)
-	}
-	if count < 1 || count > MaxFrequencies {
-		return f, fmt.Errorf("%d frequencies: want 1 to %d", count, MaxFrequencies)
+	if d < 1 || d > gmm.MaxDim || len(hi) != d || len(scale) != d || count < 1 || count > MaxFrequencies {
+		return f, fmt.Errorf("%d frequencies over a box of %d lower and %d upper ends with %d scales", count, d,
+			len(hi), len(scale))
 	}
 	for i, s := range scale {
-		if !(hi[i] > lo[i]) || math.IsInf(hi[i]-lo[i], 0) || !(s > 0) || math.IsInf(s, 0) {
-			return f, fmt.Errorf("feature %d has the range [%v, %v] and scale %v: want a finite range and a positive "+
-				"scale", i, lo[i], hi[i], s)
+		if !(hi[i] > lo[i] && s > 0) || math.IsInf(hi[i]-lo[i]+s, 0) {
+			return f, fmt.Errorf("feature %d has the range [%v, %v] and scale %v", i, lo[i], hi[i], s)
 		}
 		f.Centre = append(f.Centre, lo[i]+(hi[i]-lo[i])/2)
 		f.Scale = append(f.Scale, s)
@@ -86,8 +78,11 @@ func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 	return f, nil
 }
 
-// The lengths of most frequencies, in radians per Scale.
-const shortest, longest = 0.3, 3.0
+// DefaultParticles are what coverage was measured with; most frequencies lie between the others, in radians per Scale.
+const (
+	DefaultParticles  = 384
+	shortest, longest = 0.3, 3.0
+)
 
 // Count is how many frequencies there are.
 func (f Frequencies) Count() int { return len(f.Omega) / max(f.Dim, 1) }
@@ -122,36 +117,27 @@ func dot(a, b []float64) (s float64) {
 	return s
 }
 
-// Observation is what the sites' releases say together: the mean of φ over all
-// rows, Σ_j sums_j / Σ_j n_j.
+// Observation is what the sites' releases say together: the mean of φ over all rows, Σ_j sums_j / Σ_j n_j.
 type Observation struct {
-	Mean []float64 `json:"mean" cbor:"mean"`
-	Rows float64   `json:"rows" cbor:"rows"` // n, all sites together
+	Mean []float64
+	Rows float64 // n, all sites together
 	// NoiseVar is the variance of the noise on each entry of Mean:
 	// Σ_j sd_j²/n², sd_j on the sum of site j in units of φ; 0 without protection.
-	NoiseVar float64 `json:"noise_variance" cbor:"noise_variance"`
+	NoiseVar float64
 	// RowsVar is the variance of the noise in n, where the number of rows was itself
 	// released with noise; 0 where it is public.
-	RowsVar float64 `json:"rows_variance" cbor:"rows_variance"`
+	RowsVar float64
 }
 
 // Check reports what is wrong with an observation of n means.
 func (o Observation) Check(n int) error {
-	switch {
-	case len(o.Mean) != n:
-		return fmt.Errorf("%d means were observed, where the frequencies make %d", len(o.Mean), n)
-	case gmm.NotFinite(o.Mean) >= 0:
-		return fmt.Errorf("the mean number %d is not finite", gmm.NotFinite(o.Mean)+1)
-	case !(o.Rows >= 1) || math.IsInf(o.Rows, 1):
-		return fmt.Errorf("the observed means are of %v rows: want at least 1", o.Rows)
-	case !(o.NoiseVar >= 0) || math.IsInf(o.NoiseVar, 1) || !(o.RowsVar >= 0) || math.IsInf(o.RowsVar, 1):
-		return fmt.Errorf("noise variances %v and %v: want numbers that are not negative", o.NoiseVar, o.RowsVar)
+	if len(o.Mean) != n || gmm.NotFinite(o.Mean) >= 0 || !(o.Rows >= 1 && o.NoiseVar >= 0 && o.RowsVar >= 0) ||
+		math.IsInf(o.Rows+o.NoiseVar+o.RowsVar, 1) {
+		return fmt.Errorf("%d means of %v rows, with noise of the variances %v and %v, where the frequencies make %d",
+			len(o.Mean), o.Rows, o.NoiseVar, o.RowsVar, n)
 	}
 	return nil
 }
-
-// DefaultParticles are what coverage was measured with.
-const DefaultParticles = 384
 
 // Fit compares what was observed with what the posterior expects.
 type Fit struct {
@@ -165,6 +151,5 @@ type Fit struct {
 	Tail float64
 }
 
-// LikelyLargest is what the largest of n independent normal deviations exceeds
-// with a probability of 1 % at most.
+// LikelyLargest is what the largest of n independent normal deviations exceeds with a probability of 1 % at most.
 func LikelyLargest(n int) float64 { return math.Sqrt(2) * math.Erfcinv(0.01/float64(n)) }

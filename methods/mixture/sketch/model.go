@@ -6,9 +6,8 @@
 // to, Posterior a sample of the posterior, noise included, and Fit holds it against what was observed.
 // [Frequencies.RowsNeeded] says from a plan alone how many rows it takes.
 //
-// Nothing here protects rows: noise and bounds that are relied on belong to a session of
-// package privacy. Everything is a function of its arguments and seeds, to the last bit on
-// one architecture, on any number of cores. Wrong arguments are errors, never panics.
+// Nothing here protects rows. Everything is a function of its arguments and seeds, to the last bit on one
+// architecture, on any number of cores. Wrong arguments are errors, never panics.
 package sketch
 
 import (
@@ -21,10 +20,9 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// model is a mixture seen through frequencies, in units of their scale. A parameter is as in
-// [gmm.Coordinates]: K − 1 logits, K means, K lower Cholesky factors with logarithms on
-// the diagonal. Spherical components have one number in place of a factor: the logarithm of
-// their standard deviation.
+// model is a mixture seen through frequencies, in units of their scale. A parameter is as in [gmm.Coordinates]: K − 1
+// logits, K means, K lower Cholesky factors with logarithms on the diagonal. Spherical components have one number in
+// place of a factor: the logarithm of their standard deviation.
 type model struct {
 	f         *Frequencies
 	k, d, m   int
@@ -234,10 +232,6 @@ func (w *white) apply(a []float64, p int) {
 				a[r*p+i] *= s
 			}
 		}
-		return
-	}
-	if p == 1 {
-		blas64.Trsv(blas.Trans, w.upper, blas64.Vector{N: len(a), Data: a, Inc: 1})
 		return
 	}
 	blas64.Trsm(blas.Left, blas.Trans, 1, w.upper, blas64.General{Rows: len(a) / p, Cols: p, Stride: p, Data: a})

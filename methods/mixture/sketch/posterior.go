@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/mixture/gmm"
 )
@@ -40,25 +39,15 @@ type mode struct {
 // likelihood ln N(y | E φ, Cov φ/n + noise). A search from many starts finds its modes; each gets the covariance of
 // what was observed that belongs to it, and a normal approximation (Laplace). Draws from these are carried to the
 // posterior by sequential Monte Carlo: weights correct what is not normal, and moves that leave the approximation as it
-// is (preconditioned Crank–Nicolson) keep draws apart. Components are matched, and numbered by their mean weight, the
-// largest first.
-//
-// o.Mean are the means of φ over all rows of all sites.
+// is (preconditioned Crank–Nicolson) keep draws apart. Components are matched, and the largest is the first. The prior
+// is the same for all components, and there are no more parameters than means.
 func (f Frequencies) Posterior(o Observation, prior gmm.Prior, particles int, seed uint64) (*gmm.Posterior, error) {
 	if err := cmp.Or(prior.Check(), o.Check(f.Len())); err != nil {
 		return nil, err
 	}
-	if particles < 64 || particles > 1<<16 {
-		return nil, fmt.Errorf("sampling with %d particles: want 64 to 65536", particles)
-	}
-	if f.Dim != prior.Dim() {
-		return nil, fmt.Errorf("frequencies in %d dimensions and a prior in %d", f.Dim, prior.Dim())
-	}
-	if p := prior.Components() * (1 + f.Dim + f.Dim*(f.Dim+1)/2); p-1 > f.Len() {
-		return nil, fmt.Errorf("%d parameters and %d observed means: want more means than parameters", p-1, f.Len())
-	}
-	if !prior.Symmetric() {
-		return nil, fmt.Errorf("a prior that tells components apart, by α %v: want the same of each", prior.Alpha)
+	if p := f.model(prior.Components(), false).len(); particles < 64 || f.Dim != prior.Dim() || p > f.Len() {
+		return nil, fmt.Errorf("%d particles of %d parameters, for %d means at frequencies in %d dimensions and a "+
+			"prior in %d", particles, p, f.Len(), f.Dim, prior.Dim())
 	}
 	prior = f.scaled(prior)
 	modes, err := f.modes(o, prior, seed)
@@ -68,7 +57,7 @@ func (f Frequencies) Posterior(o Observation, prior gmm.Prior, particles int, se
 	full := f.model(prior.Components(), false)
 	prior = learned(prior, full.mixture(modes[0].t))
 	for i, at := range modes {
-		if again, ok := full.refine(o, new(modelPrior).init(full, prior), at.t); ok {
+		if again, ok := full.refine(o, newPrior(full, prior), at.t); ok {
 			modes[i] = again
 		}
 	}
@@ -126,9 +115,8 @@ func (f *Frequencies) scaled(p gmm.Prior) gmm.Prior {
 	return q
 }
 
-func (p *modelPrior) init(m model, prior gmm.Prior) *modelPrior {
-	p.model, p.prior, p.alpha = m, gmm.NewUnconstrained(prior), prior.Alpha[0]
-	return p
+func newPrior(m model, prior gmm.Prior) *modelPrior {
+	return &modelPrior{m, gmm.NewUnconstrained(prior), prior.Alpha[0]}
 }
 
 // modes are the distinct tops that a search leads to, the one with most of the posterior first.
@@ -146,11 +134,12 @@ func (f *Frequencies) modes(o Observation, prior gmm.Prior, seed uint64) ([]mode
 	w := f.diagonal(o)
 	distinct = each(len(distinct), func(i int) start {
 		_, t := m.lift(distinct[i].t)
-		t, v := full.fit(o.Mean, w, new(modelPrior).init(full, prior), t, 15, 1e-2)
-		return start{t, v + full.evidence(o.Mean, w, new(modelPrior).init(full, prior), t)}
+		p := newPrior(full, prior)
+		t, v := full.fit(o.Mean, w, p, t, 15, 1e-2)
+		return start{t, v + full.evidence(o.Mean, w, p, t)}
 	})
-	slices.SortStableFunc(distinct, func(a, b start) int { return cmp.Compare(a.value, b.value) })
-	p := new(modelPrior).init(full, prior)
+	slices.SortStableFunc(distinct, byValue)
+	p := newPrior(full, prior)
 	var modes []mode
 	for _, s := range distinct[:min(refined, len(distinct))] {
 		at, ok := full.refine(o, p, s.t)
@@ -222,7 +211,7 @@ func (m model) refine(o Observation, p *modelPrior, t []float64) (at mode, ok bo
 	at.t = t
 	g, h, jac := make([]float64, q), make([]float64, q*q), make([]float64, n*q)
 	m.normal(o.Mean, at.w, t, mean, jac, g, h)
-	p.curvature(t, h)
+	p.add(t, g, h)
 	if at.root, ok = lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper}); !ok {
 		return at, false
 	}
@@ -238,10 +227,9 @@ func (m model) refine(o Observation, p *modelPrior, t []float64) (at mode, ok bo
 	return at, true
 }
 
-// believed is what is left of a normal approximation if what was observed is as uncertain as it
-// is without [nugget], by an upper triangle u: uᵀz in place of z. The nugget makes the fit robust,
-// and is not believed: the fit is as good as its true errors make it (a sandwich, after Huber
-// 1967). basis are whitened derivatives of means by z.
+// believed is what is left of a normal approximation if what was observed is as uncertain as it is without [nugget],
+// by an upper triangle u: uᵀz in place of z. The nugget makes the fit robust, and is not believed: the fit is as good
+// as its true errors make it (a sandwich, after Huber 1967). basis are whitened derivatives of means by z.
 func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangular, ok bool) {
 	b, q := basis, basis.Cols
 	b.Data = slices.Clone(basis.Data)
@@ -252,59 +240,6 @@ func believed(o Observation, w *white, basis blas64.General) (u blas64.Triangula
 	}
 	blas64.Syrk(blas.Trans, -nugget/o.Rows, b, 1, m)
 	return lapack64.Potrf(m)
-}
-
-// curvature adds the second derivatives of the penalty to the upper triangle of h: where the penalty bends down, none,
-// so that a normal approximation is never wider than without the prior, and [believed] has a root.
-func (p *modelPrior) curvature(t, h []float64) {
-	const step = 1e-3
-	n := p.len()
-	u := append([]float64(nil), t...)
-	value := func(k, i, j int, a, b float64) float64 {
-		u[i] += a * step
-		u[j] += b * step
-		v := -p.prior.LogComponent(u, k)
-		u[i], u[j] = t[i], t[j]
-		return v
-	}
-	for k := range p.k {
-		at := p.indices(k)
-		bent := mat.NewSymDense(len(at), nil)
-		for x, i := range at {
-			for y, j := range at[x:] {
-				bent.SetSym(x, x+y, (value(k, i, j, 1, 1)-value(k, i, j, 1, -1)-value(k, i, j, -1, 1)+
-					value(k, i, j, -1, -1))/(4*step*step))
-			}
-		}
-		straighten(bent)
-		for x, i := range at {
-			for y, j := range at[x:] {
-				h[i*n+j] += bent.At(x, x+y)
-			}
-		}
-	}
-	addWeights(p.weights(t), p.alpha, make([]float64, n), h, n)
-}
-
-// straighten makes a symmetric matrix the nearest one without negative eigenvalues.
-func straighten(m *mat.SymDense) {
-	var own mat.EigenSym
-	if !own.Factorize(m, true) {
-		m.Zero()
-		return
-	}
-	values := own.Values(nil)
-	if values[0] >= 0 {
-		return
-	}
-	var v mat.Dense
-	own.VectorsTo(&v)
-	m.Zero()
-	for e, value := range values {
-		if value > 0 {
-			m.SymRankOne(m, value, v.ColView(e))
-		}
-	}
 }
 
 // sampler carries draws from the normal approximations to the posterior.
@@ -331,15 +266,11 @@ const mostStages, moves, lastMoves = 40, 4, 4
 // sample is the whole run.
 func (s *sampler) sample(count int) *gmm.Posterior {
 	q := s.len()
-	share := make([]float64, len(s.modes))
-	sum := 0.0
+	logs, share := make([]float64, len(s.modes)), make([]float64, len(s.modes))
 	for i, m := range s.modes {
-		share[i] = math.Exp(s.modes[0].minusLog - m.minusLog)
-		sum += share[i]
+		logs[i] = -m.minusLog
 	}
-	for i := range share {
-		share[i] /= sum
-	}
+	nextWeights(0, 1, logs, share)
 	s.particles = make([]particle, count)
 	for i, at := range gmm.Systematic(share, count, 0.5) {
 		p := &s.particles[i]
@@ -349,9 +280,8 @@ func (s *sampler) sample(count int) *gmm.Posterior {
 		}
 	}
 	s.all(func(w *worker, group []particle) { w.evaluate(group) })
-	logs := make([]float64, count)
-	weights := make([]float64, count)
-	post := &gmm.Posterior{}
+	weights, post := make([]float64, count), &gmm.Posterior{}
+	logs = make([]float64, count)
 	reach, beta := 0.5, 0.0
 	for beta < 1 {
 		for i, p := range s.particles {
@@ -381,20 +311,15 @@ func (s *sampler) sample(count int) *gmm.Posterior {
 		}
 	}
 	post.Weights = weights
-	top := 0
-	for i, p := range s.particles {
-		if p.log > s.particles[top].log {
-			top = i
-		}
-	}
-	reference := s.mixture(s.particles[top].t)
+	top := slices.MaxFunc(s.particles, func(a, b particle) int { return cmp.Compare(a.log, b.log) })
+	reference := s.mixture(top.t)
 	for i := range s.particles {
 		p := &s.particles[i]
 		at := &s.modes[p.mode]
 		blas64.Trmv(blas.Trans, at.believed, blas64.Vector{N: len(p.z), Data: p.z, Inc: 1})
 		at.place(p)
 		m := s.mixture(p.t)
-		post.Draws = append(post.Draws, s.f.unscaled(m.Reorder(gmm.Match(reference, m, nil))))
+		post.Draws = append(post.Draws, s.f.rescaled(m.Reorder(gmm.Match(reference, m, nil)), false))
 	}
 	post.LargestFirst()
 	return post
@@ -402,23 +327,32 @@ func (s *sampler) sample(count int) *gmm.Posterior {
 
 // nextReach keeps the share of accepted moves near a quarter.
 func nextReach(reach, accepted float64) float64 {
-	switch {
-	case accepted < 0.15:
+	if accepted < 0.15 {
 		return max(reach/1.6, 0.01)
-	case accepted > 0.4:
-		return min(reach*1.4, 0.95)
+	}
+	if accepted > 0.4 {
+		reach = min(reach*1.4, 0.95)
 	}
 	return reach
 }
 
-// unscaled brings a mixture to the units of the features.
-func (f *Frequencies) unscaled(m gmm.Mixture) gmm.Mixture {
+// rescaled is a mixture in units of the features, or of one in these in units of the frequencies.
+func (f *Frequencies) rescaled(m gmm.Mixture, back bool) gmm.Mixture {
+	m = m.Clone()
 	for k := range m.Weights {
 		mu, cov := m.Mean(k), m.Cov(k)
-		for i := range f.Dim {
-			mu[i] = f.Centre[i] + f.Scale[i]*mu[i]
-			for j := range f.Dim {
-				cov[i*f.Dim+j] *= f.Scale[i] * f.Scale[j]
+		for i, unit := range f.Scale {
+			if back {
+				mu[i] = (mu[i] - f.Centre[i]) / unit
+			} else {
+				mu[i] = f.Centre[i] + unit*mu[i]
+			}
+			for j, other := range f.Scale {
+				if back {
+					cov[i*f.Dim+j] /= unit * other
+				} else {
+					cov[i*f.Dim+j] *= unit * other
+				}
 			}
 		}
 	}
@@ -433,8 +367,7 @@ type worker struct {
 	off   []float64 // of a group, by rows
 }
 
-// together is how many particles are evaluated at a time: a metric of a thousand means is read once
-// for all of them.
+// together is how many particles are evaluated at a time: a metric of a thousand means is read once for all of them.
 const together = 16
 
 // all hands groups of particles of one mode to workers, whatever the machine has.

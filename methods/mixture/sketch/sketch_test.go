@@ -240,12 +240,12 @@ func TestHeavyTailsDoNotFit(t *testing.T) {
 // More components and more noise need more rows, and what noise drowns no number of rows shows.
 func TestRowsNeeded(t *testing.T) {
 	f := newStudy(t, 3, 3, 6, 50, 0, 1).f
-	few, more, noisy := f.RowsNeeded(2, Noise{}, 1), f.RowsNeeded(4, Noise{}, 1),
-		f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
+	few, more, noisy := f.RowsNeeded(2, 0, 0, 1), f.RowsNeeded(4, 0, 0, 1),
+		f.RowsNeeded(2, 300, 10, 1)
 	if !(few < more && few < noisy && noisy < 1e6) {
 		t.Errorf("2 components need %v rows, 4 need %v, 2 under noise %v", few, more, noisy)
 	}
-	if n := f.RowsNeeded(2, Noise{SD: 1e12}, 1); !math.IsInf(n, 1) {
+	if n := f.RowsNeeded(2, 1e12, 0, 1); !math.IsInf(n, 1) {
 		t.Errorf("under noise beyond measure %v rows would do", n)
 	}
 }
@@ -318,7 +318,7 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	m := s.f.model(2, false)
 	start := make([]float64, m.len())
 	testkit.Do(t, s.f.coordinates(s.truth, start))
-	prior := new(modelPrior).init(m, s.f.scaled(s.prior))
+	prior := newPrior(m, s.f.scaled(s.prior))
 	at, ok := m.refine(s.o, prior, start)
 	if !ok {
 		t.Fatal("no mode")
@@ -328,7 +328,7 @@ func TestTheNuggetIsNotBelieved(t *testing.T) {
 	m.mean(at.t, mean, jac)
 	m.spread(s.o, at.t, mean, cov)
 	p := make([]float64, q*q)
-	prior.curvature(at.t, p)
+	prior.add(at.t, make([]float64, q), p)
 	whole, bare := mat.NewSymDense(n, slices.Clone(cov)), mat.NewSymDense(n, cov)
 	for i := range n {
 		bare.SetSym(i, i, bare.At(i, i)-nugget/s.o.Rows)
@@ -508,6 +508,41 @@ func TestSkewedRowsHaveAPosterior(t *testing.T) {
 		prior := testkit.Get(gmm.BoxPrior(lo, hi, 3))(t)
 		if _, err := f.Posterior(released(f, x), prior, 64, seed); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// Means of simulated data sets are as far off as their law says: of cos x over n rows of the
+// standard normal law, whose variance is ½(1 − e⁻¹)²/n, with noise and the count's part. 299 data
+// sets tell a variance within 5 √(2/299) of it.
+func TestNullHasTheLawOfTheObserved(t *testing.T) {
+	m := gmm.Mixture{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}
+	f := Frequencies{Dim: 1, Centre: []float64{0}, Scale: []float64{1}, Omega: []float64{1}}
+	e := math.Exp(-0.5)
+	for _, rows := range []float64{40, 4000} { // all of them, and a part that stands for them
+		o := Observation{Mean: []float64{e, 0}, Rows: rows, NoiseVar: 0.3 / rows, RowsVar: 0.5 * rows}
+		got := 0.0
+		for b := range uint64(nullSets) {
+			off := testkit.Get(f.simulated(o, m, o.Mean, rand.New(rand.NewPCG(b, 5))))(t)
+			got += off[0] * off[0] / nullSets
+		}
+		want := (0.5*math.Pow(1-math.Exp(-1), 2) + 0.3 + 0.5*e*e) / rows
+		if math.Abs(got/want-1) > 5*math.Sqrt(2./nullSets) {
+			t.Errorf("%v rows: variance %v, want %v", rows, got, want)
+		}
+	}
+}
+
+// Of three statistics one that no data set reaches has a probability of three in a hundred, of 99
+// data sets, and one that most reach none to speak of.
+func TestTailOf(t *testing.T) {
+	null := make([][]float64, 99)
+	for i := range null {
+		null[i] = []float64{float64(i), float64(i), float64(i)}
+	}
+	for _, c := range []struct{ at, want float64 }{{99, 0.03}, {98, 0.06}, {10, 1}} {
+		if got := tailOf([]float64{20, c.at, 30}, null); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("at %v: %v, want %v", c.at, got, c.want)
 		}
 	}
 }

@@ -268,7 +268,7 @@ func (s *SMC) renew(rate float64) {
 // the prior does not tell components apart.
 func (s *SMC) relabel() {
 	c := s.coordinates()
-	if !s.Prior.Symmetric() || c.K == 1 {
+	if !alike(s.Prior) || c.K == 1 {
 		return
 	}
 	best, m, scale := gmm.NewMixture(c.K, c.Dim), gmm.NewMixture(c.K, c.Dim), scaleOf(s.Prior)
@@ -278,6 +278,9 @@ func (s *SMC) relabel() {
 		reorder(c, p.U, gmm.Match(best, m, scale))
 	}
 }
+
+// alike says whether a prior is the same for every order of components.
+func alike(p gmm.Prior) bool { return slices.Min(p.Alpha) == slices.Max(p.Alpha) }
 
 // Sample returns the particles as an equally weighted sample, the component of the
 // largest mean weight first if the prior does not tell them apart.
@@ -293,7 +296,7 @@ func (s *SMC) Sample() gmm.Posterior {
 	post.Size = float64(len(s.Particles))
 	post.Stages = s.Generation
 	post.Acceptance = float64(s.Accepted) / float64(max(s.Tried, 1))
-	if s.Prior.Symmetric() {
+	if alike(s.Prior) {
 		post.LargestFirst()
 	}
 	return post

@@ -1,12 +1,10 @@
-// Package exact is the posterior of all weights together, with their correlations: the
-// form of regression without privacy. It is the normal density about the mode, with the inverse
-// information as its covariance (Laplace's approximation), which Newton's method finds from one sum over
-// the rows of every site in each exchange; with a weak prior it is what maximum likelihood with standard errors
-// from the information matrix says.
+// Package exact is the posterior of all weights together, with their correlations: the form of regression without
+// privacy. It is the normal density about the mode, with the inverse information as its covariance (Laplace's
+// approximation), which Newton's method finds from one sum over the rows of every site in each exchange; with a weak
+// prior it is what maximum likelihood with standard errors from the information matrix says.
 //
-// Read coordinator.go for the order of exchanges, newton.go for the arithmetic, and site.go
-// for what a site answers. [New] puts both halves together for a plan, and [Central] is the
-// same fit to all rows in one place.
+// Read coordinator.go for the order of exchanges, newton.go for the arithmetic, and site.go for what a site answers.
+// [New] puts both halves together for a plan, and [Central] is the same fit to all rows in one place.
 package exact
 
 import (
@@ -107,9 +105,8 @@ func (c common) checkNoise(noise float64) error {
 	return nil
 }
 
-// checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made
-// of, and added to what others gave: the information is not negative in any direction,
-// rounding aside.
+// checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made of, and added to
+// what others gave: the information is not negative in any direction, rounding aside.
 func (c common) checkSums(kind string, a *answer) error {
 	if err := method.CheckSums(c.form(kind), a, largestSum); err != nil {
 		return err
@@ -193,11 +190,10 @@ func (c common) free(rows float64) float64 {
 	return max(rows-float64(c.Weights()), 1)
 }
 
-// farthest is how far one step may move activations, as a root mean square over rows in
-// the weights of the information: Newton's step from far away would go beyond what can be
-// calculated. The expectation of a number has no such limit: its log-likelihood is a parabola,
-// whose top one step finds in whatever units. So is that of counts, and of several classes, in the first
-// step.
+// farthest is how far one step may move activations, as a root mean square over rows in the weights of the
+// information: Newton's step from far away would go beyond what can be calculated. The expectation of a number has no
+// such limit: its log-likelihood is a parabola, whose top one step finds in whatever units. So is that of counts, and
+// of several classes, in the first step.
 func (c common) farthest(first bool) float64 {
 	if l := c.Options.Likelihood; l == glm.LikelihoodLinear ||
 		(l == glm.LikelihoodPoisson || l == glm.LikelihoodSoftmax) && first {

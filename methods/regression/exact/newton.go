@@ -19,9 +19,8 @@ import (
 //	information  Σ −∂²/∂f² ln p(y | f) x xᵀ   (its lower triangle by rows)
 //	weight       Σ −∂²/∂f² ln p(y | f)
 //
-// Of K classes there are K activations of a row, where with the
-// probabilities α the gradient is Σ ([y = k] − α_k) x for each class and the information
-// Σ (diag α − ααᵀ) ⊗ x xᵀ. The weight is Σ ½ (1 − Σ α_k²), that of the squared
+// Of K classes there are K activations of a row, where with the probabilities α the gradient is Σ ([y = k] − α_k) x
+// for each class and the information Σ (diag α − ααᵀ) ⊗ x xᵀ. The weight is Σ ½ (1 − Σ α_k²), that of the squared
 // distances between activations in the information.
 //
 // With random intercepts they are derivatives of the site's marginal likelihood, by ln τ too, without a weight; and
@@ -104,8 +103,7 @@ func (s *Sums) addClasses(r glm.Row, columns int, alpha []float64) {
 	}
 }
 
-// addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not
-// beyond the first.
+// addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not beyond the first.
 func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 	for k, j := range r.Index {
 		row, last := s.Information[glm.Packed(offset+int(j), other):], len(r.Index)
@@ -187,12 +185,11 @@ func inside(q glm.Normal, largest float64) bool {
 	return true
 }
 
-// beginning is where the first step for counts takes their log-likelihood for a parabola: not
-// at rates of 1, from where Newton's step goes far beyond large counts and comes back by 1 in
-// each step, but for each row at about its own count, as iteratively reweighted least squares
-// do (McCullagh and Nelder, Generalized Linear Models, 1989, section 2.5). With exposure e, the
-// exponential of the offset, a row's rate is the posterior mean e (y + ½)/(e + ½/ρ) under the
-// gamma prior with shape ½ whose mean is ρ, the counts of the site's rows per exposure.
+// beginning is where the first step for counts takes their log-likelihood for a parabola: not at rates of 1, from
+// where Newton's step goes far beyond large counts and comes back by 1 in each step, but for each row at about its
+// own count, as iteratively reweighted least squares do (McCullagh and Nelder, Generalized Linear Models, 1989,
+// section 2.5). With exposure e, the exponential of the offset, a row's rate is the posterior mean e (y + ½)/(e +
+// ½/ρ) under the gamma prior with shape ½ whose mean is ρ, the counts of the site's rows per exposure.
 type beginning struct{ rate float64 }
 
 // beginningOf counts the rows of a design, and half a count more so that none is no rate of 0; nil if it is not wanted.
@@ -209,18 +206,16 @@ func beginningOf(d *glm.Design, wanted bool) *beginning {
 	return &beginning{counts / exposure}
 }
 
-// slopes are the first and the negative second derivative of a row's parabola by its
-// activation, at the activation a.
+// slopes are the first and the negative second derivative of a row's parabola by its activation, at the activation a.
 func (b *beginning) slopes(y, offset, a float64) (first, second float64) {
 	e := math.Exp(offset)
 	mean := e * (y + 0.5) / (e + 0.5/b.rate)
 	return y - mean + mean*(math.Log(mean)-a), mean
 }
 
-// commonest is where the first step for several classes takes their log-likelihood for a parabola:
-// not where all are as likely, from where Newton's step comes nearer to a rare class by 1 in each step,
-// but where each is as likely as it is common, Dirichlet's prior of ½ for each class having been
-// counted with the site's rows.
+// commonest is where the first step for several classes takes their log-likelihood for a parabola: not where all are
+// as likely, from where Newton's step comes nearer to a rare class by 1 in each step, but where each is as likely as
+// it is common, Dirichlet's prior of ½ for each class having been counted with the site's rows.
 type commonest struct{ shares []float64 }
 
 func commonestOf(d *glm.Design, classes int, wanted bool) *commonest {
@@ -252,11 +247,10 @@ func (b *commonest) slopes(y int, a, alpha, first []float64) {
 	first[y]++
 }
 
-// noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights
-// of the model are known as well as the mode says. Sums at q and the variance at say
-// what they are at all others, as the log-likelihood is a parabola: with the information H and the
-// gradient g at the variance 1, the prior's precision Λ and mean m₀, and d = (Λ + H/s)⁻¹ (g/s − Λ(m −
-// m₀)), the mean square of errors at s is
+// noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model
+// are known as well as the mode says. Sums at q and the variance at say what they are at all others, as the
+// log-likelihood is a parabola: with the information H and the gradient g at the variance 1, the prior's precision Λ
+// and mean m₀, and d = (Λ + H/s)⁻¹ (g/s − Λ(m − m₀)), the mean square of errors at s is
 //
 //	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
 //

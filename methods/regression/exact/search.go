@@ -8,8 +8,7 @@ import (
 	"parley/methods/regression/predict"
 )
 
-// search makes a step of the sites' derivatives, and asks again or goes on to the
-// assessment.
+// search makes a step of the sites' derivatives, and asks again or goes on to the assessment.
 func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, err error) {
 	total := c.total(s, s.Phase)
 	var sums []*glm.Derivatives

@@ -14,8 +14,7 @@ import (
 	"parley/privacy"
 )
 
-// site is the half at one site. Between tasks it remembers only what one pass over
-// the same rows gives again.
+// site is the half at one site. Between tasks it remembers only what one pass over the same rows gives again.
 type site struct {
 	common
 	name string

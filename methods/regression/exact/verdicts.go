@@ -69,11 +69,10 @@ func (c coordinator) emptyClasses(classes []float64) (says []string) {
 		"too large to be of use. Leave these levels out of method.outcome.levels.", y.Column, problem.Names(none))}
 }
 
-// oftenMissing times √n is how many cells of a feature may be missing of n subjects before
-// intervals can no longer be relied on. What a cell counts as in place of its value moves
-// other estimates by a share of the missing cells, and their standard errors fall with √n. With
-// two features whose correlation is .7 intervals of 90 % held .86 without a missing cell, .84
-// just below this bound, and .57 where half the cells of one were missing
+// oftenMissing times √n is how many cells of a feature may be missing of n subjects before intervals can no longer be
+// relied on. What a cell counts as in place of its value moves other estimates by a share of the missing cells, and
+// their standard errors fall with √n. With two features whose correlation is .7 intervals of 90 % held .86 without a
+// missing cell, .84 just below this bound, and .57 where half the cells of one were missing
 // (TestIntervalsWithMissingCells).
 const oftenMissing = 2
 

@@ -26,10 +26,9 @@ type Coefficient struct {
 	Unit    string // of a number
 	// Subjects is how many have the level; NaN where nobody counted.
 	Subjects float64
-	// Estimate is the posterior mean of the change in the outcome's activation, by a unit of a
-	// number, or by the level in place of the reference, and SE its standard deviation. Of
-	// the intercept it is the activation where every category is at its reference and every number
-	// 0, those of splines and interactions at their centres.
+	// Estimate is the posterior mean of the change in the outcome's activation, by a unit of a number, or by the
+	// level in place of the reference, and SE its standard deviation. Of the intercept it is the activation where
+	// every category is at its reference and every number 0, those of splines and interactions at their centres.
 	Estimate, SE float64
 	// Base says that it is of the intercept or a period, and so no effect. P is that of Wald's test; NaN of these, and
 	// under privacy. Robust and BySite are standard errors that need less to be true: see [Model.Robust]; NaN if not
@@ -108,8 +107,7 @@ func (m *Model) Ratio() string {
 	return ""
 }
 
-// Counts puts in how many subjects have each level of each category, in the order of the
-// encoding's columns.
+// Counts puts in how many subjects have each level of each category, in the order of the encoding's columns.
 func (m *Model) Counts(levels []float64) {
 	j := 0
 	for i := range m.Encoding.Columns {
@@ -134,8 +132,7 @@ func (m *Model) Counts(levels []float64) {
 // lack the feature.
 func (m *Model) Hide(features []string) { m.hidden = features }
 
-// Files are those of a result: the model and its coefficients, and, of a joint posterior, the
-// correlations of these.
+// Files are those of a result: the model and its coefficients, and, of a joint posterior, the correlations of these.
 func (m *Model) Files() ([]method.File, error) {
 	data, err := m.Encode()
 	if err != nil {
@@ -206,8 +203,7 @@ func decimalIf(x float64) string {
 	return decimal(x)
 }
 
-// correlationsCSV has the correlation of every two effects in the features' own units, as
-// a square table.
+// correlationsCSV has the correlation of every two effects in the features' own units, as a square table.
 func (m *Model) correlationsCSV() ([]byte, error) {
 	q, n, own := m.Weights(), len(m.Effects), m.own()
 	records := [][]string{{"feature"}}
@@ -331,8 +327,7 @@ func Coefficients(m *Model) figure.Section {
 	return section
 }
 
-// Strongest draws effects of scaled columns: the largest, or of several classes those of a feature
-// beside each other.
+// Strongest draws effects of scaled columns: the largest, or of several classes those of a feature beside each other.
 func Strongest(m *Model) (forest figure.Bars, caption string) {
 	mean, variance := m.Posterior.Moments()
 	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(Z95)

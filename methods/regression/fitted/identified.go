@@ -21,8 +21,7 @@ const collinear = 225
 // above nine tenths of the prior's: the same rule marks single coefficients.
 const unknown = 1/0.81 - 1
 
-// Most is the largest number of columns that are looked into: an eigenvalue problem of
-// their size takes a second.
+// Most is the largest number of columns that are looked into: an eigenvalue problem of their size takes a second.
 const Most = 500
 
 // Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
@@ -113,9 +112,8 @@ func termsOf(groups []string) (terms []glm.Row) {
 	return terms
 }
 
-// information is what the data say of some effects, all else being unknown: the inverse of
-// their posterior covariance less that of their prior, which it returns too. Not ok if that
-// cannot be calculated.
+// information is what the data say of some effects, all else being unknown: the inverse of their posterior covariance
+// less that of their prior, which it returns too. Not ok if that cannot be calculated.
 func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok bool) {
 	precision := func(q glm.Normal) (*mat.SymDense, bool) {
 		s := mat.NewSymDense(len(terms), nil)
@@ -242,9 +240,8 @@ func together(terms []glm.Row, information *mat.SymDense, smallest float64,
 	return sets
 }
 
-// shareFeature says whether effects belong to one feature and its interactions, such as the
-// functions of a spline or the levels of a category: how near these are to each other is known
-// to whoever chose them.
+// shareFeature says whether effects belong to one feature and its interactions, such as the functions of a spline or
+// the levels of a category: how near these are to each other is known to whoever chose them.
 func shareFeature(groups []string, terms []glm.Row) bool {
 	of := func(t glm.Row) []string { return strings.Split(groups[t.Index[0]], " × ") }
 	for _, f := range of(terms[0]) {
@@ -263,9 +260,8 @@ const (
 	moved    = 0.5
 )
 
-// HeldBack says that data make weights larger than the prior lets them be; nothing if none are.
-// With the posterior N(m, C) and the prior N(m₀, V), the prior moves m by C V⁻¹ (m₀ − m) to first
-// order.
+// HeldBack says that data make weights larger than the prior lets them be; nothing if none are. With the posterior
+// N(m, C) and the prior N(m₀, V), the prior moves m by C V⁻¹ (m₀ − m) to first order.
 func (m *Model) HeldBack() (says []string) {
 	mean, variance := m.Posterior.Moments()
 	centre, prior := m.Before()

@@ -1,9 +1,8 @@
-// Package fitted is a fitted model and what can be done with it: [LoadModel] reads
-// model.json, and a [Model] then describes itself, predicts rows, is compared with
-// others and exported, as the interfaces of package method ask. A model is a function of its file
-// alone; a file that does not fit together gives an error.
-// What people see of a study is [Prediction], for everybody, and [OwnReport] for a site's own
-// people: functions of the model and of sums over rows, which show no single subject.
+// Package fitted is a fitted model and what can be done with it: [LoadModel] reads model.json, and a [Model] then
+// describes itself, predicts rows, is compared with others and exported, as the interfaces of package method ask. A
+// model is a function of its file alone; a file that does not fit together gives an error. What people see of a study
+// is [Prediction], for everybody, and [OwnReport] for a site's own people: functions of the model and of sums over
+// rows, which show no single subject.
 package fitted
 
 import (
@@ -36,9 +35,8 @@ const (
 	OldFormat   = "parley/pvi-model/1"
 )
 
-// Model is a fitted model with everything that its use needs. It is what
-// model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
-// Posterior and of the factors, for the d columns that Encoding makes.
+// Model is a fitted model with everything that its use needs. It is what model.json holds. The weights of class k are
+// entries k·d … (k+1)·d − 1 of Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
 	Format string `json:"format"`
 	By     string `json:"method,omitempty"` // the method, if it is another one

@@ -88,11 +88,10 @@ func (m *Model) Outcome() []string {
 	return []string{m.Options.Outcome.Column}
 }
 
-// Predict implements [method.Predictor]. Of classes it writes the probability of
-// each, of numbers the expectation with the standard deviation and the interval of
-// a new observation, of the time until an event the probability of none until each cut,
-// with an interval. Probabilities are averaged over the posterior, so that what is
-// not known of the weights makes them less sure.
+// Predict implements [method.Predictor]. Of classes it writes the probability of each, of numbers the expectation
+// with the standard deviation and the interval of a new observation, of the time until an event the probability of
+// none until each cut, with an interval. Probabilities are averaged over the posterior, so that what is not known of
+// the weights makes them less sure.
 func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.PredictOptions) (int, *method.Account, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {

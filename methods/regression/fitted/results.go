@@ -19,8 +19,7 @@ import (
 	"parley/methods/regression/predict"
 )
 
-// Reports lists the assessments that sites gave, in the plan's order, and adds them up; nil
-// if there are none.
+// Reports lists the assessments that sites gave, in the plan's order, and adds them up; nil if there are none.
 func Reports(plan []string, of func(site string) *predict.Assessment) (sites []Report, pooled *predict.Assessment) {
 	for _, name := range plan {
 		if a := of(name); a != nil {
@@ -155,8 +154,7 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
 	return r, nil
 }
 
-// addMetrics adds how well outcomes are predicted, of a model with so many weights; nothing if
-// pooled is nil.
+// addMetrics adds how well outcomes are predicted, of a model with so many weights; nothing if pooled is nil.
 func addMetrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
 	if pooled == nil {
 		return

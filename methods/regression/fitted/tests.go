@@ -165,10 +165,9 @@ type contrast struct {
 	Ratio    *float64 `json:"ratio,omitempty"` // the exponential, where people use it
 }
 
-// Contrast implements [method.Contraster]: the effect of a column less that of another, with
-// the standard error that their covariance gives. Columns of several classes are named with the
-// class, as b: age, and one of two classes gives the log-odds of one against the other. A level that
-// is the reference of its feature has the effect 0.
+// Contrast implements [method.Contraster]: the effect of a column less that of another, with the standard error that
+// their covariance gives. Columns of several classes are named with the class, as b: age, and one of two classes
+// gives the log-odds of one against the other. A level that is the reference of its feature has the effect 0.
 func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	a, ofFeature, err := m.column(of)
 	if err != nil {

@@ -64,8 +64,7 @@ type place struct {
 	code         []float64 // of the schema's levels; nil for numbers
 }
 
-// Bind finds an encoding's columns in a schema, by name and kind. The outcome may
-// be nil: then only inputs are read.
+// Bind finds an encoding's columns in a schema, by name and kind. The outcome may be nil: then only inputs are read.
 func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 	err := e.Check()
 	if err != nil {
@@ -222,10 +221,9 @@ func readNumber(text string) (float64, error) {
 	return x, nil
 }
 
-// Rows calls yield with the rows of the design matrix that a subject makes, one for each
-// person-period where there are periods and otherwise a single one, and with their
-// outcomes. It uses x as work space; rows are valid until the next. The binding must have
-// been made with an outcome.
+// Rows calls yield with the rows of the design matrix that a subject makes, one for each person-period where there
+// are periods and otherwise a single one, and with their outcomes. It uses x as work space; rows are valid until the
+// next. The binding must have been made with an outcome.
 func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y float64) error) error {
 	if b.event < 0 {
 		y, err := b.Outcome(l, r)
@@ -272,8 +270,7 @@ func (b *Binding) Seen(r *dataset.Row) (f followUp, err error) {
 	return f, nil
 }
 
-// Outcome returns a subject's outcome, where it is no time until an event. The binding
-// must have been made with one.
+// Outcome returns a subject's outcome, where it is no time until an event. The binding must have been made with one.
 func (b *Binding) Outcome(l Likelihood, r *dataset.Row) (float64, error) {
 	y, err := b.outcome.Value(l.Activations(), r.Subject[b.subject])
 	if err == nil {

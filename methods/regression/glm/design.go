@@ -120,8 +120,7 @@ func (d *Design) AppendDense(x []float64, outcome float64) error {
 	return d.Append(r, outcome)
 }
 
-// Activation returns mean and variance of Offset + w·x under independent weights with
-// the given means and variances.
+// Activation returns mean and variance of Offset + w·x under independent weights with the given means and variances.
 func (r Row) Activation(mean, variance []float64) (a, c float64) {
 	a, c = r.Products(mean, variance)
 	return a + r.Offset, c

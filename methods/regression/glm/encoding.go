@@ -47,16 +47,14 @@ type Column struct {
 	Unseen  Fallback `json:"unseen"`  // of a level that is not declared: none, as such a cell is an error
 }
 
-// FromRange declares a number by a public range: it becomes −1 … 1, and values
-// outside are moved to the ends.
+// FromRange declares a number by a public range: it becomes −1 … 1, and values outside are moved to the ends.
 func FromRange(name string, low, high float64) Column {
 	return Column{Name: name, Centre: low + (high-low)/2, Scale: (high - low) / 2, Bounded: true}
 }
 
-// Interaction names two columns whose entries are multiplied: one column of the design
-// matrix for each pair of their columns, the first one's outside. A number counts from its
-// centre, so that the weights of both columns alone are effects where the other is at its
-// centre, or at none of its levels.
+// Interaction names two columns whose entries are multiplied: one column of the design matrix for each pair of their
+// columns, the first one's outside. A number counts from its centre, so that the weights of both columns alone are
+// effects where the other is at its centre, or at none of its levels.
 type Interaction [2]string
 
 // Encoding makes design matrices from declared columns.
@@ -179,9 +177,8 @@ func (e *Encoding) Width() int {
 // among the levels, or −1 for one that is not declared.
 func (c *Column) Code(level string) float64 { return float64(slices.Index(c.Levels, level)) }
 
-// Encode writes the row of one subject to dst, whose slices it reuses. There is
-// a cell for every column: a number, or the code of a level; NaN where nothing
-// was observed. An error quotes the cell: it is for the people of the site.
+// Encode writes the row of one subject to dst, whose slices it reuses. There is a cell for every column: a number, or
+// the code of a level; NaN where nothing was observed. An error quotes the cell: it is for the people of the site.
 func (e *Encoding) Encode(cells []float64, dst *Row) error {
 	if len(cells) != len(e.Columns) {
 		return fmt.Errorf("%d cells for %d columns", len(cells), len(e.Columns))

@@ -86,8 +86,7 @@ func (s *Frame) Design(ctx context.Context, e *Encoding, data dataset.Source) (*
 	return d, nil
 }
 
-// Reader makes the design matrix of a site's rows, and keeps it for the next task with the
-// same encoding.
+// Reader makes the design matrix of a site's rows, and keeps it for the next task with the same encoding.
 type Reader struct {
 	design *Design
 	of     Encoding

@@ -10,9 +10,8 @@
 // say of weights and τ without its intercept, [Search] finds the posterior of both from sums
 // over sites, and [Marginal.Intercept] is what a site knows of its own, which stays there.
 //
-// All results are functions of their arguments alone, to the last bit on one
-// architecture. Values that come from elsewhere are checked by methods named Check and
-// give errors, never panics.
+// All results are functions of their arguments alone, to the last bit on one architecture. Values that come from
+// elsewhere are checked by methods named Check and give errors, never panics.
 package glm
 
 import (
@@ -24,8 +23,7 @@ import (
 
 // Likelihood is what a row's outcome y says of its activations f₁ … f_K.
 type Likelihood interface {
-	// Activations returns K ≥ 1, the number of weights for each column of the
-	// design matrix.
+	// Activations returns K ≥ 1, the number of weights for each column of the design matrix.
 	Activations() int
 	// Check reports an outcome that the likelihood does not know.
 	Check(y float64) error
@@ -110,8 +108,7 @@ func (l Linear) LogLik(y float64, f, first []float64) (value, curve float64) {
 // Predict sets the mean.
 func (Linear) Predict(a, c, dst []float64) { dst[0] = a[0] }
 
-// Softmax is p(y | f) = exp(f_y) / Σ exp(f_k) for y of 0 … Classes−1, with
-// weights for every class.
+// Softmax is p(y | f) = exp(f_y) / Σ exp(f_k) for y of 0 … Classes−1, with weights for every class.
 type Softmax struct{ Classes int } // 2 to maxClasses
 
 // MaxClasses bounds the work space that rows need.
@@ -142,8 +139,7 @@ func (l Softmax) LogLik(y float64, f, first []float64) (value, _ float64) {
 	return value, 0
 }
 
-// Predict sets softmax(a_k/√(1 + π c_k/8)), the probit approximation of every
-// class (equation 11), normalised.
+// Predict sets softmax(a_k/√(1 + π c_k/8)), the probit approximation of every class (equation 11), normalised.
 func (l Softmax) Predict(a, c, dst []float64) {
 	for k := range dst {
 		dst[k] = a[k] / math.Sqrt(1+math.Pi*c[k]/8)
@@ -178,8 +174,7 @@ func SoftmaxOf(x []float64) (lse float64) {
 	return top + math.Log(sum)
 }
 
-// alike gives every place of the infinite top the same probability; all places if
-// there is none.
+// alike gives every place of the infinite top the same probability; all places if there is none.
 func alike(x []float64, top float64) {
 	n := 0
 	for _, v := range x {

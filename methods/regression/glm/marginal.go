@@ -160,13 +160,11 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 	return b, p, top + math.Log(sum)
 }
 
-// At returns the derivatives at a point, exact but for the quadrature: the gradient is the
-// posterior mean of that of the rows and of b's prior, and the curvature the mean of theirs
-// less the covariance of the gradient (Louis, J R Stat Soc B 1982). By ln τ the gradient is
-// u − 1, u = b²/τ². That by the weights is g = s x̄ + g̃: s the derivative by b, x̄ the mean
-// row in the weights of its curvature, and g̃ what is left. Where sites differ by more than
-// rows tell of b, nearly all of the information on x̄ cancels, and s is taken from b: as
-// E (s − b/τ²) f = −E f′ for any f,
+// At returns the derivatives at a point, exact but for the quadrature: the gradient is the posterior mean of that of
+// the rows and of b's prior, and the curvature the mean of theirs less the covariance of the gradient (Louis, J R
+// Stat Soc B 1982). By ln τ the gradient is u − 1, u = b²/τ². That by the weights is g = s x̄ + g̃: s the derivative
+// by b, x̄ the mean row in the weights of its curvature, and g̃ what is left. Where sites differ by more than rows
+// tell of b, nearly all of the information on x̄ cancels, and s is taken from b: as E (s − b/τ²) f = −E f′ for any f,
 //
 //	E s = E b/τ²,  E h − Var s = 1/τ² − Var b/τ⁴,  Cov(s, g̃) = Cov(b, g̃)/τ²,  Cov(s, u) = (Cov(b, u) − 2 E b)/τ².
 func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
@@ -230,9 +228,8 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	return d, nil
 }
 
-// information puts Σ h x xᵀ into the curvature by the weights, with the curvatures h of rows by
-// their activation, and takes x̄ x̄ᵀ Σ h away again. It returns x̄, the mean of x with weights h,
-// and Σ h.
+// information puts Σ h x xᵀ into the curvature by the weights, with the curvatures h of rows by their activation, and
+// takes x̄ x̄ᵀ Σ h away again. It returns x̄, the mean of x with weights h, and Σ h.
 func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, all float64) {
 	centre = make([]float64, m.data.Columns())
 	for i, h := range h {
@@ -259,9 +256,8 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 	return centre, all
 }
 
-// concave takes away what errors of quadrature make convex: of p weights the marginal
-// likelihood is log-concave (Prékopa, 1973), and where τ is large beside what a row or two
-// can tell, the nodes are too few to show it.
+// concave takes away what errors of quadrature make convex: of p weights the marginal likelihood is log-concave
+// (Prékopa, 1973), and where τ is large beside what a row or two can tell, the nodes are too few to show it.
 func (d *Derivatives) concave(p int) {
 	convex := false
 	for j := range p {
@@ -303,8 +299,7 @@ func floor(m *mat.SymDense, smallest float64) bool {
 	return true
 }
 
-// outer gathers a mean and a covariance of weighted vectors, about the first of them, so
-// that little cancels.
+// outer gathers a mean and a covariance of weighted vectors, about the first of them, so that little cancels.
 type outer struct {
 	centre, mean, d []float64
 	square          []float64 // lower triangle
@@ -353,9 +348,8 @@ type intercept struct {
 	Slope          []float64 // derivative of the mean by each weight
 }
 
-// Intercept returns the posterior of the site's intercept at a point. With weights that
-// are N(m, S) themselves it is N(Mean, Variance + Slopeᵀ S Slope), and an activation x·w + b
-// has variance Variance + (x + Slope)ᵀ S (x + Slope).
+// Intercept returns the posterior of the site's intercept at a point. With weights that are N(m, S) themselves it is
+// N(Mean, Variance + Slopeᵀ S Slope), and an activation x·w + b has variance Variance + (x + Slope)ᵀ S (x + Slope).
 func (m *Marginal) Intercept(x MixedPoint) intercept {
 	m.at(x.Weights)
 	b, prob, _ := m.quadrature(math.Exp(x.LogTau))

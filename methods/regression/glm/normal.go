@@ -7,9 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Normal is a density over weights: N(Mean, Σ), where Σ has Variance on its diagonal.
-// Covariance is its lower triangle by rows, d(d+1)/2 numbers for d weights; nil if the
-// weights are independent.
+// Normal is a density over weights: N(Mean, Σ), where Σ has Variance on its diagonal. Covariance is its lower
+// triangle by rows, d(d+1)/2 numbers for d weights; nil if the weights are independent.
 type Normal struct {
 	Mean, Variance []float64
 	Covariance     []float64
@@ -49,8 +48,7 @@ func Triangle(d int) int { return d * (d + 1) / 2 }
 // Packed is the place of entry (i, j) in a lower triangle by rows, j ≤ i.
 func Packed(i, j int) int { return i*(i+1)/2 + j }
 
-// Marginals is the density that takes weights as independent, with the same means and
-// variances.
+// Marginals is the density that takes weights as independent, with the same means and variances.
 func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
 
 // Activation returns mean and variance of Offset + Σ x w over the weights from an offset on.
@@ -207,10 +205,9 @@ func Centre(mean, lower []float64, classes int) {
 	}
 }
 
-// Pin makes a covariance or a precision, given as its lower triangle by rows, one that can be
-// inverted where only what all classes have in common is in the way: it adds that direction of every
-// column, as large as the column's diagonal is on average. Nothing that [Centre] leaves is changed, if all classes have
-// one prior.
+// Pin makes a covariance or a precision, given as its lower triangle by rows, one that can be inverted where only
+// what all classes have in common is in the way: it adds that direction of every column, as large as the column's
+// diagonal is on average. Nothing that [Centre] leaves is changed, if all classes have one prior.
 func Pin(lower []float64, weights, classes int) {
 	if classes < 2 {
 		return
@@ -229,10 +226,9 @@ func Pin(lower []float64, weights, classes int) {
 	}
 }
 
-// Gaussian is exp(η·w − ½ Σ λⱼ wⱼ²), up to a constant, over weights w: a density
-// with diagonal covariance, or a factor of one. The density N(m, diag v) has
-// η = m/v and λ = 1/v. A factor may have precisions λ that are zero or negative;
-// a density may not. Operations want operands of one length: see [Gaussian.Check].
+// Gaussian is exp(η·w − ½ Σ λⱼ wⱼ²), up to a constant, over weights w: a density with diagonal covariance, or a
+// factor of one. The density N(m, diag v) has η = m/v and λ = 1/v. A factor may have precisions λ that are zero or
+// negative; a density may not. Operations want operands of one length: see [Gaussian.Check].
 type Gaussian struct {
 	Eta    []float64 `cbor:"eta" json:"eta"`       // precision × mean
 	Lambda []float64 `cbor:"lambda" json:"lambda"` // precision
@@ -243,8 +239,7 @@ func Flat(d int) Gaussian {
 	return Gaussian{make([]float64, d), make([]float64, d)}
 }
 
-// Isotropic returns the density N(mean, variance) for each of d weights. The
-// variance is positive.
+// Isotropic returns the density N(mean, variance) for each of d weights. The variance is positive.
 func Isotropic(d int, mean, variance float64) Gaussian {
 	g := Flat(d)
 	for j := range d {
@@ -279,8 +274,7 @@ func (g Gaussian) Check(d int) error {
 	return nil
 }
 
-// CheckProper reports in addition to [Gaussian.Check] what is no density: a
-// precision that is not positive.
+// CheckProper reports in addition to [Gaussian.Check] what is no density: a precision that is not positive.
 func (g Gaussian) CheckProper(d int) error {
 	if err := g.Check(d); err != nil {
 		return err
@@ -293,8 +287,7 @@ func (g Gaussian) CheckProper(d int) error {
 	return nil
 }
 
-// Moments returns means and variances. Where the precision is not positive
-// they are not those of a density.
+// Moments returns means and variances. Where the precision is not positive they are not those of a density.
 func (g Gaussian) Moments() (mean, variance []float64) {
 	mean, variance = make([]float64, len(g.Eta)), make([]float64, len(g.Eta))
 	for j, l := range g.Lambda {

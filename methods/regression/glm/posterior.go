@@ -99,10 +99,9 @@ const (
 	tail = 12
 )
 
-// tauOf returns quantiles and the mean square of τ, and the share by which each grid point
-// counts in an expectation of what changes with τ. The logarithm of the evidence is a cubic
-// spline between the points, and straight outside; the prior is exact everywhere. What an
-// expectation is taken of is such a spline too, and constant outside.
+// tauOf returns quantiles and the mean square of τ, and the share by which each grid point counts in an expectation
+// of what changes with τ. The logarithm of the evidence is a cubic spline between the points, and straight outside;
+// the prior is exact everywhere. What an expectation is taken of is such a spline too, and constant outside.
 func (p Prior) tauOf(logTau, evidence []float64) (t Spread, share []float64, err error) {
 	var spline interp.NotAKnotCubic
 	if err := spline.Fit(logTau, evidence); err != nil {
@@ -196,10 +195,9 @@ type Prior struct {
 	Tau     float64 // τ is half-normal with this scale: |N(0, Tau²)|
 }
 
-// TauScale is the scale of τ's prior: 1 on the scale of log-odds or log-rates, where sites
-// that differ by more than 2 are rare, and one standard deviation of the outcome for a number,
-// whose variance that is; 0 if it is none (Gelman, Bayesian Analysis 2006, on half-normal
-// and half-t priors for few groups).
+// TauScale is the scale of τ's prior: 1 on the scale of log-odds or log-rates, where sites that differ by more than 2
+// are rare, and one standard deviation of the outcome for a number, whose variance that is; 0 if it is none (Gelman,
+// Bayesian Analysis 2006, on half-normal and half-t priors for few groups).
 func TauScale(variance float64) float64 {
 	if variance > 0 {
 		return math.Sqrt(variance)

@@ -9,8 +9,7 @@ import (
 // Rule replaces the expectation of g(z) under z ~ N(0, 1) by Σ Weights·g(Nodes).
 type Rule struct{ Nodes, Weights []float64 }
 
-// GaussHermite returns the rule of n nodes that is exact for polynomials below
-// degree 2n. n is between 1 and 200.
+// GaussHermite returns the rule of n nodes that is exact for polynomials below degree 2n. n is between 1 and 200.
 func GaussHermite(n int) Rule {
 	r := Rule{make([]float64, n), make([]float64, n)}
 	quad.Hermite{}.FixedLocations(r.Nodes, r.Weights, math.Inf(-1), math.Inf(1))
@@ -23,19 +22,16 @@ func GaussHermite(n int) Rule {
 
 var twenty = GaussHermite(20)
 
-// narrow is the largest standard deviation of the activation for which the
-// 20 nodes serve. The logistic function has poles at ±iπ, so that their error
-// grows with it: over all means it is at most 1e-14 in the expectation and 3e-13
-// in its first two derivatives here, and 8e-5 and 6e-4 at a deviation of 3.
+// narrow is the largest standard deviation of the activation for which the 20 nodes serve. The logistic function has
+// poles at ±iπ, so that their error grows with it: over all means it is at most 1e-14 in the expectation and 3e-13 in
+// its first two derivatives here, and 8e-5 and 6e-4 at a deviation of 3.
 const narrow = 0.65
 
-// Beyond narrow, expectations are taken by the trapezoidal rule on a fixed grid of
-// activations. For functions that are smooth and vanish at both ends it converges
-// faster than any power of its step h: with poles at ±iπ and a normal density of
-// deviation s the error is about exp(−2π²/h + π²/(2s²)), below 1e-15 here. The
-// second and higher derivatives of ln σ vanish; from ln σ and its first derivative
-// the same functions with a probit in place of the logistic function are taken away,
-// whose expectations have closed forms:
+// Beyond narrow, expectations are taken by the trapezoidal rule on a fixed grid of activations. For functions that
+// are smooth and vanish at both ends it converges faster than any power of its step h: with poles at ±iπ and a normal
+// density of deviation s the error is about exp(−2π²/h + π²/(2s²)), below 1e-15 here. The second and higher
+// derivatives of ln σ vanish; from ln σ and its first derivative the same functions with a probit in place of the
+// logistic function are taken away, whose expectations have closed forms:
 //
 //	ln σ(f) − [f Φ(−f/τ) − τ φ(f/τ)]   and   σ(−f) − Φ(−f/τ).
 const (
@@ -65,8 +61,7 @@ var grid = func() (nodes [2*gridEnd + 1]gridNode) {
 	return nodes
 }()
 
-// smoothHinge returns the expectation of min(f + τε, 0) under ε ~ N(0, 1), and its
-// derivative by f, Φ(−f/τ).
+// smoothHinge returns the expectation of min(f + τε, 0) under ε ~ N(0, 1), and its derivative by f, Φ(−f/τ).
 func smoothHinge(f, tau float64) (value, below float64) {
 	u := f / tau
 	below = math.Erfc(u/math.Sqrt2) / 2
@@ -156,8 +151,7 @@ func newWalk(a, s float64) walk {
 	return w
 }
 
-// within converts a number to the nearest in [low, high], however large it is; NaN
-// to low.
+// within converts a number to the nearest in [low, high], however large it is; NaN to low.
 func within(x float64, low, high int) int {
 	if !(x > float64(low)) {
 		return low
@@ -191,8 +185,7 @@ func slopeLogSigmoid(a, c float64) (d1 float64) {
 	return d1
 }
 
-// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for
-// every a and c.
+// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for every a and c.
 func expectSigmoid(a, c float64) float64 {
 	d1 := slopeLogSigmoid(-a, c) // σ(f) = σ(−(−f))
 	if math.IsNaN(d1) {          // a or c is not finite
@@ -219,10 +212,9 @@ func LogExpectSigmoid(a, c float64) float64 {
 	return math.Log(p)
 }
 
-// Adaptive places Gauss–Hermite nodes where exp(g(z)) φ(z) has its mass, for a concave g
-// and the standard normal density φ (Liu and Pierce, Biometrika 1994): about the mode,
-// scaled by the curvature there. It returns nodes z with logarithms ln u of weights,
-// so that ∫ exp(g) φ ≈ Σ exp(ln u + g(z)). The derivatives of g by z are what slopes
+// Adaptive places Gauss–Hermite nodes where exp(g(z)) φ(z) has its mass, for a concave g and the standard normal
+// density φ (Liu and Pierce, Biometrika 1994): about the mode, scaled by the curvature there. It returns nodes z with
+// logarithms ln u of weights, so that ∫ exp(g) φ ≈ Σ exp(ln u + g(z)). The derivatives of g by z are what slopes
 // returns. Both slices are as long as the rule.
 func (r Rule) Adaptive(slopes func(z float64) (d1, d2 float64), nodes, logWeights []float64) {
 	mode, curvature := modeOf(slopes)

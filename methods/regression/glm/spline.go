@@ -6,10 +6,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Knots are those of a restricted cubic spline t₁ < … < t_k, k ≥ 3: cubic between knots,
-// straight outside, with continuous second derivatives (Harrell, Regression Modeling
-// Strategies, 2nd ed., equation 2.25). Knots are public: quantiles of the literature, not
-// of the sites' rows.
+// Knots are those of a restricted cubic spline t₁ < … < t_k, k ≥ 3: cubic between knots, straight outside, with
+// continuous second derivatives (Harrell, Regression Modeling Strategies, 2nd ed., equation 2.25). Knots are public:
+// quantiles of the literature, not of the sites' rows.
 type Knots []float64
 
 // maxKnots is more than Harrell has a use for; beyond it a spline fits noise.

@@ -52,8 +52,7 @@ func (e *Encoding) pair(t Interaction) (a, b *Column, atA, atB int) {
 	return a, b, atA, atB
 }
 
-// appendTerms adds the products of a row's first entries, for columns from at on, and
-// returns the column after them.
+// appendTerms adds the products of a row's first entries, for columns from at on, and returns the column after them.
 func (e *Encoding) appendTerms(at int, dst *Row) int {
 	entries := len(dst.Index)
 	for _, t := range e.Interactions {
@@ -75,9 +74,8 @@ func (e *Encoding) appendTerms(at int, dst *Row) int {
 	return at
 }
 
-// Person calls yield with the rows of one subject: the row that Encode made of it, or with
-// periods one for each that it was seen in, with its column, and outcome +1 in the period
-// of an event. Rows are valid until the next one.
+// Person calls yield with the rows of one subject: the row that Encode made of it, or with periods one for each that
+// it was seen in, with its column, and outcome +1 in the period of an event. Rows are valid until the next one.
 func (e *Encoding) Person(x *Row, periods int, failed bool, yield func(x Row, y float64) error) error {
 	first := int32(e.Width() - len(e.Periods))
 	for k := range periods {
@@ -154,8 +152,7 @@ func (e *Encoding) layout() (all []designColumn) {
 	return all
 }
 
-// Features names the columns of the design matrix: age, workclass=Private,
-// age × sex=male, period (0, 30], intercept.
+// Features names the columns of the design matrix: age, workclass=Private, age × sex=male, period (0, 30], intercept.
 func (e *Encoding) Features() (names []string) {
 	for _, c := range e.layout() {
 		names = append(names, c.name)

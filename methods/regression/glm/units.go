@@ -40,8 +40,7 @@ const (
 	MostRows = 1 << 31
 )
 
-// Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
-// known without looking at the data.
+// Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be known without looking at the data.
 type Constant struct {
 	Feature string  `json:"feature"`
 	Centre  float64 `json:"centre"`

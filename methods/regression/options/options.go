@@ -1,9 +1,8 @@
-// Package options is what a plan says of a regression ([Options], with defaults that depend
-// on each other and on privacy), what both halves know from the plan before anything is sent
-// ([New]), and what passes between them: tasks, answers, and the Gaussians and scales in
-// them, each with the bounds that whoever reads it demands. Rows are read through [Setup], so
-// that all that see them bring them to the same columns. Methods that check return an error,
-// and never panic.
+// Package options is what a plan says of a regression ([Options], with defaults that depend on each other and on
+// privacy), what both halves know from the plan before anything is sent ([New]), and what passes between them: tasks,
+// answers, and the Gaussians and scales in them, each with the bounds that whoever reads it demands. Rows are read
+// through [Setup], so that all that see them bring them to the same columns. Methods that check return an error, and
+// never panic.
 package options
 
 import (
@@ -128,8 +127,7 @@ type Reference struct {
 	Level   string `json:"level"`
 }
 
-// spline makes a number enter by a restricted cubic spline with public knots, in the
-// feature's unit.
+// spline makes a number enter by a restricted cubic spline with public knots, in the feature's unit.
 type spline struct {
 	Feature string    `json:"feature"`
 	Knots   glm.Knots `json:"knots,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// Counted names the numbers that have moments in a [ScaleAnswer], and returns how
-// many levels are counted.
+// Counted names the numbers that have moments in a [ScaleAnswer], and returns how many levels are counted.
 func (s *Setup) Counted() (numbers []string, levels int) {
 	for _, j := range s.Numbers() {
 		numbers = append(numbers, s.Encoding.Columns[j].Name)
@@ -113,9 +112,9 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 		}
 	}
 	if s.unitOfOutcome() {
-		variance := all.Squares[numbers] / all.N[numbers]
-		m.Outcome, m.Mean = variance, all.Mean[numbers]
-		if sd := math.Sqrt(variance); !(sd >= 1/glm.FactorLargest) || !glm.Finite(variance) || !glm.Finite(m.Mean) {
+		sd := math.Sqrt(all.Squares[numbers] / all.N[numbers])
+		m.Outcome, m.Mean = sd*sd, all.Mean[numbers]
+		if !(sd >= 1/glm.FactorLargest) || !glm.Finite(m.Outcome) || !glm.Finite(m.Mean) {
 			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that "+
 				"there is nothing to predict", s.Options.Outcome.Column, all.N[numbers], m.Mean, sd)
 		}
@@ -156,8 +155,7 @@ func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
 	}
 }
 
-// Cells returns how many cells of each column of the encoding were observed, by the moments of
-// a joint posterior.
+// Cells returns how many cells of each column of the encoding were observed, by the moments of a joint posterior.
 func (s *Setup) Cells(a *ScaleAnswer) (cells []float64) {
 	number, level := 0, 0
 	for i := range s.Encoding.Columns {

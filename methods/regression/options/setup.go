@@ -102,8 +102,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	return e
 }
 
-// Draws returns the random numbers that the plan's seed has for a purpose at a
-// site: nothing else decides them.
+// Draws returns the random numbers that the plan's seed has for a purpose at a site: nothing else decides them.
 func Draws(p *study.Plan, purpose, site string, n int) *rand.Rand {
 	return method.Draws("pvi %d %s %q %d", p.Seed, purpose, site, n)
 }
@@ -115,14 +114,12 @@ const (
 	TaskAssess = "assess" // how well the model predicts the site's outcomes
 )
 
-// Scale brings numbers to common units: one entry for each number of the
-// plan, in its order.
+// Scale brings numbers to common units: one entry for each number of the plan, in its order.
 type Scale struct {
 	Centre wire.Vector `cbor:"centre"`
 	Scale  wire.Vector `cbor:"scale"`
-	// Joint posteriors: the reference of each category, as a place among its levels, and
-	// the variance of the outcome, of which the prior is in units, 1 if it is not; and the
-	// outcome's mean, about which the intercept's prior is.
+	// Joint posteriors: the reference of each category, as a place among its levels, and the variance of the outcome,
+	// of which the prior is in units, 1 if it is not; and the outcome's mean, about which the intercept's prior is.
 	References []int   `cbor:"references,omitempty"`
 	Outcome    float64 `cbor:"outcome,omitempty"`
 	Mean       float64 `cbor:"mean,omitempty"`
@@ -214,8 +211,7 @@ func (o *Options) Numeric() bool {
 	return o.Likelihood == glm.LikelihoodLinear || o.Likelihood == glm.LikelihoodPoisson
 }
 
-// Classes names the activations: the levels of a softmax likelihood, and else one
-// without a name.
+// Classes names the activations: the levels of a softmax likelihood, and else one without a name.
 func (o *Options) Classes() []string {
 	if o.Likelihood == glm.LikelihoodSoftmax {
 		return o.Outcome.Levels

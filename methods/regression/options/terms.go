@@ -141,8 +141,7 @@ func (c *optionCheck) plain() {
 	}
 }
 
-// columns is the number of columns of the plan's features, with one for each level, and of
-// its other terms.
+// columns is the number of columns of the plan's features, with one for each level, and of its other terms.
 func (o *Options) columns(p *study.Plan) int {
 	width := map[string]int{}
 	for _, v := range p.Views {

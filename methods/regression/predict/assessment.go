@@ -20,9 +20,8 @@ type Assessment struct {
 	Squares float64 `cbor:"squares"`               // numbers: of the prediction's errors
 	// standard deviation of privacy noise on every count; 0 without, and never sent
 	Noise float64 `cbor:"noise,omitempty"`
-	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
-	// how often what they were given to happened. Of two classes the second counts,
-	// of more the most probable one.
+	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and how often what they were given to
+	// happened. Of two classes the second counts, of more the most probable one.
 	Count    wire.Vector `cbor:"count"`
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
@@ -125,9 +124,8 @@ func (a *Assessment) RSquared() float64 {
 	return 1 - a.Squares/total
 }
 
-// Calibration turns sums into frequencies. Bins that noise could have filled, with
-// less than three standard deviations of it, are left empty, and frequencies are kept
-// within what their bin allows.
+// Calibration turns sums into frequencies. Bins that noise could have filled, with less than three standard
+// deviations of it, are left empty, and frequencies are kept within what their bin allows.
 func (a *Assessment) Calibration() (c evaluate.Calibration) {
 	for i := range c {
 		n := a.Count[i]

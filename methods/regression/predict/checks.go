@@ -6,11 +6,10 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// Separated says whether all rows have one outcome whose value in a column is above 0, or with low below
-// it: of classes that none has the event, or all have, and of counts that all are 0. With y of 0 or 1,
-// Σ r + Σ v + Σ r² over rows is 2Σ(1 − p) of those with events, and −Σ r + Σ v + Σ r² is 2Σp of the
-// others. It is not known where a row's weight is no number of people, which count in Σ r² as they do
-// in the others.
+// Separated says whether all rows have one outcome whose value in a column is above 0, or with low below it: of
+// classes that none has the event, or all have, and of counts that all are 0. With y of 0 or 1, Σ r + Σ v + Σ r² over
+// rows is 2Σ(1 − p) of those with events, and −Σ r + Σ v + Σ r² is 2Σp of the others. It is not known where a row's
+// weight is no number of people, which count in Σ r² as they do in the others.
 func (s *Residuals) Separated(j int, low, counts bool) bool {
 	if s.Sampled {
 		return false

@@ -13,12 +13,11 @@ import (
 // sumName is what the sum of [Sum] is called.
 const sumName = "how well outcomes are predicted"
 
-// How well one subject's outcome is predicted, as a vector of a sum: for each of ten
-// bins that the subject is in it, the distance of its probability from the middle of
-// the bin in widths of a bin, between −½ and ½, and whether it came true,
-// then whether the prediction was right, whether it was wrong, and the
-// log-likelihood, no less than −Worst, divided by −unit. The last is at most 2 and so has the
-// largest share of the bound; the four others that are not zero are at most 1.
+// How well one subject's outcome is predicted, as a vector of a sum: for each of ten bins that the subject is in it,
+// the distance of its probability from the middle of the bin in widths of a bin, between −½ and ½, and whether it
+// came true, then whether the prediction was right, whether it was wrong, and the log-likelihood, no less than
+// −Worst, divided by −unit. The last is at most 2 and so has the largest share of the bound; the four others that are
+// not zero are at most 1.
 const (
 	length = 3*10 + 3
 	Worst  = 3.0 // nats: a probability of a twentieth for what happened
@@ -27,8 +26,7 @@ const (
 
 var bound = math.Sqrt(1 + 0.25 + 1 + 1 + 4)
 
-// Contribution returns what a row contributes to the sum of the quality of q.
-// It is for one goroutine.
+// Contribution returns what a row contributes to the sum of the quality of q. It is for one goroutine.
 func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y float64, v []float64) {
 	m := New(l, q, columns)
 	return func(x glm.Row, y float64, v []float64) {
@@ -48,10 +46,9 @@ func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y
 	}
 }
 
-// Noised reads a noised sum of predictions. What noise has made of small
-// numbers stays in the bins as it is, so that those of several sites add up without
-// bias: see [Assessment.Calibration]. Numbers beyond what any site has rows for are
-// noise alone, or worse, and are cut there.
+// Noised reads a noised sum of predictions. What noise has made of small numbers stays in the bins as it is, so that
+// those of several sites add up without bias: see [Assessment.Calibration]. Numbers beyond what any site has rows for
+// are noise alone, or worse, and are cut there.
 func Noised(sum *privacy.Noised) (*Assessment, error) {
 	v := sum.Floats(0)
 	if len(v) != length {

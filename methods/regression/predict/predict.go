@@ -1,7 +1,6 @@
-// Package predict is how outcomes are predicted from a posterior, and how well: a
-// [Predictor] works row by row, an [Assessment] is sums over rows that add up over
-// sites, with privacy noise or without. No row, however wild, makes it panic or
-// leaves a sum that is not finite.
+// Package predict is how outcomes are predicted from a posterior, and how well: a [Predictor] works row by row, an
+// [Assessment] is sums over rows that add up over sites, with privacy noise or without. No row, however wild, makes
+// it panic or leaves a sum that is not finite.
 package predict
 
 import (
@@ -83,11 +82,10 @@ func (m *Predictor) observed(r glm.Row, offset int) (a, c float64) {
 	return a + m.site.Mean, c + m.site.Variance
 }
 
-// judge says of the last row how its class was predicted: a probability p and
-// whether what it was given to happened, whether the most probable class was right,
-// and the log-likelihood. Of two classes p is that of the second, of more that of
-// the most probable one. Of numbers only the log-likelihood means something.
-// Whatever the row and the model, the log-likelihood is within ±rowLargest.
+// judge says of the last row how its class was predicted: a probability p and whether what it was given to happened,
+// whether the most probable class was right, and the log-likelihood. Of two classes p is that of the second, of more
+// that of the most probable one. Of numbers only the log-likelihood means something. Whatever the row and the model,
+// the log-likelihood is within ±rowLargest.
 func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik float64) {
 	switch l := m.Likelihood.(type) {
 	case glm.Linear:
@@ -104,8 +102,7 @@ func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik 
 	return p, happened, (p > 0.5) == happened, measured(m.Likelihood.(glm.Binary).LogExpect(y, m.A[0], m.C[0]))
 }
 
-// measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
-// as can be.
+// measured keeps a log-likelihood within bounds; what cannot be calculated is as bad as can be.
 func measured(logLik float64) float64 {
 	if math.IsNaN(logLik) {
 		return -rowLargest
@@ -204,10 +201,9 @@ func (m *Predictor) unseen(k int) lacking {
 // Complete makes the next rows ones that lack nothing.
 func (m *Predictor) Complete() { m.lacking = nil }
 
-// Lacks makes the next rows ones of a subject who lacks a feature: its row x, where the feature has
-// no effect, is one of these others with these probabilities. Of several features each is taken by
-// itself. The activation is taken for normal. It keeps its mean where centred: what the
-// feature is on average is then not known.
+// Lacks makes the next rows ones of a subject who lacks a feature: its row x, where the feature has no effect, is one
+// of these others with these probabilities. Of several features each is taken by itself. The activation is taken for
+// normal. It keeps its mean where centred: what the feature is on average is then not known.
 func (m *Predictor) Lacks(x glm.Row, others []glm.Row, shares []float64, centred bool) {
 	k := len(m.A)
 	if m.lacking == nil {
@@ -249,9 +245,8 @@ func (m *Predictor) Lacks(x glm.Row, others []glm.Row, shares []float64, centred
 	}
 }
 
-// average is the expectation of a [glm.Softmax] over activations that are normal with any
-// covariance, by quasi-Monte Carlo: over the same points of a standard normal density for all rows,
-// which lie evenly, in pairs about 0.
+// average is the expectation of a [glm.Softmax] over activations that are normal with any covariance, by quasi-Monte
+// Carlo: over the same points of a standard normal density for all rows, which lie evenly, in pairs about 0.
 type average struct {
 	points              [][]float64 // in as many dimensions as there are classes
 	low, f, p, at, sure []float64
@@ -261,9 +256,8 @@ type average struct {
 // integral, and of ten within 0.04, where [glm.Softmax.Predict] is off by up to 0.12.
 const averagePairs = 128
 
-// newAverage makes the points for so many classes: the additive recurrence with the powers of
-// 1/φ for the root φ of φ^(K+1) = φ + 1 (Roberts 2018), by the normal quantile function, with variance 1
-// in every dimension.
+// newAverage makes the points for so many classes: the additive recurrence with the powers of 1/φ for the root φ of
+// φ^(K+1) = φ + 1 (Roberts 2018), by the normal quantile function, with variance 1 in every dimension.
 func newAverage(classes int) *average {
 	phi := 2.0
 	for range 60 {
@@ -319,8 +313,7 @@ func (m *average) predict(a, covariance, dst []float64) {
 // singular is a share of a variance that rounding leaves.
 const singular = 1e-12
 
-// factorise sets low to Cholesky's factor of a covariance. A direction without variance has none
-// in the factor.
+// factorise sets low to Cholesky's factor of a covariance. A direction without variance has none in the factor.
 func (m *average) factorise(covariance []float64) {
 	for i := range m.f {
 		for j := range i + 1 {
@@ -348,13 +341,11 @@ type Survival struct{ Mean, Low, High float64 }
 
 var twenty = glm.GaussHermite(20)
 
-// Survival sets dst, one for each period, from a row without the columns of periods, which
-// are the design's last. The logarithm of survival of no event in any period until then is taken as normal, with
-// the variance of its linear form in the weights (the delta method); the interval of ± z
-// standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
-// (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4). The
-// mean is that of the same normal distribution, so that it too is a probability, however
-// little is known.
+// Survival sets dst, one for each period, from a row without the columns of periods, which are the design's last. The
+// logarithm of survival of no event in any period until then is taken as normal, with the variance of its linear form
+// in the weights (the delta method); the interval of ± z standard deviations is made on the scale of ln(−ln S), where
+// it stays within 0 and 1 (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4). The
+// mean is that of the same normal distribution, so that it too is a probability, however little is known.
 func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 	first := m.columns - len(dst)
 	log, slopes := 0.0, 0.0

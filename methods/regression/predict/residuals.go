@@ -10,11 +10,10 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// Residuals are sums over rows of r = y − E y, whose variance under the model is v; and by column over
-// the rows whose value x there is not zero. A row of weight w counts as w rows, but of a sample's weights: each
-// row is then one, that adds w times as much. Either way the model's dispersion is Second by Weight. Of
-// a link that is not the canonical one r and v are the derivative of the log-likelihood by the activation
-// and the information on it.
+// Residuals are sums over rows of r = y − E y, whose variance under the model is v; and by column over the rows whose
+// value x there is not zero. A row of weight w counts as w rows, but of a sample's weights: each row is then one,
+// that adds w times as much. Either way the model's dispersion is Second by Weight. Of a link that is not the
+// canonical one r and v are the derivative of the log-likelihood by the activation and the information on it.
 type Residuals struct {
 	Rows     int     `cbor:"rows"`
 	Weight   float64 `cbor:"weight"`              // Σ w
@@ -125,9 +124,8 @@ const (
 // Dispersion is by how much more than under the model residuals vary, no less than 1.
 func (s *Residuals) Dispersion() float64 { return max(1, s.Second/s.Weight) }
 
-// SiteScoreTest says by how much each site's outcomes lie above the model's expectation, on average
-// over its rows and beyond what all sites have in common; nil if sites do not differ, in one of so
-// many tests.
+// SiteScoreTest says by how much each site's outcomes lie above the model's expectation, on average over its rows and
+// beyond what all sites have in common; nil if sites do not differ, in one of so many tests.
 func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	if all == nil {
 		return nil
@@ -143,12 +141,11 @@ func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	return d
 }
 
-// EffectsDiffer says how each site's residuals go with a column, in one of so many tests, beyond what all
-// sites have in common: below zero where the effect is lower there. It is nil if the effect is the
-// same at all sites, as far as the data tell. An intercept of the site's own is taken out, so that
-// sites may differ in that. The average of effects that differ has a standard error so many times as
-// large, by the sums of sites (Liang and Zeger 1986). Events are outcomes whose fourth cumulant is v
-// at most, as of classes and counts; it is 0 of others.
+// EffectsDiffer says how each site's residuals go with a column, in one of so many tests, beyond what all sites have in
+// common: below zero where the effect is lower there. It is nil if the effect is the same at all sites, as far as the
+// data tell. An intercept of the site's own is taken out, so that sites may differ in that. The average of effects
+// that differ has a standard error so many times as large, by the sums of sites (Liang and Zeger 1986). Events are
+// outcomes whose fourth cumulant is v at most, as of classes and counts; it is 0 of others.
 func EffectsDiffer(sites []*Residuals, all *Residuals, j, tests int, events bool) (by []float64, times float64) {
 	if all == nil {
 		return nil, 1
@@ -166,9 +163,8 @@ func EffectsDiffer(sites []*Residuals, all *Residuals, j, tests int, events bool
 // moments are Σ rx of a column x with its mean taken out, Σ vx² and Σ vx⁴.
 type moments struct{ sum, variance, fourth float64 }
 
-// centred takes out of a column its mean Σ vx/Σ v. Over is by how much more than under the model
-// residuals vary where the column is large, Σ r²x²/Σ vx². This and Σ vx⁴ are by bins, in one more of
-// which are the rows whose value is 0.
+// centred takes out of a column its mean Σ vx/Σ v. Over is by how much more than under the model residuals vary where
+// the column is large, Σ r²x²/Σ vx². This and Σ vx⁴ are by bins, in one more of which are the rows whose value is 0.
 func (s *Residuals) centred(j int) (m moments, over float64) {
 	sum := func(v wire.Vector) (all float64) {
 		for _, x := range v[bins*j : bins*(j+1)] {
@@ -239,8 +235,7 @@ func quantile(tests, sides int) float64 {
 	return z * z
 }
 
-// rowLargest bounds what a row adds to the sums of an assessment, so that they stay
-// finite however wrong a model is.
+// rowLargest bounds what a row adds to the sums of an assessment, so that they stay finite however wrong a model is.
 const rowLargest = 1e200
 
 func sum(v []float64) (s float64) {

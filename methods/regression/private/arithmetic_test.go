@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
@@ -561,4 +562,31 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault,
 	}
 	mean, covariance, _ := f.Posterior(g, p)
 	return f, g, mean, covariance
+}
+
+// Whatever a row, its gradients for all pairs are together no longer than the clip; a row of the base alone is in all.
+func TestScoresOfAllPairsAreShort(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 103))
+	c := example(3)
+	c.classes = 4
+	d := c.width()
+	for range 500 {
+		points, base, y := make([]point, c.pairs()), r.IntN(4), r.IntN(4)
+		for i := range points {
+			points[i].Clip = math.Exp(2 * r.NormFloat64())
+			for range d {
+				points[i].Mean = append(points[i].Mean, 3*r.NormFloat64())
+			}
+		}
+		v, pairs := make([]float64, len(points)*d), 0
+		c.scores(base, points, draw(c, r), float64(y), v)
+		for i := range points {
+			if floats.Norm(v[i*d:][:d], 2) > 0 {
+				pairs++
+			}
+		}
+		if want := map[bool]int{true: 3, false: 1}[y == base]; floats.Norm(v, 2) > 1+1e-12 || pairs != want {
+			t.Fatalf("class %d against %d: a norm of %v, in %d pairs", y, base, floats.Norm(v, 2), pairs)
+		}
+	}
 }

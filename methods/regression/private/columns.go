@@ -180,11 +180,10 @@ type sums struct {
 
 // declare chooses noise by which all releases of a site together cost the plan's total.
 //
-// Sensitivity: each sum is over subjects, the gate clips what one contributes to the
-// declared bound, and nothing that a subject contributes depends on another's row. So one
-// subject more or less changes a sum by a vector no longer than the bound, of products by
-// a matrix x xᵀ no larger than its square in the Frobenius norm; one in another's place by
-// twice as much, of products √2 times. A histogram counts a subject in one bin of each number.
+// Sensitivity: each sum is over subjects, the gate clips what one contributes to the declared bound, and nothing that
+// a subject contributes depends on another's row. So one subject more or less changes a sum by a vector no longer
+// than the bound, of products by a matrix x xᵀ no larger than its square in the Frobenius norm; one in another's
+// place by twice as much, of products √2 times. A histogram counts a subject in one bin of each number.
 func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, error) {
 	of := func(share, diameter float64, count int) account.Mechanism {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter,

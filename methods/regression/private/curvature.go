@@ -8,10 +8,9 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// over integrates f against N(mean, variance) by the trapezoid rule: f is given an activation a, how
-// many standard deviations z it is from the mean, and the weight to count it with. Where activations
-// spread widely, [clipped] is a narrow peak among them: so nodes are as close as the peak asks for,
-// and only where it is not 0.
+// over integrates f against N(mean, variance) by the trapezoid rule: f is given an activation a, how many standard
+// deviations z it is from the mean, and the weight to count it with. Where activations spread widely, [clipped] is a
+// narrow peak among them: so nodes are as close as the peak asks for, and only where it is not 0.
 func over(mean, variance float64, f func(a, z, weight float64)) {
 	const far, deviations = 30, 6
 	if variance < tiny {
@@ -57,9 +56,8 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	//	Σ E[h x xᵀ] = κ₀ G + n (κ₁ (μbᵀ + bμᵀ) + κ₂ b bᵀ),
 	//	κ₀ = E h, κ₁ = E[h z]/√v, κ₂ = E[h (z² − 1)]/v
 	//
-	// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its root mean
-	// square √(tr G/n) and is taken as independent of a. For slopes rows count by the square of a number,
-	// and are longer.
+	// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its root mean square √(tr
+	// G/n) and is taken as independent of a. For slopes rows count by the square of a number, and are longer.
 	d := len(m)
 	mean, b, a0, v := g.activations(m)
 	size, share := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1)), g.Columns.share()

@@ -136,12 +136,11 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 // clips are as many as there are from the shortest to the longest, by quarters of an octave.
 const clips = 17
 
-// choose returns the clip of the next sum. A short one has less noise, a long one less bias:
-// of some, that one is taken at which all rounds together tell most by what the model expects: the
-// sum of ln(1 + information) over directions of weights, whose information is H² over H, the variance of
-// their noise and the square of what may be wrong with the bias. An average over directions would not
-// see those that rows tell little of. So hardly a row is clipped where there are many for the noise, whatever
-// rows are like.
+// choose returns the clip of the next sum. A short one has less noise, a long one less bias: of some, that one is
+// taken at which all rounds together tell most by what the model expects: the sum of ln(1 + information) over
+// directions of weights, whose information is H² over H, the variance of their noise and the square of what may be
+// wrong with the bias. An average over directions would not see those that rows tell little of. So hardly a row is
+// clipped where there are many for the noise, whatever rows are like.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	best := 0.0
 	_, vectors := eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
@@ -177,10 +176,9 @@ type belief struct {
 // sweeps are how often a belief enters what it follows from.
 const sweeps = 4
 
-// believe finds the density N(m + Δ, C) of the weights. With u the filtered gradient less its
-// clip bias and its shift, V its noise's variance and H the Hessian, the truth w has
-// u ~ N(H(w − m), H + V): its own sampling variance is H. So (Bernstein and Sheldon, 2019, in
-// one Newton step)
+// believe finds the density N(m + Δ, C) of the weights. With u the filtered gradient less its clip bias and its
+// shift, V its noise's variance and H the Hessian, the truth w has u ~ N(H(w − m), H + V): its own sampling variance
+// is H. So (Bernstein and Sheldon, 2019, in one Newton step)
 //
 //	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
 //
@@ -246,8 +244,7 @@ func squares(u mat.Vector, doubt *mat.Dense, covariance *mat.SymDense) (sum floa
 	return sum
 }
 
-// spread is the mean over rows of the variance that a covariance of weights gives to an
-// activation.
+// spread is the mean over rows of the variance that a covariance of weights gives to an activation.
 func (g *gram) spread(covariance *mat.SymDense) float64 {
 	var both mat.Dense
 	both.Mul(covariance, g.Matrix)
@@ -267,10 +264,9 @@ func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
 	return min(max(1-mat.Trace(&both)/max(mat.Inner(m, rows, m), 1e-9), 0), 1) // by rounding, it can be anything
 }
 
-// path is the Hessian averaged between all weights 0 and where the fit is, along a belief's
-// directions. Once labels are nearly certain, the Hessian at the fit hardly says anything,
-// while gradients on the way have told these directions well: noise is then weighed
-// against the path's, as far as the way was not noise itself.
+// path is the Hessian averaged between all weights 0 and where the fit is, along a belief's directions. Once labels
+// are nearly certain, the Hessian at the fit hardly says anything, while gradients on the way have told these
+// directions well: noise is then weighed against the path's, as far as the way was not noise itself.
 func (g *gram) path(f *fit, b *belief) []float64 {
 	d := len(f.Mean)
 	out := make([]float64, d)

@@ -127,8 +127,7 @@ func (g *gram) odd() (odd []int) {
 	return odd
 }
 
-// A number is wide if its mean square is so much: were it normal and centred, 2 % of it would be four
-// scales off.
+// A number is wide if its mean square is so much: were it normal and centred, 2 % of it would be four scales off.
 const widest = 3
 
 // wide lists the numbers that are, by so many standard deviations: of the error, or of the noise of
@@ -145,8 +144,7 @@ func (g *gram) wide() (wide []int) {
 	return wide
 }
 
-// A number varies too little for its scale if its mean square is less, by so many standard deviations of
-// the error.
+// A number varies too little for its scale if its mean square is less, by so many standard deviations of the error.
 const narrowest, narrowly = 0.2, 2
 
 // narrow lists the numbers that do: what the prior and the noise are for a scale is then far more than they vary.
@@ -174,9 +172,8 @@ func (g *gram) set(i, j int, value, doubt float64) {
 // pool are numbers by column, each with the variance of its error.
 type pool struct{ value, doubt []float64 }
 
-// pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
-// 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²); and what shortening has left of the sums, which
-// follows from them in turn.
+// pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow: 0 ≤ Σ x = Σ x² ≤ n of
+// levels, |Σ x| ≤ √(n Σ x²); and what shortening has left of the sums, which follows from them in turn.
 func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s,
 	scale float64) (sum, square pool, left *kept) {
 	left = c.whole()

@@ -53,8 +53,7 @@ type gradientTask struct {
 // points are those of all pairs.
 func (t *gradientTask) points() []point { return append([]point{t.point}, t.Others...) }
 
-// productsTask asks for the products of rows divided by a scale, which follows from the plan and
-// from noised counts.
+// productsTask asks for the products of rows divided by a scale, which follows from the plan and from noised counts.
 type productsTask struct {
 	columnsTask
 	Scale float64 `cbor:"scale"`
@@ -200,9 +199,8 @@ func (h *site) Listed() (list []privacy.Listed) {
 	return list
 }
 
-// Run answers from one noised sum alone. Nothing that depends on a row but through it may
-// show: a row that cannot be read as the plan says contributes nothing, and no error tells
-// of it.
+// Run answers from one noised sum alone. Nothing that depends on a row but through it may show: a row that cannot be
+// read as the plan says contributes nothing, and no error tells of it.
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	units, contribution, err := h.contribution(t)
 	if err != nil {

@@ -38,6 +38,7 @@ type table struct {
 	categories []category
 	odds       float64
 	offset     *number
+	third      []float64 // effects on the log-odds of a third class, of few, beside the first; of two classes nil
 }
 
 // centred are means and standard deviations of the numbers, which a public source may tell.
@@ -56,27 +57,38 @@ func (t *table) centred() (mean, sd []float64) {
 	return mean, sd
 }
 
-// rows draws so many subjects, with outcomes ±1.
+// rows draws so many subjects, with outcomes ±1, or 0 to 2 of three classes.
 func (t *table) rows(n int, mean []float64, r *rand.Rand) (cells [][]float64, outcomes []float64) {
+	const few = -2.7
 	for range n {
-		var row []float64
-		a, y := t.odds, -1.0
+		var row, f []float64
 		for k, x := range t.numbers {
 			v := min(max(x.draw(r), x.low), x.high)
-			row, a = append(row, v), a+x.effect*(v-mean[k])
+			row, f = append(row, v), append(f, v-mean[k])
 		}
 		for _, x := range t.categories {
 			level, u := 0, r.Float64()
 			for ; level < len(x.shares)-1 && u > x.shares[level]; level++ {
 				u -= x.shares[level]
 			}
-			row, a = append(row, float64(level)), a+x.effects[level]
+			row, f = append(row, float64(level)), append(f, make([]float64, len(x.shares)-1)...)
+			if level > 0 {
+				f[len(f)-len(x.shares)+level] = 1
+			}
 		}
+		a, y := t.odds+floats.Dot(f, t.truth()), -1.0
 		if t.offset != nil {
 			v := t.offset.draw(r)
 			row, a = append(row, v), a+v
 		}
-		if r.Float64() < 1/(1+math.Exp(-a)) {
+		switch u := r.Float64(); {
+		case t.third != nil:
+			p := []float64{0, a, few + floats.Dot(f, t.third)}
+			glm.SoftmaxOf(p)
+			for y = 0; y < 2 && u > p[int(y)]; y++ {
+				u -= p[int(y)]
+			}
+		case u < 1/(1+math.Exp(-a)):
 			y = 1
 		}
 		cells, outcomes = append(cells, row), append(outcomes, y)
@@ -96,15 +108,15 @@ func (t *table) truth() (all []float64) {
 }
 
 // common is a plan of the table, with constants or without.
-func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64, classes ...string) *common {
+func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *common {
 	tb.Helper()
 	p := &study.Plan{Subjects: []string{"y"}, Sites: []string{"a"}, Views: []study.View{{Name: "v"}}}
 	p.Privacy = study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: epsilon, Delta: 1e-6}}
-	if classes == nil {
-		classes = []string{"no", "yes"}
+	o, classes := options.Default(), []string{"no", "yes"}
+	if t.third != nil {
+		classes = append(classes, "other")
 	}
-	o := options.Default()
 	o.Outcome = glm.Outcome{Column: "y", Levels: classes}
 	for k, x := range t.numbers {
 		p.Views[0].Features = append(p.Views[0].Features,
@@ -128,9 +140,9 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64, class
 	return testkit.Get(newCommon(s))(tb)
 }
 
-// outcome is how a study ended: its fit, the posterior in the features' own units, and what its report says first.
+// outcome is how a study ended: its fits, the posterior in the features' own units, and what its report says first.
 type outcome struct {
-	f        *fit
+	fits     []*fit
 	encoding *glm.Encoding
 	q        glm.Normal
 	effects  []glm.Effect
@@ -240,7 +252,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		}
 	}
 	m, _ := co.posterior(st)
-	out := outcome{st.Fits[0], e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, "",
+	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, "",
 		co.shares(st, e)}
 	for k := range max(c.columns.classes, 1) {
 		out.effects = append(out.effects, testkit.Get(e.Effects(out.q, k*c.columns.width()))(tb)...)
@@ -258,18 +270,51 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	return out
 }
 
-// score is the mean log-likelihood of new rows, averaged over the posterior, and that of the rate of the outcome alone.
+// score is the mean log-likelihood of new rows, and that of the shares of outcomes alone.
 func (o *outcome) score(tb testing.TB, cells [][]float64, outcomes []float64) (score, base float64) {
 	tb.Helper()
-	yes := 0.0
 	var x glm.Row
+	shares, each := map[float64]float64{}, 1/float64(len(cells))
+	a, v, p := make([]float64, len(o.fits)+1), make([]float64, len(o.fits)+1), make([]float64, len(o.fits)+1)
 	for i, row := range cells {
 		testkit.Do(tb, o.encoding.Encode(row, &x))
-		a, v := o.q.Activation(x, 0)
-		score += glm.LogExpectSigmoid(a*outcomes[i], v) / float64(len(cells))
-		yes += (outcomes[i] + 1) / 2 / float64(len(cells))
+		shares[outcomes[i]] += each
+		if len(o.fits) == 1 {
+			a, v := o.q.Activation(x, 0)
+			score += glm.LogExpectSigmoid(a*outcomes[i], v) * each
+			continue
+		}
+		for k := range a {
+			a[k], v[k] = o.q.Activation(x, k*o.encoding.Width())
+		}
+		glm.Softmax{Classes: len(a)}.Predict(a, v, p)
+		score += math.Log(p[int(outcomes[i])]) * each
 	}
-	return score, yes*math.Log(yes) + (1-yes)*math.Log(1-yes)
+	for _, share := range shares {
+		base += share * math.Log(share)
+	}
+	return score, base
+}
+
+// held are how many of the intervals of 90 % hold a table's effects, by class, of all of each.
+func (o *outcome) held(t *table) (held [3]int, all int) {
+	truth := [][]float64{t.truth()}
+	if t.third != nil { // effects are beside the mean of all classes
+		truth = [][]float64{make([]float64, len(t.third)), t.truth(), t.third}
+	}
+	for k := range truth {
+		for j, effect := range truth[k] {
+			for _, other := range truth {
+				if len(truth) > 1 {
+					effect -= other[j] / 3
+				}
+			}
+			if e := o.effects[k*o.encoding.Width()+j]; math.Abs(e.Mean-effect) < 1.645*e.SD {
+				held[k]++
+			}
+		}
+	}
+	return held, len(truth[0])
 }
 
 // Shapes from which numbers are made.

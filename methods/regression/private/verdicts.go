@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -14,13 +15,16 @@ import (
 
 // verdicts are what is to be known of the fit before anything is read from it.
 func (c coordinator) verdicts(s *state) []string {
-	var all []string
+	var all, said []string
 	for i, f := range s.Fits {
 		g := c.gram(s, i)
 		of := slices.Concat(c.unsettled(f, g), c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g),
 			c.divided(f, g))
 		for _, says := range of {
-			all = append(all, c.against(s, i)+says)
+			if !slices.Contains(said, says) { // the pair stands in what is its title
+				title, why, _ := strings.Cut(says, ". ")
+				all, said = append(all, title+c.against(s, i)+". "+why), append(said, says)
+			}
 		}
 	}
 	return all
@@ -49,7 +53,7 @@ func (c coordinator) against(s *state, i int) string {
 		return ""
 	}
 	base, class := c.levels(s, i)
-	return fmt.Sprintf("Of %s beside %s: ", class, base)
+	return fmt.Sprintf(" (%s beside %s)", class, base)
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
