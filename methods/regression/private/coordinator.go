@@ -437,12 +437,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Sums[taskTotals][name]; t != nil {
-			rows, n := 0.0, c.columns.totalsLen()
-			for k := n - 1; k < len(t.Values); k += n {
-				rows += t.Values[k]
-			}
-			noise := math.Sqrt(t.Variance * float64(len(t.Values)/n))
-			counted = append(counted, method.Complete(c.Plan, name, rows, noise))
+			t = t.whole(c.columns.totalsLen())
+			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], t.sd()))
 		}
 	}
 	if c.learned() {
@@ -485,17 +481,12 @@ func (c coordinator) limits(s *state) figure.Item {
 // Table 1, as units are what they have of numbers. It is nil without categories, and where noise hides how many
 // subjects there are. Rows whose numbers lie far out weigh less in totals; that of the intercept is the weight of all.
 func (c coordinator) shares(s *state, e *glm.Encoding) *figure.Table {
-	d, n := c.columns.width(), c.columns.totalsLen()
-	sum, variance := make([]float64, n), 0.0
-	for _, site := range c.Plan.Sites {
-		if t := s.Sums[taskTotals][site]; t != nil {
-			for k, x := range t.Values {
-				sum[k%n] += x
-			}
-			variance += t.Variance * float64(len(t.Values)/n)
-		}
+	totals := c.pooled(s, taskTotals)
+	if totals.Values == nil { // all have left
+		return nil
 	}
-	weight, noise := sum[d-1], math.Sqrt(variance)
+	all := totals.whole(c.columns.totalsLen())
+	sum, weight, noise := all.Values, all.Values[c.columns.width()-1], all.sd()
 	t := &figure.Table{ID: "levels", Title: "Levels of categories", Columns: []figure.Column{{Name: "feature"},
 		{Name: "level"}, {Name: "share", Format: figure.Percent}, {Name: "noise (sd)", Format: figure.Percent}},
 		Caption: "Shares of the subjects of all sites, from the noised totals. People whose numbers lie far out " +

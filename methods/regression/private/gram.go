@@ -284,6 +284,15 @@ func (r *released) part(i, length int) *released {
 	return &released{r.Values[i*length:][:length], r.Variance}
 }
 
+// whole adds up parts that are so long, as of all classes.
+func (r *released) whole(length int) *released {
+	all := new(released)
+	for i := range len(r.Values) / length {
+		all.add(r.part(i, length))
+	}
+	return all
+}
+
 func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
 
 // lateSums are what the later gradients of each site add up to, and where they were asked for: by
