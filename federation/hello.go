@@ -212,7 +212,7 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 		}
 		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)
 		if len(p.Plan) > 0 {
-			if p.Plan, err = Expand(p.Plan, encoding.MaxValue); err != nil {
+			if p.Plan, err = expand(p.Plan, encoding.MaxValue); err != nil {
 				return b, fmt.Errorf("the plan of study %.12s: %w", p.Study, err)
 			}
 		}
@@ -288,7 +288,7 @@ func SentAlong(all []File, most int) []File {
 
 // Data is what the file holds, if it was sent, and is what its digest says.
 func (f File) Data() ([]byte, error) {
-	data, err := Expand(f.Packed, f.Size)
+	data, err := expand(f.Packed, f.Size)
 	if sum := sha256.Sum256(data); err == nil && !bytes.Equal(sum[:], f.Digest) {
 		err = errors.New("it is damaged: it has another digest")
 	}
@@ -298,7 +298,7 @@ func (f File) Data() ([]byte, error) {
 	return data, nil
 }
 
-// Compress makes data smaller, for [Expand].
+// Compress makes data smaller, for [expand].
 func Compress(data []byte) []byte {
 	var b bytes.Buffer
 	z, _ := flate.NewWriter(&b, flate.BestCompression) // the level is one
@@ -308,7 +308,7 @@ func Compress(data []byte) []byte {
 }
 
 // Expand returns what was compressed, if that is not more than most bytes.
-func Expand(packed []byte, most int) ([]byte, error) {
+func expand(packed []byte, most int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(most)+1))
 	if err == nil && len(data) > most {
 		err = fmt.Errorf("it has more than %d bytes", most)

@@ -19,12 +19,6 @@ func (g *Gate) AdmitAny(a Ask, r Request) (*Session, error) {
 	return g.Admit(a)
 }
 
-// OpenAny opens a release whatever it was made from.
-func OpenAny(sealed []byte) (Opened, error) {
-	o, _, err := open(sealed, nil)
-	return o, err
-}
-
 // Step is the unit of the integers that a sum releases.
 func (s Sum) Step() float64 {
 	g, err := s.grid()

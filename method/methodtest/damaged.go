@@ -18,8 +18,6 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"parley/dataset"
-	"parley/engine/local"
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/study"
@@ -27,21 +25,11 @@ import (
 
 var damagesTimes = flag.Int("damages", 1, "how many times as many damaged states are tried of each study")
 
-// Damaged runs a small study and damages the coordinator's state at every step of it, before and after
+// damagedStates damages the coordinator's state at every step of a study, before and after
 // the answers: each field and each entry of its encoding is dropped, emptied, made shorter, longer, negative,
 // huge, NaN or swapped with another, maps get an unknown site, and bytes are flipped. What Restore then takes
 // must be of use: neither Next, nor Fold of the honest answers, nor Result, nor Share may panic. Of the first
 // two steps in a phase each damage is tried once; of all that there are, most are drawn.
-func Damaged(t testing.TB, m method.Method, p *study.Plan, data map[string]dataset.Source, most int) {
-	t.Helper()
-	h := &history{Method: m}
-	if _, err := local.Run(t.Context(), local.Config{Plan: p, Methods: method.Registry{h}, Data: data}); err != nil {
-		t.Fatal(err)
-	}
-	damagedStates(t, m, p, h.states, most)
-}
-
-// damagedStates damages the states of a study.
 func damagedStates(t testing.TB, m method.Method, p *study.Plan, states []moment, most int) {
 	t.Helper()
 	c := testkit.Get(m.Coordinator(p))(t)
@@ -181,14 +169,6 @@ type damage struct {
 	what string
 	path string // of the changed node in the encoding, or bits
 	data []byte
-}
-
-// Damages are the encodings that differ from data in one leaf, and some in single bits.
-func Damages(t testing.TB, data []byte) (all [][]byte) {
-	for _, d := range damages(t, data, 3) {
-		all = append(all, d.data)
-	}
-	return all
 }
 
 // bits is the path of a damage that is no change of a value.

@@ -221,23 +221,6 @@ func (d *Drive) site(name string) (*drivenSite, error) {
 	return x, nil
 }
 
-// Once answers a task of site a from rows, through a gate that has seen no other task.
-func Once(t testing.TB, m method.Method, p *study.Plan, half method.Site, rows dataset.Source,
-	task method.Task) (method.Answer, error) {
-	t.Helper()
-	d := Drive{Method: m, Plan: p, Data: map[string]dataset.Source{"a": rows}}
-	x, err := d.site("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := x.gate.Admit(privacy.Ask{Study: x.study.Digest, Site: "a", Round: 1, Kind: task.Kind,
-		Task: sha256.Sum256(task.Body)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return half.Run(t.Context(), task, session)
-}
-
 // answer is what a site's release opens to.
 func (x *drivenSite) answer(t testing.TB, d *Drive, task method.Task, round int) (in method.Contribution, err error) {
 	t.Helper()

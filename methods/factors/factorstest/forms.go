@@ -2,8 +2,6 @@ package factorstest
 
 import (
 	"math"
-	"math/rand/v2"
-	"reflect"
 	"slices"
 
 	"parley/methods/factors/ppca"
@@ -63,30 +61,6 @@ func Gradient(f func([]float64) float64, x []float64) (largest float64) {
 		largest = max(largest, math.Abs(g)/(c+1e-12*math.Abs(f(x))))
 	}
 	return largest
-}
-
-// Mutate changes one number, length or index somewhere inside a message.
-func Mutate(r *rand.Rand, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Struct:
-		Mutate(r, v.Field(r.IntN(v.NumField())))
-	case reflect.Slice:
-		switch n := v.Len(); {
-		case n == 0 || r.IntN(8) == 0:
-			if r.IntN(2) == 0 && n > 0 {
-				v.Set(v.Slice(0, r.IntN(n)))
-			} else {
-				v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
-			}
-		default:
-			Mutate(r, v.Index(r.IntN(n)))
-		}
-	case reflect.Int:
-		v.SetInt([]int64{-1, 0, 1, v.Int() + 1, v.Int() - 1, 1 << 40}[r.IntN(6)])
-	case reflect.Float64:
-		v.SetFloat([]float64{0, -1, 1, math.NaN(), math.Inf(1), 1e308, -1e308, 5e-324, -v.Float(),
-			v.Float() * 1e9}[r.IntN(10)])
-	}
 }
 
 // Moments returns dense blocks, one per set of observed features and in the canonical order, those on the same features

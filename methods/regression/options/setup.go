@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"parley/internal/wire"
-	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/study"
 )
@@ -100,11 +98,6 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 		}
 	}
 	return e
-}
-
-// Draws returns the random numbers that the plan's seed has for a purpose at a site: nothing else decides them.
-func Draws(p *study.Plan, purpose, site string, n int) *rand.Rand {
-	return method.Draws("pvi %d %s %q %d", p.Seed, purpose, site, n)
 }
 
 // The tasks, in the words that progress and logs show.
