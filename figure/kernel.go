@@ -161,10 +161,7 @@ func (l lattice) outlines(level float64) (loops [][]point) {
 	// in one direction only, with the region at the same hand.
 	along := func(i, j int) int { return j*w + i }
 	across := func(i, j int) int { return w*h + j*w + i }
-	next := make([]int, 2*w*h)
-	for e := range next {
-		next[e] = -1
-	}
+	next := slices.Repeat([]int{-1}, 2*w*h)
 	for j := range h - 1 {
 		for i := range w - 1 {
 			a, b, c, d := at(i, j), at(i+1, j), at(i+1, j+1), at(i, j+1)

@@ -175,9 +175,6 @@ func methodOf(pkg string) string {
 	for _, of := range []string{published, "methods"} {
 		if room, ok := strings.CutPrefix(pkg, of+"/"); ok {
 			name, _, _ := strings.Cut(room, "/")
-			if name == "internal" { // shared by published methods
-				return ""
-			}
 			return of + "/" + name
 		}
 	}
@@ -198,16 +195,6 @@ func methods(t *testing.T) []string {
 		t.Fatalf("only %d methods were found", len(found))
 	}
 	return slices.Sorted(maps.Keys(found))
-}
-
-// A method is what its root puts together: a folder below methods without code of its
-// own would be a room that belongs to nobody.
-func TestEveryMethodHasARoot(t *testing.T) {
-	for _, m := range methods(t) {
-		if !slices.ContainsFunc(source(t), func(f file) bool { return f.pkg == m && !f.test }) {
-			t.Errorf("%s has no Go files of its own", m)
-		}
-	}
 }
 
 // small is a method in its smallest whole form, for tests.
@@ -394,22 +381,12 @@ func forTests(pkg string) bool {
 // What is for tests may cut corners that production may not. Who may seed noise, by
 // privacytest, a test of its own holds.
 func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
-	found := map[string]bool{}
 	for _, f := range source(t) {
-		if forTests(f.pkg) {
-			found[f.pkg] = true
-		}
 		for _, p := range f.imports {
 			below, own := strings.CutPrefix(p, module+"/")
 			if own && !f.test && !forTests(f.pkg) && forTests(below) && below != "privacy/privacytest" {
 				t.Errorf("%s imports %s, which only tests may", f.path, p)
 			}
-		}
-	}
-	for _, pkg := range []string{"engine/enginetest", "engine/nats/natstest", "internal/testkit", "method/methodtest",
-		small, "methods/factors/factorstest", "privacy/privacytest"} {
-		if !found[pkg] {
-			t.Errorf("there is no package %s any more: this test looks for the wrong names", pkg)
 		}
 	}
 }
