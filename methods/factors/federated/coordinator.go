@@ -43,8 +43,6 @@ type record struct {
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
 	Steps []exchanged `cbor:"steps,omitempty"`
-	// Falls is how often the likelihood fell from one exchange to the next.
-	Falls int `cbor:"falls"`
 	// Sent is the model by which sites fill cells at the moment.
 	Sent *ppca.PackedParams `cbor:"sent,omitempty"`
 }
@@ -354,7 +352,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, err
 		}
 		if q < c.Factors {
-			o.Latent, o.Sent, o.Steps, o.Falls = append(o.Latent, q), nil, nil, 0
+			o.Latent, o.Sent, o.Steps = append(o.Latent, q), nil, nil
 			return asked.fitted(s)
 		}
 	}
@@ -402,30 +400,33 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 }
 
 // next is the model to send after one was sent and another found: an extrapolation from the last ones,
-// or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray:
-// it begins anew from the model found, and after each fall it waits for one model more. So falls end, and
-// what is left is plain expectation maximisation.
+// or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
+// found before is sent in its place: it is no less likely than what was sent before.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
-	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved(sent)
+	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved()
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
-		o.Steps = nil
-		o.Falls++
+		before := o.Steps
+		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
+			if back, err := before[len(before)-1].Found.Unpack(c.Layout); err == nil {
+				return back
+			}
+		}
 	}
 	o.Steps = append(o.Steps, exchanged{ppca.PackParams(c.Layout, sent), ppca.PackParams(c.Layout, found)})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
-	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) <= o.Falls {
+	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) == 1 {
 		return found
 	}
-	steps := make([]step, 0, remembered)
+	list := make([]step, 0, remembered)
 	for _, x := range o.Steps {
 		was, err := x.Sent.Unpack(c.Layout)
 		is, err2 := x.Found.Unpack(c.Layout)
 		if err != nil || err2 != nil {
 			return found // not of what was packed
 		}
-		steps = append(steps, newStep(c.Layout, was, is, sent))
+		list = append(list, newStep(c.Layout, was, is, sent))
 	}
-	next := unflatten(c.Layout, extrapolate(steps), sent)
+	next := unflatten(c.Layout, extrapolate(list), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
 		return found
 	}
