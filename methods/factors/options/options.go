@@ -260,20 +260,12 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 					"with gaps", fewestSecure))
 		}
 	}
-	numbers, whole := 0, make([]int, len(p.Views))
-	for k := range whole {
-		whole[k] = k
+	set, err := SetUp(p)
+	if err != nil || set.Factors < 1 {
+		return // as is said elsewhere
 	}
-	for _, views := range append(o.Patterns.At(p, ""), whole) {
-		d := 0
-		for _, k := range views {
-			d += len(p.Views[k].Features)
-		}
-		numbers += d * (d + 5) / 2
-	}
-	if numbers > mostSecure {
+	if numbers := set.SumNumbers(); numbers > mostSecure {
 		report("", fmt.Sprintf("the sums have %d numbers, more than a masked release holds", numbers),
-			fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 3600 features; "+
-				"or sum: plain", mostSecure))
+			fmt.Sprintf("fewer features, patterns or factors: at most %d numbers; or sum: plain", mostSecure))
 	}
 }
