@@ -183,19 +183,6 @@ func (f *FeatureSummary) Codes() []string {
 // written is a number as a plan lists it.
 func written(v float64) string { return string(appendNumber(nil, v)) }
 
-// SuspectCodes returns those of the values that look like codes for missing values, as
-// [FeatureSummary.Codes] has it.
-func SuspectCodes(values []float64) (codes []float64) {
-	f := FeatureSummary{ends: &extremes{}}
-	for _, v := range values {
-		f.ends.add(v, 1)
-	}
-	for _, s := range f.suspects() {
-		codes = append(codes, s.code)
-	}
-	return codes
-}
-
 func (f *FeatureSummary) suspects() (found []suspect) {
 	if f.ends == nil {
 		return nil

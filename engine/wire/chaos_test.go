@@ -394,7 +394,7 @@ func realPlans(t *testing.T) []chaosPlan {
 	}
 	for i, text := range []string{
 		views + "method: {name: factors, latent: 1, scaling: none}\nprivacy: {protection: none}\n",
-		views + "method: {name: factors, latent: 1, mechanism: statistics}\n" + private,
+		views + "method: {name: factors, latent: 1}\n" + private,
 		views + "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}, rounds: 5}\n" +
 			private,
 		views + "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}, rounds: " +

@@ -297,9 +297,6 @@ func TestWhatIsSaidOfAdjustment(t *testing.T) {
 	}{
 		ageAndSex: {nil, ""},
 		scanner:   {nil, "the features could not be adjusted for scanner 1, scanner 2"},
-		ageAndSex + "  ": {func(s *shape) { s.coded = 2 }, "2 subjects have a covariate that is far from all others " +
-			"of the site"},
-		ageAndSex + "   ": {func(s *shape) { s.coded, s.code = 2, "-9" }, "looks like a code for a missing value"},
 		ageAndSex + " ": {func(s *shape) { s.unknown = 0.3 },
 			"took no part, because a covariate of theirs is not known"},
 	} {

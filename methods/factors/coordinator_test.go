@@ -45,8 +45,6 @@ type shape struct {
 	// by which the first view's features rise in ten years, and fall by as much with one level of sex
 	ageing  float64
 	unknown float64 // share of subjects of whom no age is known
-	coded   int     // subjects of the first site whose age is a code
-	code    string  // 999 if empty
 	seed    uint64
 }
 
@@ -107,9 +105,7 @@ func (s shape) study(t testing.TB) *small {
 			subject := truth.Subject(rng)
 			floats.Add(subject, shift)
 			if schema.Subject != nil {
-				if row.Subject = s.aged(ages, i, subject); i == 0 && n < s.coded {
-					row.Subject[0] = cmp.Or(s.code, "999")
-				}
+				row.Subject = s.aged(ages, i, subject)
 			}
 			for k, view := range factorstest.Split(truth.L, subject) {
 				switch {

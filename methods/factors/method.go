@@ -35,7 +35,18 @@ import (
 var _ method.Opener = Method{}
 
 // Method is the factor model for the registry.
-type Method struct{}
+type Method struct {
+	most int // numbers of exact sums, in place of what [options.SetUp] says; 0 but in tests
+}
+
+// setUp is [options.SetUp].
+func (m Method) setUp(p *study.Plan) (options.Setup, error) {
+	set, err := options.SetUp(p)
+	if m.most > 0 {
+		set.Most = m.most
+	}
+	return set, err
+}
 
 // Name implements [method.Method].
 func (Method) Name() string { return "factors" }
@@ -44,8 +55,8 @@ func (Method) Name() string { return "factors" }
 func (Method) Options() any { return options.Defaults() }
 
 // Coordinator implements [method.Method]: that of the way to fit which the plan chose.
-func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	set, err := options.SetUp(p)
+func (m Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -56,16 +67,16 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 }
 
 // Site implements [method.Method].
-func (Method) Site(p *study.Plan, name string) (method.Site, error) {
-	half, err := siteOf(p, name)
+func (m Method) Site(p *study.Plan, name string) (method.Site, error) {
+	half, err := m.siteOf(p, name)
 	if err != nil {
 		return nil, err
 	}
 	return half, nil
 }
 
-func siteOf(p *study.Plan, name string) (*halves.Site, error) {
-	set, err := options.SetUp(p)
+func (m Method) siteOf(p *study.Plan, name string) (*halves.Site, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +87,11 @@ func siteOf(p *study.Plan, name string) (*halves.Site, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 19 }
+func (Method) Revision() int { return 20 }
 
 // Requests implements [method.Method].
-func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
-	half, err := siteOf(p, name)
+func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
+	half, err := m.siteOf(p, name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +119,8 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 
 // Central implements [method.Centraliser] by [fitted.Central]: where the plan has covariates,
 // the features are regressed on them over all rows alike.
-func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
-	set, err := options.SetUp(p)
+func (m Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +128,16 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.Central(ctx, set.Frame, less[0])
+	fit, err := fitted.Central(ctx, set.Frame, less[0])
 	if err != nil || effects == nil {
-		return m, err
+		return fit, err
 	}
-	return fitted.AdjustModel(set.Options.Adjust, effects, all.Schema().Subject, set.Layout.Dims, m)
+	return fitted.AdjustModel(set.Options.Adjust, effects, all.Schema().Subject, set.Layout.Dims, fit)
 }
 
 // Counts implements [method.Selective].
-func (Method) Counts(p *study.Plan, site string, views [][]float64) (bool, error) {
-	set, err := options.SetUp(p)
+func (m Method) Counts(p *study.Plan, site string, views [][]float64) (bool, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return false, err
 	}
@@ -134,8 +145,8 @@ func (Method) Counts(p *study.Plan, site string, views [][]float64) (bool, error
 }
 
 // Simulate implements [method.Simulator] by [fitted.Simulate].
-func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
-	set, err := options.SetUp(p)
+func (m Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -146,8 +157,8 @@ var _ method.Noter = Method{}
 
 // Notes implements [method.Noter]: how many subjects a study of noised statistics needs, and
 // whether the plan has more factors than its features can tell.
-func (Method) Notes(p *study.Plan) (notes problem.List) {
-	set, err := options.SetUp(p)
+func (m Method) Notes(p *study.Plan) (notes problem.List) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil
 	}
@@ -178,8 +189,8 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 }
 
 // Describe implements [method.Describer].
-func (Method) Describe(p *study.Plan) string {
-	set, err := options.SetUp(p)
+func (m Method) Describe(p *study.Plan) string {
+	set, err := m.setUp(p)
 	if err != nil {
 		return ""
 	}
@@ -205,14 +216,18 @@ func (Method) Describe(p *study.Plan) string {
 		return text + " Each site sends the number, means and covariances of its subjects once, for each set of " +
 			"views that they have, to which the coordinator fits the model."
 	}
-	return text + fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of "+
+	text += fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of "+
 		"views that they have, to which the coordinator fits the model; where values are missing it fills them by the "+
 		"model and sends these again, at most %d times.", o.Rounds)
+	if !set.Bound(nil, nil).Triangle(l.Features()) {
+		text += " Where covariances are too many to be sent, it sends those with the model's factors, as often."
+	}
+	return text
 }
 
 // Paper implements [method.Citable].
-func (Method) Paper(p *study.Plan) (out method.Paper) {
-	set, err := options.SetUp(p)
+func (m Method) Paper(p *study.Plan) (out method.Paper) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return out
 	}
@@ -246,9 +261,9 @@ var (
 func (Method) Chooses() string { return "latent" }
 
 // Select implements [method.Selector] by [selectFactors]. It chooses latent in the plan.
-func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source,
+func (m Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source,
 	c method.SelectConfig) (*method.Selection, error) {
-	set, err := options.SetUp(p)
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +272,8 @@ func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset
 
 // ReleasedFile implements [method.Refitter]. Only [options.MechanismStatistics] releases
 // what is enough for another model.
-func (Method) ReleasedFile(p *study.Plan) (string, error) {
-	set, err := options.SetUp(p)
+func (m Method) ReleasedFile(p *study.Plan) (string, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return "", err
 	}
@@ -295,7 +310,7 @@ func (m Method) read(p *study.Plan, releases []byte) (*statistics.Study, error) 
 	if _, err := m.ReleasedFile(p); err != nil {
 		return nil, err
 	}
-	set, err := options.SetUp(p)
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -309,11 +324,22 @@ const (
 	sumMoments = "number of values of each feature, their sum, and the sum of their squares"
 	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature " +
 		"and of products of any two of them, and how many values were filled in; the log-likelihood"
+	sumAlong = "for each set of views that the plan names, and for all: number of subjects, sums of each feature, of " +
+		"its squares and of its products with combinations of features that the task names, and how many values were " +
+		"filled in; the log-likelihood"
 )
 
+// sumName is what the sums are called of which a model is fitted.
+func sumName(set options.Setup) string {
+	if set.Bound(nil, nil).Numbers == 0 {
+		return sumAlong
+	}
+	return sumScatter
+}
+
 // Totals implements [method.Additive].
-func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
-	set, err := options.SetUp(p)
+func (m Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -321,14 +347,14 @@ func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
 	case options.TaskScale:
 		return []privacy.Total{{Name: sumMoments, Numbers: 3 * set.Layout.Features(), Grid: masks.Raw}}, nil
 	case options.TaskFit:
-		return []privacy.Total{{Name: sumScatter, Numbers: federated.SumNumbers(set), Grid: masks.Standardised}}, nil
+		return []privacy.Total{{Name: sumName(set), Numbers: set.SumNumbers(), Grid: masks.Standardised}}, nil
 	}
 	return nil, fmt.Errorf("no sums answer task %q", kind)
 }
 
 // Numbers implements [method.Additive].
-func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
-	set, err := options.SetUp(p)
+func (m Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -341,20 +367,24 @@ func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]f
 	if err := wire.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
-	numbers, err := answer.Raw(set)
-	return map[string][]float64{sumScatter: numbers}, err
+	task := new(federated.FitTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	numbers, err := answer.Raw(set, task)
+	return map[string][]float64{sumName(set): numbers}, err
 }
 
 // Answer implements [method.Additive].
-func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
-	set, err := options.SetUp(p)
+func (m Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
+	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
 	if kind == options.TaskScale {
 		return wire.Marshal(ppca.FeatureSumsOf(sums[sumMoments]))
 	}
-	answer, err := federated.AnswerOf(set, sums[sumScatter])
+	answer, err := federated.AnswerOf(set, sums[sumName(set)])
 	if err != nil {
 		return nil, err
 	}

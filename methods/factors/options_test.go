@@ -23,7 +23,7 @@ func parse(text string) (*study.Plan, error) {
 func TestDefaults(t *testing.T) {
 	for text, want := range map[string]string{
 		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: view " +
-			"rounds: 0 mechanism: statistics",
+			"rounds: 0",
 		planWith(twoViews, "  latent: 3\n"): "latent: 3 scaling: standard noise: " +
 			"feature rounds: 60 site_means: auto outliers: exclude",
 		planWith(twoViews, "  latent: 1\n  rounds: 0\n"): "latent: 1 scaling: standard noise: " +
@@ -105,23 +105,12 @@ func privatePlan(privacy, options string) string {
 
 func TestPrivateOptionsThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal(
-			"  latent: 2\n  mechanism: difference-clipping\n"): "hint: statistics; difference-clipping is what name: " +
-			"fed-mv-ppca does",
+		underTotal("  latent: 2\n  mechanism: statistics\n"): "hint: leave it out: sites of a private plan",
 		underTotal(
 			"  latent: 2\n  clipping: {}\n"): "hint: name: fed-mv-ppca, which has these options",
-		planWith(twoViews,
-			"  latent: 2\n  mechanism: statistics\n"): "method.mechanism: noises releases, and the plan has no " +
-			"differential protection",
-		underTotal(
-			"  latent: 2\n  mechanism: stats\n"): `"stats" is not known`,
-		underTotal(
-			"  latent: 2\n  scaling: standard\n"): "method.scaling: \"standard\" takes the scale from the subjects' " +
-			"values",
-		underTotal(
-			"  latent: 2\n  rounds: 3\n"): "method.rounds: has no meaning for mechanism",
-		underTotal(
-			"  latent: 2\n  scaling: none\n"): "clips values to their public ranges",
+		underTotal("  latent: 2\n  scaling: standard\n"): "method.scaling: \"standard\" is of the subjects' values",
+		underTotal("  latent: 2\n  rounds: 3\n"):         "method.rounds: has no meaning in a private plan",
+		underTotal("  latent: 2\n  scaling: none\n"):     "clips to public ranges",
 		underRelease(
 			"  latent: 2\n"): "splits a total over what it releases",
 		planWith(twoViews,

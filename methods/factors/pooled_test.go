@@ -1,6 +1,7 @@
 package factors
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/study"
 )
@@ -94,10 +96,13 @@ func (m *rowwise) step(t *testing.T) float64 {
 	return total / float64(len(m.rows))
 }
 
-// clinical is the example's data at so many sites, of which subjects lack a share of cells, and of views.
-func clinical(t *testing.T, sites int, cells, views float64) *small {
+// clinical is the example's data.
+const clinical = "../../examples/alzheimer/data"
+
+// studyOf is a folder's data at so many sites, of which subjects lack a share of cells, and of views.
+func studyOf(t *testing.T, folder string, sites int, cells, views float64) *small {
 	t.Helper()
-	dir := factorstest.Must(dataset.Open(t.Context(), "../../examples/alzheimer/data", dataset.Options{}))(t)
+	dir := factorstest.Must(dataset.Open(t.Context(), folder, dataset.Options{}))(t)
 	all := factorstest.Must(dataset.Collect(t.Context(), dir))(t)
 	var plan strings.Builder
 	fmt.Fprintf(
@@ -111,13 +116,13 @@ func clinical(t *testing.T, sites int, cells, views float64) *small {
 		for _, c := range v.Columns {
 			names = append(names, c.Name)
 		}
-		fmt.Fprintf(&plan, "  - {name: %s, features: [%s]}\n", v.Name, strings.Join(names, ", "))
+		fmt.Fprintf(&plan, "  - {name: %s, features: [%s]}\n", v.Name, `"`+strings.Join(names, `", "`)+`"`)
 	}
 	rng, rows := rand.New(rand.NewPCG(uint64(sites), 7)), make([][]dataset.Row, sites)
 	for i := range all.Len() {
 		row := dataset.Row{ID: all.Row(i).ID}
 		for k, v := range all.Row(i).Views {
-			if v = slices.Clone(v); k > 0 && rng.Float64() < views {
+			if v = slices.Clone(v); v == nil || k > 0 && rng.Float64() < views {
 				v = nil
 			} else {
 				factorstest.Hole(rng, [][]float64{v}, cells)
@@ -159,25 +164,38 @@ func TestAStudyIsThePooledFit(t *testing.T) {
 		studies[name] = s.study(t)
 	}
 	for _, sites := range testkit.Sized([]int{15}, []int{1, 5, 15, 34}) {
-		studies[fmt.Sprintf("the example at %d, complete", sites)] = clinical(t, sites, 0, 0)
-		studies[fmt.Sprintf("the example at %d, 5 %% of cells missing", sites)] = clinical(t, sites, 0.05, 0)
-		studies[fmt.Sprintf("the example at %d, 30 %% of cells missing", sites)] = clinical(t, sites, 0.3, 0)
-		studies[fmt.Sprintf("the example at %d, views missing", sites)] = clinical(t, sites, 0, 0.3)
+		studies[fmt.Sprintf("the example at %d, complete", sites)] = studyOf(t, clinical, sites, 0, 0)
+		studies[fmt.Sprintf("the example at %d, 5 %% of cells missing", sites)] = studyOf(t, clinical, sites, 0.05, 0)
+		studies[fmt.Sprintf("the example at %d, 30 %% of cells missing", sites)] = studyOf(t, clinical, sites, 0.3, 0)
+		studies[fmt.Sprintf("the example at %d, views missing", sites)] = studyOf(t, clinical, sites, 0, 0.3)
 	}
-	for name, s := range studies {
+	check := func(name string, s *small, by Method) {
 		p := newPlay(t, s)
+		p.Method = by
+		exchanges, first := 0, s.plan.Sites[0]
+		p.Passed = func(task method.Task, _ method.Contribution) {
+			if task.Kind == options.TaskFit && task.Site == first {
+				exchanges++
+			}
+		}
 		r := factorstest.Must(p.run())(t)
 		model := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 		m := newRowwise(s, model)
-		first, last := m.step(t), 0.0
+		begun, last := m.step(t), 0.0
 		for range testkit.Sized(12, 60) {
 			last = m.step(t)
 		}
-		if said := r.Metrics["log_likelihood_per_subject"]; math.Abs(said-first) > 1e-9*math.Abs(first) {
-			t.Errorf("%s: a log-likelihood of %v, and the rows have %v", name, said, first)
+		if said := r.Metrics["log_likelihood_per_subject"]; math.Abs(said-begun) > 1e-9*math.Abs(begun) {
+			t.Errorf("%s: a log-likelihood of %v, and the rows have %v", name, said, begun)
 		}
-		if t.Logf("%s: %.1e nats a subject, after %d exchanges", name, last-first, len(p.kinds)-2); last-first > 1e-5 {
-			t.Errorf("%s: expectation maximisation gains %.1e nats a subject", name, last-first)
+		gain := last - begun
+		if t.Logf("%s: %.1e nats a subject, after %d exchanges", name, gain, exchanges); gain > 1e-5 {
+			t.Errorf("%s: expectation maximisation gains %.1e nats a subject", name, gain)
+		}
+	}
+	for name, s := range studies {
+		if check(name, s, Method{}); !strings.HasPrefix(name, "the example") {
+			check(name+", along directions", s, Method{most: 40})
 		}
 	}
 }
@@ -211,4 +229,65 @@ func newRowwise(s *small, model *fitted.Model) *rowwise {
 		}
 	}
 	return m
+}
+
+// folders are of data sets that are not in the repository.
+var folders = flag.String("folders", clinical, "folders of data sets for WideStudies, with commas between them")
+
+// Where scatter matrices are too large to be sent, a study is the fit to all rows, too: no iteration on these that
+// begins at its model gains anything.
+func TestWideStudiesAreThePooledFit(t *testing.T) {
+	for _, folder := range strings.Split(*folders, ",") {
+		for _, missing := range []float64{0, 0.05, 0.3} {
+			s := studyOf(t, folder, 3, missing, 0)
+			set := factorstest.Must(options.SetUp(s.plan))(t)
+			for _, most := range []int{ppca.LargestExact, 40 * set.Layout.Features()} {
+				p, exchanges := newPlay(t, s), 0
+				p.Method = Method{most: most}
+				p.Passed = func(task method.Task, _ method.Contribution) {
+					if task.Kind == options.TaskFit && task.Site == s.plan.Sites[0] {
+						exchanges++
+					}
+				}
+				r := factorstest.Must(p.run())(t)
+				model := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
+				first, last := pooled(t, s, set, model)
+				t.Logf("%s, %.0f %% missing, at most %d numbers: %d exchanges, %.4f nats a subject, pooled %+.1e",
+					folder, 100*missing, most, exchanges, first, last-first)
+				if last-first > 1e-4 {
+					t.Errorf("%s: the fit to all rows gains %.1e nats a subject", folder, last-first)
+				}
+			}
+		}
+	}
+}
+
+// pooled is the log-likelihood per subject of a study's model, and of that to which the fit to all rows leads from it.
+func pooled(t *testing.T, s *small, set options.Setup, model *fitted.Model) (first, last float64) {
+	t.Helper()
+	start, scale := &ppca.Params{Features: set.Layout.AllFeatures(), Rank: len(model.Factors)}, &ppca.Scale{}
+	for _, v := range model.Views {
+		for _, f := range v.Features {
+			scale.Shift, scale.Factor = append(scale.Shift, f.Shift), append(scale.Factor, f.Factor)
+			start.W, start.Mu = append(start.W, f.Loadings...), append(start.Mu, f.Mean)
+			start.Noise = append(start.Noise, f.Noise)
+		}
+	}
+	var all []ppca.Block
+	for _, site := range s.plan.Sites {
+		all = append(all, factorstest.Must(ppca.Read(t.Context(), set.Layout, s.data[site], nil))(t).In(scale)...)
+	}
+	all = ppca.Merge(all)
+	fit := factorstest.Must(ppca.Fit(set.Layout, all, start.Rank, start,
+		ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: 1e-9}))(t)
+	for j, x := range start.Noise { // the variances of filled features set other least ones
+		if x < 1.2*ppca.LeastNoise {
+			fit.Noise[j] = x
+		}
+	}
+	first, n, err := ppca.LogLik(set.Layout, start, all)
+	testkit.Do(t, err)
+	last, _, err = ppca.LogLik(set.Layout, &fit.Params, all)
+	testkit.Do(t, err)
+	return first / n, last / n
 }

@@ -51,9 +51,9 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 		return nil, err
 	}
 	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
-	sites, filled, err := federated.Sums(set, scale, rows, 0)
+	sites, again, err := federated.Sums(set, scale, rows, 0)
 	for chosen := 0; err == nil; {
-		if err = s.try(ctx, c, sites, chosen > 0); err != nil || filled == 0 {
+		if err = s.try(ctx, c, sites, chosen > 0); err != nil || !again {
 			break
 		}
 		before := chosen
@@ -62,7 +62,7 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 			s.choice = max(0, slices.Index(s.ranks.Values, before))
 			break
 		}
-		sites, filled, err = federated.Sums(set, scale, rows, chosen)
+		sites, again, err = federated.Sums(set, scale, rows, chosen)
 	}
 	if err != nil {
 		return nil, err

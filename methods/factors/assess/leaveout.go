@@ -155,7 +155,8 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int
 // split divides subjects at random as far as their sums tell: S = FᵀF with m degrees of freedom becomes
 // Fᵀ U_i F with Σ U_i = I, U_i = T⁻¹ W_i T⁻ᵀ, W_i independent of Wishart distributions and Σ W_i = T Tᵀ.
 // If S has a Wishart distribution, so have the parts, and they are independent (Olkin and Rubin 1964): they
-// are then as the sums of a site's parts. All have its mean.
+// are then as the sums of a site's parts. All have its mean. What directions have not told of S ([ppca.Block].Rest) is
+// drawn as noise that goes along with nothing in all of the subjects, and by chance with the factors in a part of them.
 func split(blocks []ppca.Block, parts int, rng *rand.Rand) [][]ppca.Block {
 	out := make([][]ppca.Block, parts)
 	if parts == 1 {
@@ -178,10 +179,12 @@ func split(blocks []ppca.Block, parts int, rng *rand.Rand) [][]ppca.Block {
 			}
 		}
 		var t mat.Cholesky
+		var noise []blas64.General
 		if f.Rows > 0 && t.Factorize(w) {
 			var upper mat.TriDense
 			t.UTo(&upper)
 			blas64.Trsm(blas.Left, blas.NoTrans, 1, upper.RawTriangular(), f)
+			noise = chance(b.Rest, draws, upper.RawTriangular(), freedom, rng)
 		}
 		for e, g := range draws {
 			share := float64((freedom+e)/parts) / float64(freedom)
@@ -194,11 +197,41 @@ func split(blocks []ppca.Block, parts int, rng *rand.Rand) [][]ppca.Block {
 				blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, g, f, 0, rows)
 				part.Factor = rows.Data
 			}
-			part.Diag, part.Filled = scaled(b.Diag, share), scaled(b.Filled, share)
+			part.Diag, part.Rest, part.Filled = scaled(b.Diag, share), scaled(b.Rest, share), scaled(b.Filled, share)
+			if noise != nil {
+				for i, x := range noise[e].Data {
+					j := i % len(part.Rest)
+					part.Factor[i] += x
+					part.Rest[j] = max(0, part.Rest[j]-x*x)
+				}
+			}
 			out[e] = append(out[e], part)
 		}
 	}
 	return out
+}
+
+// chance draws for each part what the rest of the diagonal adds to the rows of its factor; nil where there is none.
+func chance(rest []float64, draws []blas64.General, t blas64.Triangular, freedom int, rng *rand.Rand) []blas64.General {
+	if rest == nil {
+		return nil
+	}
+	r, p := t.N, len(rest)
+	noise, own := make([]blas64.General, len(draws)), make([]blas64.General, len(draws)) // own is draws T⁻¹
+	along := blas64.General{Rows: r, Cols: p, Stride: p, Data: make([]float64, r*p)}
+	for e, g := range draws {
+		own[e] = blas64.General{Rows: g.Rows, Cols: r, Stride: r, Data: slices.Clone(g.Data)}
+		noise[e] = blas64.General{Rows: g.Rows, Cols: p, Stride: p, Data: make([]float64, g.Rows*p)}
+		blas64.Trsm(blas.Right, blas.NoTrans, 1, t, own[e])
+		for i := range noise[e].Data {
+			noise[e].Data[i] = math.Sqrt(rest[i%p]/float64(freedom)) * rng.NormFloat64()
+		}
+		blas64.Gemm(blas.Trans, blas.NoTrans, 1, own[e], noise[e], 1, along)
+	}
+	for e := range noise {
+		blas64.Gemm(blas.NoTrans, blas.NoTrans, -1, own[e], along, 1, noise[e])
+	}
+	return noise
 }
 
 func scaled(x []float64, by float64) []float64 {

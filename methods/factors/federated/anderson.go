@@ -25,22 +25,16 @@ func newStep(l ppca.Layout, sent, found, units *ppca.Params) step {
 }
 
 // moved is about how many nats a subject lie between the models: half the squared length of what is
-// between them, as the expected information of complete data has it. Either is like the one given.
-func (s step) moved(like *ppca.Params) (nats float64) {
-	loadings := len(like.Features) * (like.Rank + 1)
+// between them, as the expected information of complete data has it.
+func (s step) moved() (nats float64) {
 	for i, x := range s.found {
-		d := x - s.sent[i]
-		if i < loadings {
-			nats += d * d / 2
-		} else {
-			nats += d * d / 4
-		}
+		nats += (x - s.sent[i]) * (x - s.sent[i]) / 2
 	}
 	return nats
 }
 
 // flatten writes a model as numbers in which distances mean about the same everywhere: loadings and
-// means in units of another's noise, and logarithms of noise variances. Factors are turned to those of
+// means in units of another's noise, and logarithms of noise variances over √2. Factors are turned to those of
 // the other, so that models can be subtracted.
 func flatten(l ppca.Layout, p, units *ppca.Params) (x []float64) {
 	q, group, turn := p.Rank, l.GroupOf(), mat.NewDense(p.Rank, p.Rank, nil)
@@ -68,7 +62,7 @@ func flatten(l ppca.Layout, p, units *ppca.Params) (x []float64) {
 	}
 	for g, used := range p.Groups(l) {
 		if used {
-			x = append(x, math.Log(p.Noise[g]))
+			x = append(x, math.Log(p.Noise[g])/math.Sqrt2)
 		}
 	}
 	return x
@@ -88,16 +82,20 @@ func unflatten(l ppca.Layout, x []float64, units *ppca.Params) *ppca.Params {
 	at := 0
 	for g, used := range p.Groups(l) {
 		if used {
-			p.Noise[g] = math.Exp(x[at])
+			p.Noise[g] = math.Exp(x[at] * math.Sqrt2)
 			at++
 		}
 	}
 	return &p
 }
 
-// extrapolate is the model to try next after some steps of a fixed-point iteration, the last of which is
-// the latest, by Anderson's method (Walker and Ni, SIAM Journal on Numerical Analysis 2011): the mixture
-// of the models found whose changes cancel best.
+// furthest is how many times an exchange's own change an extrapolation goes at most.
+const furthest = 20
+
+// extrapolate is the model to try next after some steps of a fixed-point iteration, the last of which is the latest,
+// by Anderson's method of type I (Fang and Saad 2009): in the space of the last moves, by the Jacobian J of the
+// changes that these show, which is about symmetric in the numbers of [flatten], to where the change would vanish.
+// Where an eigenvalue of J is above zero, changes grow: the likelihood has a saddle there, and it goes away from that.
 func extrapolate(steps []step) []float64 {
 	n := len(steps) - 1
 	out := slices.Clone(steps[n].found)
@@ -105,26 +103,48 @@ func extrapolate(steps []step) []float64 {
 		return out
 	}
 	size := len(out)
-	change := func(i int) []float64 {
-		f := make([]float64, size)
-		floats.SubTo(f, steps[i].found, steps[i].sent)
-		return f
-	}
-	last := change(n)
-	differences := mat.NewDense(size, n, nil)
+	less := func(x, y []float64) []float64 { return floats.SubTo(make([]float64, size), x, y) }
+	last := less(steps[n].found, steps[n].sent)
+	moves, changes := mat.NewDense(size, n, nil), mat.NewDense(size, n, nil)
 	for i := range n {
-		d := change(i + 1)
-		floats.Sub(d, change(i))
-		differences.SetCol(i, d)
+		move := less(steps[i+1].sent, steps[i].sent)
+		moves.SetCol(i, move)
+		changes.SetCol(i, less(less(steps[i+1].found, steps[i].found), move))
 	}
-	var gamma mat.VecDense
-	if err := gamma.SolveVec(differences, mat.NewVecDense(size, last)); err != nil {
+	var qr mat.QR
+	var q, r, j, jt mat.Dense
+	qr.Factorize(moves)
+	qr.QTo(&q)
+	qr.RTo(&r)
+	basis, upper := q.Slice(0, size, 0, n), r.Slice(0, n, 0, n)
+	j.Mul(basis.T(), changes)
+	if jt.Solve(upper.T(), j.T()) != nil {
 		return out
 	}
-	for i := range n {
-		for k := range out {
-			out[k] -= gamma.AtVec(i) * (steps[i+1].found[k] - steps[i].found[k])
+	both := mat.NewSymDense(n, nil)
+	for a := range n {
+		for b := range a + 1 {
+			both.SetSym(a, b, (jt.At(a, b)+jt.At(b, a))/2)
 		}
 	}
+	var e mat.EigenSym
+	if !e.Factorize(both, true) {
+		return out
+	}
+	var vectors mat.Dense
+	var along, move, times, change mat.VecDense
+	e.VectorsTo(&vectors)
+	along.MulVec(basis.T(), mat.NewVecDense(size, last))
+	move.MulVec(vectors.T(), &along)
+	for i, x := range e.Values(nil) {
+		move.SetVec(i, move.AtVec(i)*min(1/math.Abs(x), furthest))
+	}
+	along.MulVec(&vectors, &move)
+	if times.SolveVec(upper, &along) != nil {
+		return out
+	}
+	moves.Add(moves, changes)
+	change.MulVec(moves, &times)
+	floats.Add(out, change.RawVector().Data)
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -43,10 +42,10 @@ type record struct {
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
 	Steps []exchanged `cbor:"steps,omitempty"`
-	// Falls is how often the likelihood fell from one exchange to the next.
-	Falls int `cbor:"falls"`
 	// Sent is the model by which sites fill cells at the moment.
 	Sent *ppca.PackedParams `cbor:"sent,omitempty"`
+	// Beside are directions beside those of Sent along which they tell of what is too large to be sent.
+	Beside wire.Vector `cbor:"beside"`
 }
 
 // exchanged is a model by which cells were filled, and the one fitted to the sums.
@@ -65,8 +64,8 @@ type outcome struct {
 	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
 	Starts int `cbor:"starts"`
 	AtBest int `cbor:"at_best"`
-	// Cut are sites of which a set of subjects has too many numbers to be described exactly.
-	Cut []string `cbor:"cut,omitempty"`
+	// Along says that some scatter matrix was too large to be sent, and is told of along directions.
+	Along bool `cbor:"along,omitempty"`
 	// Spread is how sites differ.
 	Spread *spread `cbor:"spread"`
 	// Discords are features whose loadings disagree between sites.
@@ -94,6 +93,9 @@ func (c way) Check(s *halves.State) error {
 		} else if err := c.checkModel(m); err != nil {
 			return err
 		}
+	}
+	if err := c.CheckBeside(o.Beside); err != nil {
+		return err
 	}
 	again := s.Round > 1 && s.Phase == options.TaskFit
 	if o.Sent == nil && (again || len(o.Steps) > 0) || again && o.Fit == nil {
@@ -169,11 +171,34 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	return c.fitted(s)
 }
 
-func (c way) Receive(a method.Contribution) (halves.Answer, error) {
+// Receive keeps products with directions as what a fit makes of them, so that later no directions need to be known.
+func (c way) Receive(s *halves.State, a method.Contribution) (halves.Answer, error) {
 	if a.Kind != options.TaskFit {
 		return halves.Answer{}, fmt.Errorf("no such task")
 	}
-	return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Setup) })
+	sent, err := c.sent(s)
+	if err != nil {
+		return halves.Answer{}, err
+	}
+	along := false
+	kept, err := halves.Received(a, func(x *FitAnswer) (err error) {
+		if along, err = x.resolve(c.Setup, c.Bound(sent, recordOf(s).Beside).Along); err == nil {
+			_, err = x.blocks(c.Setup)
+		}
+		return err
+	})
+	if err == nil && along {
+		return kept.Encode()
+	}
+	return kept, err
+}
+
+// sent is the model by which sites fill cells at the moment; nil at first.
+func (c way) sent(s *halves.State) (*ppca.Params, error) {
+	if sent := recordOf(s).Sent; sent != nil {
+		return sent.Unpack(c.Layout)
+	}
+	return nil, nil
 }
 
 func (c way) Describe(s *halves.State, m *fitted.Model) error {
@@ -203,18 +228,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if note := fillNote(o.Fit, len(o.LogLik)); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
-	if len(o.Fit.Cut) > 0 {
-		settled.Items = append(settled.Items, figure.Item{Note: cutNote(o.Fit.Cut)})
-	}
 	return c.AssessedResult(s, m, files, len(o.LogLik), &settled), nil
-}
-
-// cutNote says which sites could not send their sums whole.
-func cutNote(sites []string) *figure.Note {
-	return &figure.Note{Title: "Sums were too large to be sent whole", Warning: true,
-		Text: "Features and subjects are so many at " + strings.Join(sites, ", ") + " that these sent the strongest " +
-			"directions of their covariances and all variances. The fit may be a little behind one to all rows in " +
-			"one place. Fewer features make it exact."}
 }
 
 // startsNote says how many starts ended at the best.
@@ -232,24 +246,35 @@ func startsNote(f *outcome) *figure.Note {
 			"so many factors often have them."}
 }
 
-// fillNote says how far the exchanges in which cells were filled, n of them by a common model, have come; nil
-// if nothing was filled.
+// fillNote says how far the exchanges have come in which sites filled cells, or told of their scatter, by a common
+// model, n of them; nil if one exchange is all.
 func fillNote(f *outcome, n int) *figure.Note {
-	if f.Filled == 0 {
+	lack := fmt.Sprintf("What subjects lack, %.0f values, was filled", f.Filled)
+	const many = "Features and subjects are so many that sites send variances, and products of each feature with "
+	switch {
+	case f.Filled == 0 && !f.Along:
 		return nil
+	case n == 0 && f.Along:
+		return &figure.Note{Title: "Sums were told along drawn directions", Warning: true, Text: many + "some " +
+			"combinations of them: drawn ones, as the plan has rounds: 0. The fit is behind that to all rows, " +
+			"and with more rounds it is not."}
+	case n == 0:
+		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true, Text: lack + " by the " +
+			"means of each site, since the plan has rounds: 0. With more it is filled by the model of all sites."}
 	}
-	if n == 0 {
-		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true,
-			Text: fmt.Sprintf("What subjects lack, %.0f values, was filled by the means of each site, since the plan "+
-				"has rounds: 0. With more rounds it is filled by the model of all sites.", f.Filled)}
+	title, text := "The filled cells have", fmt.Sprintf("%s %d times by the model of all sites.", lack, n)
+	if f.Along {
+		title = "The exchanges have"
+		text = fmt.Sprintf("%sthe factors, %d times by the model of all sites.", many, n)
+		if f.Filled > 0 {
+			text += " " + lack + " by it."
+		}
 	}
-	text := fmt.Sprintf("What subjects lack, %.0f values, was filled %d times by the model of all sites. The last "+
-		"time moved the model by about %.1g nats a subject", f.Filled, n, f.Moved)
+	text += fmt.Sprintf(" The last time moved the model by about %.1g nats a subject.", f.Moved)
 	if !(f.Moved < settledBy) {
-		return &figure.Note{Title: "The filled cells have not settled", Warning: true,
-			Text: text + ". Give the plan more rounds."}
+		return &figure.Note{Title: title + " not settled", Warning: true, Text: text + " Give the plan more rounds."}
 	}
-	return &figure.Note{Title: "The filled cells have settled", Text: text + "."}
+	return &figure.Note{Title: title + " settled", Text: text}
 }
 
 // draws are those by which subjects are divided to leave some out.
@@ -263,7 +288,7 @@ const cyclesOfSpread = 50
 type answered struct {
 	names                    []string
 	sites                    [][]ppca.Block
-	cut                      []string // sites that could not send their sums whole
+	along                    bool // some scatter is told of along directions
 	filled, logLik, subjects float64
 }
 
@@ -277,9 +302,7 @@ func (c way) answered(s *halves.State) (*answered, error) {
 		for i := range own {
 			got.subjects += own[i].N
 		}
-		if slices.ContainsFunc(own, func(b ppca.Block) bool { return b.Cut() }) {
-			got.cut = append(got.cut, site)
-		}
+		got.along = got.along || slices.ContainsFunc(own, told)
 		return err
 	}
 	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
@@ -297,11 +320,9 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	}
 	names, sites, filled := got.names, got.sites, got.filled
 	o := recordOf(s)
-	var sent *ppca.Params
-	if o.Sent != nil {
-		if sent, err = o.Sent.Unpack(c.Layout); err != nil {
-			return nil, nil, err
-		}
+	sent, err := c.sent(s)
+	if err != nil {
+		return nil, nil, err
 	}
 	asked := c
 	if c.Options.Latent == options.Select {
@@ -336,7 +357,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
 	last := &outcome{Params: model, Converged: found.Converged,
-		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Cut: got.cut}
+		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Along: got.along}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
 	}
@@ -347,26 +368,30 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		info["log-likelihood per subject"], info["single cells filled"] = got.logLik/got.subjects, filled
 		next = c.next(o, sent, &found.Params)
 	}
-	more, settled := filled > 0 && len(o.LogLik) < c.Options.Rounds, sent != nil && last.Moved < settledBy
+	more := (filled > 0 || got.along) && len(o.LogLik) < c.Options.Rounds
+	settled := sent != nil && last.Moved < settledBy
 	if more && settled && asked.Options.Latent == options.Select {
 		q, err := assess.ChooseRank(c.Layout, sites, true, c.Factors, c.draws())
 		if err != nil {
 			return nil, nil, err
 		}
 		if q < c.Factors {
-			o.Latent, o.Sent, o.Steps, o.Falls = append(o.Latent, q), nil, nil, 0
+			o.Latent, o.Sent, o.Steps = append(o.Latent, q), nil, nil
 			return asked.fitted(s)
 		}
 	}
 	if more && !settled {
 		packed := ppca.PackParams(c.Layout, next)
 		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
+		if o.Beside, err = c.beside(found, sites); err != nil {
+			return nil, nil, err
+		}
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site)}, nil
+			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}
-	o.Said, o.Steps, o.Sent = nil, nil, nil
+	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
 	if err := c.judge(s, &found.Params, names, sites, means); err != nil {
 		return nil, nil, err
 	}
@@ -376,6 +401,18 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	tasks, err := c.Assess(s)
 	return tasks, info, err
 }
+
+// beside are directions to be told of beside those of the model found, where some scatter is told of along directions.
+func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error) {
+	all := slices.Concat(sites...)
+	if !slices.ContainsFunc(all, told) {
+		return nil, nil
+	}
+	return ppca.Beside(c.Layout, found.Others, all, c.Surplus())
+}
+
+// told says whether a site told of a scatter matrix along directions.
+func told(b ppca.Block) bool { return b.Rest != nil }
 
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
@@ -402,30 +439,33 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 }
 
 // next is the model to send after one was sent and another found: an extrapolation from the last ones,
-// or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray:
-// it begins anew from the model found, and after each fall it waits for one model more. So falls end, and
-// what is left is plain expectation maximisation.
+// or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
+// found before is sent in its place: it is no less likely than what was sent before.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
-	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved(sent)
+	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved()
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
-		o.Steps = nil
-		o.Falls++
+		before := o.Steps
+		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
+			if back, err := before[len(before)-1].Found.Unpack(c.Layout); err == nil {
+				return back
+			}
+		}
 	}
 	o.Steps = append(o.Steps, exchanged{ppca.PackParams(c.Layout, sent), ppca.PackParams(c.Layout, found)})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
-	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) <= o.Falls {
+	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) == 1 {
 		return found
 	}
-	steps := make([]step, 0, remembered)
+	list := make([]step, 0, remembered)
 	for _, x := range o.Steps {
 		was, err := x.Sent.Unpack(c.Layout)
 		is, err2 := x.Found.Unpack(c.Layout)
 		if err != nil || err2 != nil {
 			return found // not of what was packed
 		}
-		steps = append(steps, newStep(c.Layout, was, is, sent))
+		list = append(list, newStep(c.Layout, was, is, sent))
 	}
-	next := unflatten(c.Layout, extrapolate(steps), sent)
+	next := unflatten(c.Layout, extrapolate(list), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
 		return found
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/fitted"
@@ -29,10 +31,16 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
 	r.Say((d+2)*sets/2+1, "which features these have")
-	r.Say(min(d*(d+5)/2*half, ppca.LargestExact*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, "+
-		"or principal directions that give it; of fewer than %d subjects only together with others, if the site has "+
-		"others, which several exchanges together may tell apart; where subjects are fewer than features, whoever "+
-		"has a person's values can tell from it whether the person is among them", ppca.Fewest))
+	bound, most, along := h.Bound(nil, nil), h.Most, ""
+	if !bound.Triangle(d) {
+		most = max(most, d*(1+bound.Along.Count))
+		along = fmt.Sprintf("or, where these are more than %d numbers, sums of squares, and of products of each "+
+			"feature with %d combinations of features that the task names; ", h.Most, bound.Along.Count)
+	}
+	r.Say(min(d*(d+5)/2*half, most*sets+3*d*half), fmt.Sprintf("mean and scatter matrix of each set, or principal "+
+		"directions that give it; %sof fewer than %d subjects only together with others, if the site has others, "+
+		"which several exchanges together may tell apart; where subjects are fewer than features, whoever has a "+
+		"person's values can tell from it whether the person is among them", along, ppca.Fewest))
 	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; "+
 		"log-likelihood of the subjects")
 	return r, nil
@@ -52,14 +60,17 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 			if err != nil {
 				return nil, err
 			}
-			return h.sums(blocks, model)
+			if err := h.CheckBeside(task.Beside); err != nil {
+				return nil, err
+			}
+			return h.sums(blocks, model, task.Beside)
 		})
 	})
 }
 
 // sums is the site's answer. The model fills what subjects lack, if there is one.
-func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, error) {
-	said, err := h.describe(model, blocks)
+func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params, beside []float64) (*FitAnswer, error) {
+	said, err := h.describe(model, beside, blocks)
 	if err != nil {
 		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
 	}
@@ -70,11 +81,11 @@ func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params) (*FitAnswer, erro
 	return answer, nil
 }
 
-func (h siteWay) describe(model *ppca.Params, blocks []ppca.Block) (*ppca.Description, error) {
+func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
 	if h.Plan.Privacy.Secure() {
-		return ppca.Totals(h.Layout, model, blocks, totalSets(h.Setup))
+		return ppca.Totals(h.Layout, model, blocks, h.TotalSets(), h.Bound(model, beside))
 	}
-	return ppca.Describe(h.Layout, model, blocks)
+	return ppca.Describe(h.Layout, model, blocks, h.Bound(model, beside))
 }
 
 // model is the one by which the site fills cells, about a mean of its own where sites have such.
@@ -97,41 +108,46 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 	return atSite(model, t.Offset), nil
 }
 
-// Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once what
-// subjects lack was filled by a model of so many that has settled. Filled is how many values they lack.
+// Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once a model of
+// so many has settled. Again says whether another model would have them say something else.
 func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
-	rank int) (sites [][]ppca.Block, filled float64, err error) {
+	rank int) (sites [][]ppca.Block, again bool, err error) {
 	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
 	var sent *ppca.Params
 	var means *options.SiteMeans
 	for {
 		var logLik, subjects float64
-		sites, filled = nil, 0
+		sites, again = nil, false
 		for i, sums := range rows {
 			blocks, _, err := sums.Scaled(set.Frame, scale)
 			if err != nil {
-				return nil, 0, err
+				return nil, false, err
 			}
-			answer, err := (siteWay{c.Setup}).sums(blocks, atSite(sent, means.At(set.Plan.Sites[i])))
+			answer, err := (siteWay{c.Setup}).sums(blocks, atSite(sent, means.At(set.Plan.Sites[i])), o.Beside)
 			if err != nil {
-				return nil, 0, err
+				return nil, false, err
+			}
+			along, err := answer.resolve(c.Setup, c.Bound(sent, o.Beside).Along)
+			if err != nil {
+				return nil, false, err
 			}
 			own, err := answer.blocks(set)
 			if err != nil {
-				return nil, 0, err
+				return nil, false, err
 			}
 			sites = append(sites, own)
-			filled, logLik = filled+answer.Filled, logLik+answer.LogLik
+			again = again || along || answer.Filled > 0
+			logLik += answer.LogLik
 			for k := range own {
 				subjects += own[k].N
 			}
 		}
-		if rank == 0 || filled == 0 || len(o.LogLik) >= set.Options.Rounds {
-			return sites, filled, nil
+		if rank == 0 || !again || len(o.LogLik) >= set.Options.Rounds {
+			return sites, again, nil
 		}
 		found, offsets, differ, err := fitSums(c.Setup, sites, sent)
 		if err != nil {
-			return nil, 0, err
+			return nil, false, err
 		}
 		if means = nil; differ {
 			means = options.PackSiteMeans(set.Plan.Sites, offsets)
@@ -140,10 +156,13 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 		if sent != nil {
 			o.LogLik = append(o.LogLik, logLik/subjects)
 			if next = c.next(o, sent, &found.Params); o.Fit.Moved < settledBy {
-				return sites, filled, nil
+				return sites, again, nil
 			}
 		}
 		sent = next
+		if o.Beside, err = c.beside(found, sites); err != nil {
+			return nil, false, err
+		}
 	}
 }
 
@@ -159,71 +178,42 @@ func atSite(model *ppca.Params, offset *options.Offset) *ppca.Params {
 	return &p
 }
 
-// sumNumbers is how many numbers add up to what sites say of a set of subjects with d features: their number, the
-// log-likelihood, Σ y, how many cells of each feature were filled, and Σ y yᵀ.
-func sumNumbers(d int) int { return 2 + 2*d + d*(d+1)/2 }
-
-// SumNumbers is how many numbers a site's answer has where only totals over sites are told.
-func SumNumbers(set options.Setup) (n int) {
-	for _, features := range totalSets(set) {
-		n += sumNumbers(len(features))
+// Raw is the answer to a task as numbers that add up over sites, of one set after the other.
+func (a *FitAnswer) Raw(set options.Setup, task *FitTask) ([]float64, error) {
+	model, err := siteWay{set}.model(task)
+	if err != nil {
+		return nil, err
 	}
-	return n
-}
-
-// totalSets are the features of the sets of subjects that all sites describe alike: those of the plan's patterns,
-// and one that has all. They are in the order of their views.
-func totalSets(set options.Setup) (sets [][]int) {
-	l := set.Layout
-	all := l.ViewsOf(l.AllFeatures())
-	patterns := set.Options.Patterns.At(set.Plan, "")
-	if !slices.ContainsFunc(patterns, func(views []int) bool { return len(views) == len(all) }) {
-		patterns = append(patterns, all)
-	}
-	slices.SortFunc(patterns, slices.Compare)
-	for _, views := range patterns {
-		features, err := l.FeaturesOf(views)
-		if err != nil {
-			panic(err) // views of the plan
-		}
-		sets = append(sets, features)
-	}
-	return sets
-}
-
-// Raw is the answer as numbers that add up over sites, of one set after the other.
-func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
 	var out []float64
-	blocks := a.Blocks
-	for _, features := range totalSets(set) {
+	blocks, bound := a.Blocks, set.Bound(model, task.Beside)
+	for _, features := range set.TotalSets() {
 		d := len(features)
-		out = append(out, make([]float64, sumNumbers(d))...)
+		raw := make([]float64, bound.Sums(d))
+		out = append(out, raw...)
 		if len(blocks) == 0 || len(blocks[0].Mean) != d {
 			continue // nobody has the set
 		}
-		b := &blocks[0] // a feature that the site lacks is filled for all its subjects, which no whole study's is
-		runs, err := ppca.FeaturesOf(b.Runs, set.Layout)
+		b, err := blocks[0].Unpack(set.Layout)
 		if err != nil {
 			return nil, err
 		}
-		if len(b.Scatter) != d*(d+1)/2 {
-			return nil, fmt.Errorf("%d numbers for the scatter of %d features, where there are %d", len(b.Scatter),
-				d, d*(d+1)/2)
-		}
-		if !slices.Equal(runs, features) {
+		if !slices.Equal(b.Features, features) {
 			continue
 		}
-		raw := out[len(out)-sumNumbers(d):]
+		raw = out[len(out)-len(raw):]
 		if raw[0] = b.N; len(blocks) == len(a.Blocks) {
 			raw[1] = a.LogLik
 		}
+		floats.AddScaled(raw[2:2+d], b.N, b.Mean)
 		copy(raw[2+d:], b.Filled)
-		at := 0
-		for i := range d {
-			raw[2+i] = b.N * b.Mean[i]
-			for j := i; j < d; j++ {
-				raw[2+2*d+at] = b.Scatter[at] + b.N*b.Mean[i]*b.Mean[j]
-				at++
+		if rest := raw[2+2*d:]; b.Products != nil {
+			b.AboutZero(bound.Along, false)
+			copy(rest[copy(rest, b.Diag):], b.Products)
+		} else {
+			for i := range d {
+				for j := i; j < d; j++ {
+					rest[0], rest = b.Scatter[i*d+j]+b.N*b.Mean[i]*b.Mean[j], rest[1:]
+				}
 			}
 		}
 		blocks = blocks[1:]
@@ -234,23 +224,23 @@ func (a *FitAnswer) Raw(set options.Setup) ([]float64, error) {
 	return out, nil
 }
 
-// AnswerOf is the inverse of [FitAnswer.Raw], of all subjects.
+// AnswerOf is the inverse of [FitAnswer.Raw], of all subjects, but for products with directions: these are still of
+// values and not of deviations from the mean.
 func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
-	if n := SumNumbers(set); len(sums) != n {
+	if n := set.SumNumbers(); len(sums) != n {
 		return nil, fmt.Errorf("%d sums, where there are %d", len(sums), n)
 	}
-	out := &FitAnswer{}
-	for _, features := range totalSets(set) {
+	out, bound := &FitAnswer{}, set.Bound(nil, nil)
+	for _, features := range set.TotalSets() {
 		d := len(features)
-		raw := sums[:sumNumbers(d)]
+		raw := sums[:bound.Sums(d)]
 		sums = sums[len(raw):]
 		n := raw[0]
 		out.LogLik += raw[1]
 		if !(n >= 1) {
 			continue
 		}
-		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Scatter: make([]float64, d*d),
-			Filled: make([]float64, d)}
+		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Filled: make([]float64, d)}
 		filled := 0.0
 		for i := range d {
 			b.Mean[i] = raw[2+i] / n
@@ -260,16 +250,19 @@ func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
 		if out.Filled += filled; filled == 0 {
 			b.Filled = nil
 		}
-		at := 2 + 2*d
-		for i := range d {
-			for j := i; j < d; j++ {
-				x := raw[at] - n*b.Mean[i]*b.Mean[j]
-				if i == j {
-					x = max(x, 0)
+		if rest := raw[2+2*d:]; bound.Triangle(d) {
+			b.Scatter = make([]float64, d*d)
+			for i := range d {
+				for j := i; j < d; j++ {
+					x := rest[0] - n*b.Mean[i]*b.Mean[j]
+					if i == j {
+						x = max(x, 0)
+					}
+					b.Scatter[i*d+j], b.Scatter[j*d+i], rest = x, x, rest[1:]
 				}
-				b.Scatter[i*d+j], b.Scatter[j*d+i] = x, x
-				at++
 			}
+		} else {
+			b.Diag, b.Products = rest[:d], rest[d:]
 		}
 		out.Blocks = append(out.Blocks, options.PackBlock(&b))
 	}

@@ -142,7 +142,7 @@ const constantSum = 1e-4
 
 // compositions lists views whose features add up to the same in every subject of a site: Σ u_j u_k S_jk, with
 // u the units of the features in that of their values, beside Σ u_j² S_jj. Filled cells follow a model, which knows
-// no such rule: sets with any are passed over.
+// no such rule: sets with any are passed over, as are those of which sites tell along directions.
 func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views []int) {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
@@ -159,7 +159,7 @@ func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views
 						n++
 					}
 				}
-				if n < max(hi-lo, 3) || b.Filled != nil {
+				if n < max(hi-lo, 3) || b.Filled != nil || b.Rest != nil {
 					continue
 				}
 				b.Squares(squares)
@@ -197,6 +197,7 @@ type FitTask struct {
 	Scale  options.Scale      `cbor:"scale"`
 	Model  *ppca.PackedParams `cbor:"model,omitempty"`
 	Offset *options.Offset    `cbor:"offset,omitempty"` // of the site, where sites have means of their own
+	Beside wire.Vector        `cbor:"beside"`           // directions; see [ppca.Beside]
 }
 
 // FitAnswer is what a site says of its subjects, as [ppca.Describe] makes it.
@@ -206,9 +207,29 @@ type FitAnswer struct {
 	LogLik float64         `cbor:"log_lik"` // of its subjects by the task's model; 0 without
 }
 
-func (a *FitAnswer) check(set options.Setup) error {
-	_, err := a.blocks(set)
-	return err
+// resolve makes of products with directions what a fit needs, and says whether there were any.
+func (a *FitAnswer) resolve(set options.Setup, v *ppca.Directions) (along bool, err error) {
+	for i := range a.Blocks {
+		if len(a.Blocks[i].Rest) > 0 {
+			return false, fmt.Errorf("block %d: a rest of the diagonal, which no site sends", i)
+		}
+		if len(a.Blocks[i].Products) == 0 {
+			continue
+		}
+		b, err := a.Blocks[i].Unpack(set.Layout)
+		if err != nil {
+			return false, err
+		}
+		if set.Plan.Privacy.Secure() {
+			b.AboutZero(v, true)
+		}
+		whole, err := b.Resolve(v)
+		if err != nil {
+			return false, err
+		}
+		a.Blocks[i], along = options.PackBlock(&whole), true
+	}
+	return along, nil
 }
 
 // blocks returns them as data for the coordinator's fit.
@@ -232,6 +253,9 @@ func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
 		}
 		if i > 0 && slices.Compare(set.Layout.ViewsOf(blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
 			return nil, fmt.Errorf("block %d: its views do not follow those of the one before", i)
+		}
+		if b.Products != nil {
+			return nil, fmt.Errorf("block %d: products of which nothing was made", i)
 		}
 		blocks = append(blocks, *b)
 	}

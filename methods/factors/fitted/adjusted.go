@@ -25,8 +25,7 @@ func ModelFormats() []string { return []string{ModelFormat, adjustedFormat} }
 
 // PutAdjusted puts in what the features are adjusted for.
 func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
-	m.Format, m.AdjustedSubjects, m.LackingCovariates, m.FarCovariates = adjustedFormat, int(e.Subjects),
-		int(e.Lacking), int(e.Far)
+	m.Format, m.AdjustedSubjects, m.LackingCovariates = adjustedFormat, int(e.Subjects), int(e.Lacking)
 	at := 0
 	for _, c := range of {
 		next := at + len(options.Terms([]options.Covariate{c}))
@@ -215,8 +214,7 @@ func (m *adjustedModel) Predict(row *dataset.Row, dst *evaluate.Posterior, sd []
 	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Predict(less, dst, sd) })
 }
 
-// AdjustmentVerdicts say which covariates could not be adjusted for, whether some are no
-// measurements, and whether many subjects lack one.
+// AdjustmentVerdicts say which covariates could not be adjusted for, and whether many subjects lack one.
 func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 	var none []string
 	terms := options.Terms(m.adjustedFor())
@@ -234,14 +232,6 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 				"no slope can be told. Factors may be differences in it. What separates whole sites is for " +
 				"site_means; a covariate that says what another says can be left out of adjust."})
 	}
-	if m.FarCovariates > 0 {
-		list = append(list, Verdict{Kind: OnAdjustment,
-			Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a "+
-				"missing value", has(m.FarCovariates)),
-			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at " +
-				"all. Look for codes for missing values, such as 999 or −9, which have to be empty cells, and for " +
-				"other units. If the values are right, adjust for their logarithm."})
-	}
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
 		list = append(list, Verdict{Kind: OnAdjustment,
 			Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known",
@@ -250,14 +240,6 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 				"not describe that kind."})
 	}
 	return list
-}
-
-// has begins a sentence on some subjects.
-func has(subjects int) string {
-	if subjects == 1 {
-		return "1 subject has"
-	}
-	return fmt.Sprintf("%d subjects have", subjects)
 }
 
 // muchLacking is the share of subjects who lack a covariate of which a verdict speaks.

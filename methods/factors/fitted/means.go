@@ -143,13 +143,9 @@ func (m *Model) spreadNotes() (notes method.Notes, err error) {
 		return nil, nil
 	}
 	if !m.Separate() && !m.HasSpread() {
-		p := problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no " +
-			"spread for a new site",
+		return nil, problem.Problem{Where: "model " + m.Study,
+			What: "nothing estimated how sites differ, so there is no spread for a new site",
 			Hint: "leave out --new-site, and take the intervals for too narrow at a new site"}
-		if m.Options != nil && m.Options.Mechanism == options.MechanismStatistics {
-			p.Hint = "the private mechanism " + m.Options.Mechanism + " does not estimate that; " + p.Hint
-		}
-		return nil, p
 	}
 	var alone []string
 	for _, v := range m.Views {

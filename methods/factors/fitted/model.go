@@ -48,8 +48,6 @@ type Model struct {
 	Covariates        []modelCovariate `json:"covariates,omitempty"`
 	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
-	// FarCovariates counts the subjects with a covariate far from all others of their site, or like a code.
-	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
 	// Errors are how far subjects who are left out move the factors; nil where nobody was.
 	Errors *modelErrors `json:"factor_errors,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.

@@ -102,6 +102,12 @@ func Received[A any](a method.Contribution, check func(*A) error) (Answer, error
 	return Answer{a.Body, x}, check(x)
 }
 
+// Encode keeps the answer as its check has left it.
+func (a Answer) Encode() (Answer, error) {
+	encoded, err := wire.Marshal(a.decoded)
+	return Answer{encoded, a.decoded}, err
+}
+
 // Answers decodes what was kept of the round's answers, in the plan's order of sites.
 func Answers[A any](c Common, s *State, check func(site string, a *A) error) (sites []string, all []*A, err error) {
 	staying := c.Staying(s)

@@ -35,7 +35,7 @@ type Way interface {
 	// Advance works through the answers of one of the way's phases.
 	Advance(s *State) ([]method.Task, method.Info, error)
 	// Receive checks an answer in such a phase, and returns what is kept of it.
-	Receive(a method.Contribution) (Answer, error)
+	Receive(s *State, a method.Contribution) (Answer, error)
 	// Describe adds to the model's file what only this way knows.
 	Describe(s *State, m *fitted.Model) error
 	// Result draws the model that is in these files.
@@ -269,7 +269,7 @@ func (c *Coordinator) receive(s *State, a method.Contribution) (Answer, error) {
 	case options.TaskAssess:
 		return Received(a, c.checkAssessment(s))
 	}
-	return c.way.Receive(a)
+	return c.way.Receive(s, a)
 }
 
 // Leave goes on without a site. What it said before stays in the model.

@@ -113,9 +113,8 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 	switch kind {
 	case options.TaskAdjust:
 		p := len(options.Terms(h.Options.Adjust))
-		r.Say(3+p, "number of subjects of whom all covariates are known, of others, and of those with a covariate far "+
-			"from all others here; mean of each covariate")
-		r.Say(options.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, "+
+		r.Say(2+p, "number of subjects of whom all covariates are known, and of others; mean of each covariate")
+		r.Say(options.Values(d, p)-2-p, "for each feature: number of values; sums of squares about the site's means, "+
 			"and products, of the feature and the covariates of the subjects who have it")
 	case options.TaskScale:
 		r.Say(h.Said())

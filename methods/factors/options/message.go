@@ -26,8 +26,8 @@ func (m Scale) Unpack(l ppca.Layout) (*ppca.Scale, error) {
 	return &m.Scale, m.Check(l)
 }
 
-// Block is a [ppca.Block] as it travels: its scatter matrix, or factors of it and what they
-// leave of its diagonal.
+// Block is a [ppca.Block] as it travels, and as it is kept: its scatter matrix, or factors of it and what they leave of
+// its diagonal, or its products with directions, which are kept as factors and a rest.
 type Block struct {
 	Runs    [][2]int    `cbor:"runs"`
 	N       float64     `cbor:"n"`
@@ -36,12 +36,16 @@ type Block struct {
 	Factor  wire.Matrix `cbor:"factor"`           // r × p
 	Diag    wire.Vector `cbor:"diag"`             // p, or none
 	Filled  wire.Vector `cbor:"filled,omitempty"` // p, or none
+	// Products are p × r by rows, with the whole diagonal as Diag; Rest is kept of these, and never travels.
+	Products wire.Vector `cbor:"products"`
+	Rest     wire.Vector `cbor:"rest"`
 }
 
 func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
 	m := Block{Runs: ppca.RunsOf(b.Features), N: b.N, Mean: b.Mean, Diag: b.Diag, Filled: b.Filled,
-		Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}}
+		Products: b.Products,
+		Factor:   wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Rest: b.Rest}
 	if b.Scatter != nil {
 		for i := range p {
 			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
@@ -60,6 +64,12 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag}
 	if len(m.Filled) > 0 {
 		b.Filled = m.Filled
+	}
+	if len(m.Rest) > 0 {
+		b.Rest = m.Rest
+	}
+	if len(m.Products) > 0 {
+		b.Products = m.Products
 	}
 	switch {
 	case m.Factor.Cols != p:

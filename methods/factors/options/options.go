@@ -81,9 +81,9 @@ type Options struct {
 	// them leaves of the features. Without differential privacy only.
 	Adjust []Covariate `json:"adjust,omitempty"`
 
-	// Mechanism is how releases are noised: [MechanismStatistics] where the plan's
-	// protection is differential, empty otherwise.
-	Mechanism string          `json:"mechanism,omitempty"`
+	// Mechanism is how releases are noised: [MechanismStatistics] where the plan's protection is differential, and
+	// empty otherwise. Encodings have it, and plans do not say it.
+	Mechanism string          `cbor:"mechanism,omitempty" json:"-"`
 	Patterns  method.Patterns `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
 }
 
@@ -106,7 +106,8 @@ func (o Options) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Form string `json:"variant"`
 		plain
-	}{form, plain(o)})
+		Mechanism string `json:"mechanism,omitempty"`
+	}{form, plain(o), o.Mechanism})
 }
 
 // Former implements [study.Former].
@@ -114,6 +115,8 @@ func (*Options) Former(key string) string {
 	switch key {
 	case "variant":
 		return "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca"
+	case "mechanism":
+		return "leave it out: sites of a private plan release noised statistics; name: fed-mv-ppca clips differences"
 	case "published", "clipping":
 		return "name: fed-mv-ppca, which has these options"
 	case "minimum":
@@ -127,9 +130,7 @@ func (*Options) Former(key string) string {
 // Fill puts in the defaults that depend on what the plan says of privacy.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if p.Privacy.Differential() {
-		if missing("mechanism") {
-			o.Mechanism = MechanismStatistics
-		}
+		o.Mechanism = MechanismStatistics
 		if missing("scaling") {
 			o.Scaling = ppca.ScaleRange
 		}
@@ -172,7 +173,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		report.OneOf("scaling", o.Scaling, ppca.Scalings...)
 	}
 	report.OneOf("noise", o.Noise, "view", "feature")
-	o.checkMechanism(p, report)
+	o.checkPrivate(p, report)
 	o.checkAdjust(p, report)
 	if o.Latent < 1 && (o.Latent != Select || p.Privacy.Differential()) {
 		hint := "select, or a whole number from 1"
@@ -183,8 +184,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		report("latent", "the number of factors is missing", hint)
 	}
 	ppca.CheckFeatures(p, int(o.Latent), o.Scaling, report)
-	if o.Mechanism == MechanismStatistics {
-		o.checkStatistics(p, report)
+	if o.Mechanism != "" {
 		return
 	}
 	report.AtLeast("rounds", o.Rounds, 0)
@@ -260,20 +260,12 @@ func (o *Options) Summable(p *study.Plan, report study.Report) {
 					"with gaps", fewestSecure))
 		}
 	}
-	numbers, whole := 0, make([]int, len(p.Views))
-	for k := range whole {
-		whole[k] = k
+	set, err := SetUp(p)
+	if err != nil || set.Factors < 1 {
+		return // as is said elsewhere
 	}
-	for _, views := range append(o.Patterns.At(p, ""), whole) {
-		d := 0
-		for _, k := range views {
-			d += len(p.Views[k].Features)
-		}
-		numbers += d * (d + 5) / 2
-	}
-	if numbers > mostSecure {
+	if numbers := set.SumNumbers(); numbers > mostSecure {
 		report("", fmt.Sprintf("the sums have %d numbers, more than a masked release holds", numbers),
-			fmt.Sprintf("fewer features or patterns: at most %d numbers, which are products of about 3600 features; "+
-				"or sum: plain", mostSecure))
+			fmt.Sprintf("fewer features, patterns or factors: at most %d numbers; or sum: plain", mostSecure))
 	}
 }

@@ -2,7 +2,9 @@ package options
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/method"
 	"parley/methods/factors/ppca"
@@ -15,6 +17,9 @@ import (
 type Setup struct {
 	ppca.Frame
 	Options *Options
+	// Most is how many numbers the exact scatter matrix of a set of subjects has at most, or, where only totals are
+	// told, those of all sets together.
+	Most int
 }
 
 // SetUp reads a checked plan, whose method has to be this one.
@@ -31,7 +36,65 @@ func SetUp(p *study.Plan) (Setup, error) {
 		}
 		frame.Factors = q
 	}
-	return Setup{frame, opts}, err
+	return Setup{frame, opts, ppca.LargestExact}, err
+}
+
+// Bound says what a site sends of scatter matrices that are too large: sums along the directions of the model that it
+// was sent, or along drawn ones. Where only totals are told, all sets are as large as the plan makes them.
+func (s Setup) Bound(sent *ppca.Params, beside []float64) ppca.Bound {
+	b := ppca.Bound{Numbers: s.Most, Along: ppca.DirectionsOf(s.Layout, sent, beside, s.Factors, s.Surplus())}
+	if !s.Plan.Privacy.Secure() {
+		return b
+	}
+	numbers := 0
+	for _, features := range s.TotalSets() {
+		numbers += len(features) * (len(features) + 5) / 2
+	}
+	if b.Numbers = math.MaxInt32; numbers > s.Most {
+		b.Numbers = 0
+	}
+	return b
+}
+
+// Surplus is along how many directions a site tells of a scatter matrix beside those of a model: 100, if these are not
+// more numbers than exact sums may have.
+func (s Setup) Surplus() int { return min(100, s.Most/s.Layout.Features()) }
+
+// CheckBeside refuses what no directions beside those of a model are.
+func (s Setup) CheckBeside(x []float64) error {
+	if len(x)%s.Layout.Features() != 0 {
+		return fmt.Errorf("directions of %d numbers for %d features", len(x), s.Layout.Features())
+	}
+	return ppca.Within("directions", x, ppca.LargestValue)
+}
+
+// SumNumbers is how many numbers a site's answer has where only totals over sites are told.
+func (s Setup) SumNumbers() (n int) {
+	bound := s.Bound(nil, nil)
+	for _, features := range s.TotalSets() {
+		n += bound.Sums(len(features))
+	}
+	return n
+}
+
+// TotalSets are the features of the sets of subjects that all sites describe alike where only totals are told: those of
+// the plan's patterns, and one that has all. They are in the order of their views.
+func (s Setup) TotalSets() (sets [][]int) {
+	l := s.Layout
+	all := l.ViewsOf(l.AllFeatures())
+	patterns := s.Options.Patterns.At(s.Plan, "")
+	if !slices.ContainsFunc(patterns, func(views []int) bool { return len(views) == len(all) }) {
+		patterns = append(patterns, all)
+	}
+	slices.SortFunc(patterns, slices.Compare)
+	for _, views := range patterns {
+		features, err := l.FeaturesOf(views)
+		if err != nil {
+			panic(err) // views of the plan
+		}
+		sets = append(sets, features)
+	}
+	return sets
 }
 
 // mostSelected is how many factors are tried at most where the plan leaves their number to the study.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -21,19 +20,17 @@ import (
 // covariates over all sites. Products are of deviations from the site's means over the
 // subjects who have the feature.
 type Sums struct {
-	Subjects float64 `cbor:"subjects"` // with any value, of whom all covariates are known
-	Lacking  float64 `cbor:"lacking"`  // with any value, of whom one is not: they count for nothing
-	// of Subjects, those with a number far from all others of the site, or like a code
-	Far  float64     `cbor:"far"`
-	Mean wire.Vector `cbor:"mean"` // of the covariates over Subjects: p
-	N    wire.Vector `cbor:"n"`    // values of each feature: d
-	XX   wire.Matrix `cbor:"xx"`   // products of covariates, d × p(p+1)/2: upper triangles by rows
-	XY   wire.Matrix `cbor:"xy"`   // of covariates and feature, d × p
-	YY   wire.Vector `cbor:"yy"`   // of the feature with itself: d
+	Subjects float64     `cbor:"subjects"` // with any value, of whom all covariates are known
+	Lacking  float64     `cbor:"lacking"`  // with any value, of whom one is not: they count for nothing
+	Mean     wire.Vector `cbor:"mean"`     // of the covariates over Subjects: p
+	N        wire.Vector `cbor:"n"`        // values of each feature: d
+	XX       wire.Matrix `cbor:"xx"`       // products of covariates, d × p(p+1)/2: upper triangles by rows
+	XY       wire.Matrix `cbor:"xy"`       // of covariates and feature, d × p
+	YY       wire.Vector `cbor:"yy"`       // of the feature with itself: d
 }
 
 // Values is the number of numbers in the sums.
-func Values(d, p int) int { return 3 + p + d*(p*(p+1)/2+p+2) }
+func Values(d, p int) int { return 2 + p + d*(p*(p+1)/2+p+2) }
 
 // SumUp sums up a site's subjects.
 func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Source) (*Sums, error) {
@@ -43,7 +40,6 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 		XX: wire.Matrix{Rows: d, Cols: p * (p + 1) / 2, Data: make([]float64, d*p*(p+1)/2)},
 		XY: wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)},
 	}
-	var seen []float64 // p numbers of each subject
 	x, means, away := make([]float64, p), make([]float64, d*(p+1)), make([]float64, p+1)
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -61,7 +57,6 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 			continue
 		}
 		s.Subjects++
-		seen = append(seen, x...)
 		for k, v := range x {
 			s.Mean[k] += (v - s.Mean[k]) / s.Subjects
 		}
@@ -83,57 +78,7 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 		return nil, fmt.Errorf("no subject with any value of the plan's views has all that the plan adjusts for\n  " +
 			"hint: subjects.csv needs the columns of adjust, with values")
 	}
-	s.Far = design.Far(seen)
 	return s, nil
-}
-
-// farAway is how many times their spread numbers of one kind do not lie from their median.
-const farAway = 20
-
-// Far counts the subjects with a number that is so far from the others, or looks like a code
-// for a missing value; seen are the numbers of each subject in turn. The spread is the median absolute deviation of the
-// numbers that differ from the median, in standard deviations of a normal law.
-func (d *Design) Far(seen []float64) float64 {
-	p, at := d.Terms(), 0
-	far := make([]bool, len(seen)/p)
-	median := func(values []float64) float64 {
-		slices.Sort(values)
-		return values[len(values)/2]
-	}
-	for _, c := range d.of {
-		if len(c.Levels) > 0 {
-			at += len(c.Levels) - 1
-			continue
-		}
-		var values, off []float64
-		for i := at; i < len(seen); i += p {
-			values = append(values, seen[i])
-		}
-		codes := dataset.SuspectCodes(values)
-		for i := range far {
-			far[i] = far[i] || slices.Contains(codes, seen[i*p+at])
-		}
-		centre := median(values)
-		for _, v := range values {
-			if v != centre {
-				off = append(off, math.Abs(v-centre))
-			}
-		}
-		if len(off) > 0 {
-			limit := farAway * 1.4826 * median(off)
-			for i := range far {
-				far[i] = far[i] || math.Abs(seen[i*p+at]-centre) > limit
-			}
-		}
-		at++
-	}
-	count := 0.0
-	for _, is := range far {
-		if is {
-			count++
-		}
-	}
-	return count
 }
 
 func hasAny(views [][]float64) bool {
@@ -176,10 +121,7 @@ func (s *Sums) Check(d, p int) error {
 		s.XY.Rows != d || s.XY.Cols != p || len(s.XX.Data) != d*s.XX.Cols || len(s.XY.Data) != d*p {
 		return fmt.Errorf("sums of %d covariates and %d features do not have %d and %d", len(s.Mean), len(s.N), p, d)
 	}
-	if err := cmp.Or(
-		ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount),
-		ppca.Counts("subjects far from others", []float64{s.Far}, s.Subjects),
-	); err != nil {
+	if err := ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount); err != nil {
 		return err
 	}
 	if s.Subjects < 1 {
@@ -262,13 +204,12 @@ type Estimates struct {
 	CovariateSD wire.Vector `cbor:"covariate_sd"`
 	Subjects    float64     `cbor:"subjects"`
 	Lacking     float64     `cbor:"lacking"` // who lack a covariate
-	Far         float64     `cbor:"far"`     // of Subjects, those with a number far from all others of their site
 }
 
 // Check refuses estimates that are not of d features and p covariates.
 func (e *Estimates) Check(d, p int) error {
 	const what = "covariates"
-	return cmp.Or(ppca.Numbers(what, p, 0, e.CovariateSD), ppca.Numbers(what, 2, 0, []float64{e.Lacking, e.Far}),
+	return cmp.Or(ppca.Numbers(what, p, 0, e.CovariateSD), ppca.Numbers(what, 1, 0, []float64{e.Lacking}),
 		ppca.Numbers(what, 1, 1, []float64{e.Subjects}), e.Effects.Check(d, p))
 }
 
@@ -288,7 +229,7 @@ func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 	slopes := wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)}
 	e := &Estimates{Effects: Effects{make(wire.Vector, p), slopes}, CovariateSD: make(wire.Vector, p)}
 	for _, s := range sites {
-		e.Subjects, e.Lacking, e.Far = e.Subjects+s.Subjects, e.Lacking+s.Lacking, e.Far+s.Far
+		e.Subjects, e.Lacking = e.Subjects+s.Subjects, e.Lacking+s.Lacking
 	}
 	for _, s := range sites {
 		floats.AddScaled(e.Effects.Centre, s.Subjects/e.Subjects, s.Mean)

@@ -27,6 +27,12 @@ type Block struct {
 	Scatter  []float64 // dense form: p × p by rows, symmetric; nil otherwise
 	Factor   []float64 // factored form: r × p by rows
 	Diag     []float64 // factored form: p, or nil for zero
+	// Rest is what neither tells of the diagonal of S, p of them, where a site told of S along [Directions] only; nil
+	// for zero. It counts as noise: nothing goes along with it.
+	Rest []float64
+	// Products is S V, p × r by rows, where a site tells of S along r directions V, with the diagonal of S as Diag: a
+	// form that travels, from [Block.Along] to [Block.Resolve].
+	Products []float64
 	// Filled counts the cells of each feature, p of them, that [Describe] filled; nil if there are none.
 	Filled []float64
 }
@@ -71,15 +77,17 @@ func (b *Block) Check(l Layout) error {
 			return fmt.Errorf("block: factor has %d and diagonal %d entries for %d features", len(b.Factor),
 				len(b.Diag), p)
 		}
-		if len(b.Diag) > 0 && slices.Min(b.Diag) < 0 {
-			return fmt.Errorf("block: negative entry on the diagonal")
-		}
+	}
+	if len(b.Rest) > 0 && len(b.Rest) != p || slices.ContainsFunc(slices.Concat(b.Diag, b.Rest),
+		func(x float64) bool { return x < 0 }) {
+		return fmt.Errorf("block: %d entries of the rest of the diagonal for %d features, or a negative one on it",
+			len(b.Rest), p)
 	}
 	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
 		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects",
 			len(b.Filled), p, b.N)
 	}
-	for _, x := range [][]float64{b.Mean, b.Factor, b.Diag} {
+	for _, x := range [][]float64{b.Mean, b.Factor, b.Diag, b.Rest, b.Products} {
 		if err := Finite("block", x); err != nil {
 			return err
 		}
@@ -94,10 +102,13 @@ func (b *Block) Squares(dst []float64) {
 		for j := range p {
 			dst[j] = b.Scatter[j*p+j]
 		}
-		return
+	} else {
+		clear(dst[:p])
+		copy(dst, b.Diag)
 	}
-	clear(dst[:p])
-	copy(dst, b.Diag)
+	for j, x := range b.Rest {
+		dst[j] += x
+	}
 	for r := range b.Rows() {
 		for j, x := range b.Factor[r*p:][:p] {
 			dst[j] += x * x
@@ -137,7 +148,7 @@ func (b *Block) Dense() Block {
 	for i, x := range b.Diag {
 		s[i*p+i] += x
 	}
-	return Block{Features: b.Features, N: b.N, Mean: b.Mean, Scatter: s, Filled: b.Filled}
+	return Block{Features: b.Features, N: b.N, Mean: b.Mean, Scatter: s, Filled: b.Filled, Rest: b.Rest}
 }
 
 // addSquare adds FᵀF to a symmetric p × p matrix, F of p columns. Columns of the
@@ -176,7 +187,7 @@ func (b *Block) Measured() error {
 	); err != nil {
 		return err
 	}
-	return Within("moments: rest of the diagonal", b.Diag, b.N*LargestValue*LargestValue)
+	return Within("moments: rest of the diagonal", slices.Concat(b.Diag, b.Rest), b.N*LargestValue*LargestValue)
 }
 
 // MakePossible makes the scatter matrix one that data can have, where more than
@@ -276,18 +287,9 @@ func mergeSame(blocks []Block) []Block {
 	for i := range blocks {
 		b := &blocks[i]
 		out.Factor = append(out.Factor, b.Factor...)
-		if b.Diag != nil && out.Diag == nil {
-			out.Diag = make([]float64, p)
-		}
-		for k, x := range b.Diag {
-			out.Diag[k] += x
-		}
-		if b.Filled != nil && out.Filled == nil {
-			out.Filled = make([]float64, p)
-		}
-		for k, x := range b.Filled {
-			out.Filled[k] += x
-		}
+		plus(&out.Diag, b.Diag)
+		plus(&out.Rest, b.Rest)
+		plus(&out.Filled, b.Filled)
 		if b.Scatter != nil {
 			if out.Scatter == nil {
 				out.Scatter = make([]float64, p*p)
@@ -307,7 +309,7 @@ func mergeSame(blocks []Block) []Block {
 		}
 		out.N = n
 	}
-	if out.Scatter == nil && 2*out.Rows() < p {
+	if out.Scatter == nil && (2*out.Rows() < p || out.Rest != nil) {
 		return []Block{out}
 	}
 	// The matrix is no dearer.
@@ -320,6 +322,16 @@ func mergeSame(blocks []Block) []Block {
 	}
 	out.Factor, out.Diag = nil, nil
 	return []Block{out}
+}
+
+// plus adds numbers to others, of which nil stands for zeros.
+func plus(to *[]float64, x []float64) {
+	if x != nil && *to == nil {
+		*to = make([]float64, len(x))
+	}
+	for i, y := range x {
+		(*to)[i] += y
+	}
 }
 
 // Subjects is how many subjects some blocks have.

@@ -28,14 +28,36 @@ type Description struct {
 	LogLik float64
 }
 
-// Describe is the exact sums of a site's subjects: number, mean and scatter of those who have the same views, in the
-// form of fewer numbers (see [Block]). Sets of fewer than [Fewest] subjects are described together, with the smallest
-// of the others if they are not enough by themselves. What subjects of a set lack of its features is filled by its
-// expectation given what they have under a model, and the conditional covariance is added: the E step for missing
-// values (Little and Rubin 2002, section 11.3), so that a model that is fitted to the sums of all sites, and sent to
-// them again until it no longer changes, is the likeliest for all cells that are there. Without a model, cells are
-// filled by the means of the site's own subjects.
-func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
+// Bound says up to how many numbers of its scatter matrix a set of subjects is described exactly, and along which
+// directions beyond.
+type Bound struct {
+	Numbers int
+	Along   *Directions
+}
+
+// most is how many rows of p features are within the bound.
+func (b Bound) most(p int) int { return b.Numbers / p }
+
+// Triangle says whether all products of p features are within the bound.
+func (b Bound) Triangle(p int) bool { return p+1 <= 2*b.most(p) }
+
+// Sums is how many numbers add up over sites of a set with p features: of subjects, the log-likelihood, Σ t, how many
+// cells of each feature were filled, and Σ t tᵀ; or Σ t² and Σ t tᵀV.
+func (b Bound) Sums(p int) int {
+	if b.Triangle(p) {
+		return 2 + 2*p + p*(p+1)/2
+	}
+	return 2 + 3*p + p*b.Along.Count
+}
+
+// Describe is the sums of a site's subjects: number, mean and scatter of those who have the same views, exactly, in
+// the form of fewer numbers (see [Block]), or along directions where either has more than the bound. Sets of fewer than
+// [Fewest] subjects are described together, with the smallest of the others if they are not enough by themselves. What
+// subjects of a set lack of its features is filled by its expectation given what they have under a model, and the
+// conditional covariance is added: the E step for missing values (Little and Rubin 2002, section 11.3), so that a model
+// that is fitted to the sums of all sites, and sent to them again until it no longer changes, is the likeliest for all
+// cells that are there. Without a model, cells are filled by the means of the site's own subjects.
+func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -60,7 +82,11 @@ func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
 			if err != nil {
 				return nil, err
 			}
-			if b, err = f.fill(set); err != nil {
+			along := bound.Along
+			if f.rows(set)-1 <= bound.most(len(f.all)) || bound.Triangle(len(f.all)) {
+				along = nil
+			}
+			if b, err = f.fill(set, along); err != nil {
 				return nil, fmt.Errorf("filling what subjects with views %v lack: %w", l.ViewsOf(f.all), err)
 			}
 			out.Filled += sum(b.Filled)
@@ -68,7 +94,7 @@ func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
 		if err := out.judge(l, model, set); err != nil {
 			return nil, err
 		}
-		b, err := b.root()
+		b, err := b.within(bound)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +111,7 @@ func Describe(l Layout, model *Params, blocks []Block) (*Description, error) {
 // of the views that they have, and in the last that has all features where there is none, or where they are fewer than
 // [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and a
 // variance of 1, which is what features have in the units of a study that pools their scale.
-func Totals(l Layout, model *Params, blocks []Block, of [][]int) (*Description, error) {
+func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -115,15 +141,22 @@ func Totals(l Layout, model *Params, blocks []Block, of [][]int) (*Description, 
 			return nil, err
 		}
 		f.all = of[at]
-		b, err := f.fill(group)
+		along := bound.Along
+		if bound.Triangle(len(f.all)) {
+			along = nil
+		}
+		b, err := f.fill(group, along)
 		if err != nil {
 			return nil, fmt.Errorf("filling what subjects lack: %w", err)
+		}
+		if along == nil {
+			b = b.Dense()
 		}
 		out.Filled += sum(b.Filled)
 		if err := out.judge(l, model, group); err != nil {
 			return nil, err
 		}
-		out.Blocks = append(out.Blocks, b.Dense())
+		out.Blocks = append(out.Blocks, b)
 	}
 	return out, nil
 }
@@ -199,8 +232,23 @@ func newFiller(l Layout, by *Params, blocks []Block) (*filler, error) {
 	return f, nil
 }
 
-// fill is all of the blocks, with all features.
-func (f *filler) fill(blocks []Block) (Block, error) {
+// rows is how many the factor of blocks has once they are filled.
+func (f *filler) rows(blocks []Block) (n int) {
+	for i := range blocks {
+		if b := &blocks[i]; b.Scatter != nil {
+			n += len(b.Features)
+		} else {
+			n += b.Rows()
+		}
+		if n++; len(blocks[i].Features) < len(f.all) {
+			n += f.by.Rank
+		}
+	}
+	return n - 1
+}
+
+// fill is all of the blocks, with all features; along directions if there are any.
+func (f *filler) fill(blocks []Block, along *Directions) (Block, error) {
 	ready := make([]Block, len(blocks))
 	for i := range blocks {
 		ready[i] = blocks[i]
@@ -219,7 +267,11 @@ func (f *filler) fill(blocks []Block) (Block, error) {
 		if err != nil {
 			return Block{}, err
 		}
-		if filled = append(filled, b); len(filled) == together {
+		if along != nil && i > 0 {
+			filled[0].join(&b, along)
+		} else if along != nil {
+			filled = []Block{b.Along(along)}
+		} else if filled = append(filled, b); len(filled) == together {
 			filled = mergeSame(filled)
 		}
 	}
@@ -337,6 +389,9 @@ func (b *Block) Only(keep []bool) Block {
 		if b.Diag != nil {
 			out.Diag = append(out.Diag, b.Diag[i])
 		}
+		if b.Rest != nil {
+			out.Rest = append(out.Rest, b.Rest[i])
+		}
 	}
 	return out
 }
@@ -369,30 +424,25 @@ func withoutFactors(l Layout, blocks []Block) (*Params, error) {
 	return p, nil
 }
 
-// root returns the block in the form of fewer numbers: its scatter matrix, or a root R of it with
-// RᵀR = S, whose rows are the principal directions. R depends on S alone, up to signs, which are chosen:
-// it says no more of single subjects than S does. Where either takes more than [LargestExact] numbers,
-// R has the strongest directions that so many numbers say, and Diag the rest of the variances.
-func (b *Block) root() (Block, error) {
+// within returns the block in the form of fewer numbers, if these are within the bound: its scatter matrix, or a root R
+// of it with RᵀR = S, whose rows are the principal directions. R depends on S alone, up to signs, which are chosen: it
+// says no more of single subjects than S does. Else it returns what the block says along directions.
+func (b *Block) within(bound Bound) (Block, error) {
 	p := len(b.Features)
-	most := max(1, LargestExact/p)
-	if b.Scatter == nil && len(b.Factor) == 0 { // a single subject does not scatter
+	most := bound.most(p)
+	switch {
+	case b.Products != nil, b.Scatter == nil && len(b.Factor) == 0: // a single subject does not scatter
 		return *b, nil
-	}
-	if b.Scatter == nil && p+1 <= 2*min(b.Rows(), most) {
+	case b.Scatter != nil && bound.Triangle(p):
+		return *b, nil
+	case b.Scatter == nil && p+1 <= 2*min(b.Rows(), most):
 		return b.Dense(), nil
-	}
-	if b.Scatter != nil {
-		if p+1 <= 2*most {
-			return *b, nil
+	case b.Scatter == nil && b.Rows() <= most+1:
+		if root, err := b.Strongest(b.Rows()); err != nil || root.Rows() <= most {
+			return root, err
 		}
-		f, err := b.factored()
-		if err != nil {
-			return Block{}, err
-		}
-		b = &f
 	}
-	return b.Strongest(most)
+	return b.Along(bound.Along), nil
 }
 
 // Strongest returns a block in factored form with at most so many directions of its factor, the strongest, and with
@@ -434,7 +484,7 @@ func (b *Block) Strongest(most int) (Block, error) {
 		found++
 	}
 	directions := min(most, found)
-	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Filled: b.Filled}
+	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Filled: b.Filled, Rest: b.Rest}
 	for a := n - 1; a >= n-directions; a-- {
 		row, top, i := make([]float64, p), 0, 0
 		for ; i+4 <= n; i += 4 {
@@ -464,17 +514,13 @@ func (b *Block) Strongest(most int) (Block, error) {
 	}
 	if b.Diag != nil || directions < found {
 		out.Diag = make([]float64, p)
-		b.Squares(out.Diag)
+		whole := Block{Features: b.Features, Factor: b.Factor, Diag: b.Diag}
+		whole.Squares(out.Diag)
 		for i, x := range out.Factor {
 			out.Diag[i%p] = max(0, out.Diag[i%p]-x*x)
 		}
 	}
 	return out, nil
-}
-
-// Cut says whether a root had too many rows to be whole.
-func (b *Block) Cut() bool {
-	return b.Diag != nil && b.Rows() == max(1, LargestExact/len(b.Features))
 }
 
 // constant is the block of subjects of whom no feature varies.

@@ -75,6 +75,7 @@ type Fitted struct {
 	Converged  bool // false: MaxIter came first
 	// Of [FitBest]: how many starts were followed to their end, and how many ended at the likeliest.
 	Starts, AtBest int
+	Others         []Params // that the starts ended at beside
 }
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
@@ -217,9 +218,11 @@ func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitte
 	if err != nil {
 		return nil, err
 	}
-	for _, fit := range fits {
+	for i, fit := range fits {
 		if best.Starts++; fits[0].LogLik-fit.LogLik < alike*best.Subjects {
 			best.AtBest++
+		} else if fits[i-1].LogLik-fit.LogLik > alike*best.Subjects {
+			best.Others = append(best.Others, fit.Params)
 		}
 	}
 	best.Iterations += fits[0].Iterations

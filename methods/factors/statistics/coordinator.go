@@ -127,7 +127,7 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	return c.summed(s)
 }
 
-func (c way) Receive(a method.Contribution) (halves.Answer, error) {
+func (c way) Receive(_ *halves.State, a method.Contribution) (halves.Answer, error) {
 	at := slices.Index(kinds, a.Kind)
 	if at < 0 {
 		return halves.Answer{}, fmt.Errorf("no such task")

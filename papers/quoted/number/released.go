@@ -10,7 +10,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/methods/factors/statistics"
 	"parley/papers/deal"
@@ -63,8 +62,7 @@ func (r release) says(all *dataset.Table, seed uint64) deal.Keys {
 		return [2]float64{low, high}
 	}
 	return deal.Keys{"name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites),
-		"views": deal.Views(all.Schema(), public),
-		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": ppca.ScaleRange,
-			"mechanism": options.MechanismStatistics},
+		"views":   deal.Views(all.Schema(), public),
+		"method":  deal.Keys{"name": factors.Method{}.Name(), "latent": 1, "scaling": ppca.ScaleRange},
 		"privacy": deal.Protected(r.epsilon, delta)}
 }

@@ -9,7 +9,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/papers/deal"
 	"parley/papers/experiment"
@@ -94,5 +93,5 @@ func (x *data) plan(epsilon float64, lacking [][]int, seed uint64) (*study.Plan,
 		"views":   deal.Views(schema, func(j int) [2]float64 { return x.ranges[j] }),
 		"privacy": deal.Protected(epsilon, delta),
 		"method": deal.Keys{"name": factors.Method{}.Name(), "latent": x.q, "scaling": ppca.ScaleRange,
-			"mechanism": options.MechanismStatistics, "patterns": deal.Patterns(schema, lacking)}})
+			"patterns": deal.Patterns(schema, lacking)}})
 }

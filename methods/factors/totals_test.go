@@ -1,0 +1,55 @@
+package factors
+
+import (
+	"math"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/internal/testkit"
+	"parley/method"
+	"parley/methods/factors/factorstest"
+	"parley/methods/factors/fitted"
+)
+
+// Totals along directions give the model that one site with all rows gives along directions, to nine digits of its
+// likelihood, and that of the study that learns all products, to seven. Where views are missing, a site by itself
+// describes a few subjects with others.
+func TestTotalsAlongDirections(t *testing.T) {
+	const settings = "  latent: 1\n  noise: feature\n  site_means: pooled\n  outliers: keep\n"
+	// logLik is that of a study's model, by the rows of another.
+	logLik := func(by Method, s, rows *small) float64 {
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{by},
+			Data: sources(s)}))(t)
+		model := factorstest.Must(fitted.LoadModel(fileOf(t, out.Result, "model/model.json")))(t)
+		return newRowwise(rows, model).step(t)
+	}
+	for name, c := range map[string]struct {
+		missing, gaps, share float64
+		patterns             string
+	}{
+		"complete":        {0, 0, 1e-9, ""},
+		"cells missing":   {0.05, 0, 1e-9, ""},
+		"patterns":        {0, 0.3, 1e-7, "  patterns: [{views: [v0]}, {views: [v1]}]\n"},
+		"patterns, cells": {0.05, 0.3, 1e-7, "  patterns: [{views: [v0]}, {views: [v1]}]\n"},
+	} {
+		x := shape{dims: []int{7, 6}, sites: 4, rows: 60, missing: c.missing, gaps: c.gaps, seed: 12}
+		x.options, x.privacy = settings+c.patterns, "{protection: none, sum: secure}"
+		secure := x.study(t)
+		x.options, x.privacy, x.sites = settings, "", 1
+		one := x.study(t)
+		var rows []dataset.Row
+		for _, site := range secure.plan.Sites {
+			for i := range secure.data[site].Len() {
+				rows = append(rows, secure.data[site].Row(i))
+			}
+		}
+		one.data["site-0"] = factorstest.Must(dataset.NewTable(one.data["site-0"].Schema(), rows))(t)
+		along := Method{most: 30}
+		total, told, whole := logLik(along, secure, one), logLik(along, one, one), logLik(Method{}, one, one)
+		t.Logf("%s: %v, %v along directions in one place, %v in whole", name, total, told, whole)
+		if !(math.Abs(total-told) <= c.share) || !(math.Abs(total-whole) <= 1e-7) {
+			t.Errorf("%s: a log-likelihood of %v, and in one place of %v, or in whole of %v", name, total, told, whole)
+		}
+	}
+}
