@@ -92,6 +92,7 @@ var older = []string{
 	"dppvi-successor", "graffl-figure-3", "graffl-table-1",
 	"graffl-table-2",
 	"parley-components", "parley-mixtures", "parley-totals",
+	"dppvi-noise-aware", "parley-income", "parley-intercepts", "parley-intervals", "parley-reference",
 	"parley-rivals",
 }
 
