@@ -94,6 +94,7 @@ var older = []string{
 	"fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-figure-5", "fedmvppca-private", "fedmvppca-subspace",
 	"parley-alzheimer", "parley-components", "parley-damage", "parley-factors", "parley-factors-released",
 	"parley-mixtures", "parley-private", "parley-private-sites", "parley-rivals", "parley-spread", "parley-totals",
+	"dppvi-noise-aware", "parley-income", "parley-intercepts", "parley-intervals", "parley-reference",
 }
 
 // ours are the methods that are not published ones.

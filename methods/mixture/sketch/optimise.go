@@ -97,7 +97,7 @@ func (p *modelPrior) value(t []float64) float64 { return -p.prior.LogDensity(t) 
 // and costs little beside E φ. Of second derivatives those on the diagonal are enough, and no less than 0, so that a
 // normal approximation is never wider than without the prior.
 func (p *modelPrior) add(t, g, h []float64) {
-	const step = 1e-4
+	const step = 1e-3
 	n, means, shape := p.len(), p.k-1, p.shape()
 	u := append([]float64(nil), t...)
 	for i := means; i < n; i++ {

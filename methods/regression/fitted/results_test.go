@@ -109,3 +109,44 @@ func TestDispersionIsSaid(t *testing.T) {
 		t.Errorf("%d false alarms in 400", alarms)
 	}
 }
+
+// A prediction is written whatever its probabilities are.
+func TestPredictionsOfNoNumberAreWritten(t *testing.T) {
+	levels := []string{"p", "q", "r", "s", "t"}
+	for _, l := range []glm.Likelihood{glm.Logistic{}, glm.Softmax{Classes: 2}, glm.Softmax{Classes: 5},
+		glm.Linear{Variance: 1}} {
+		p := predict.New(l, glm.Isotropic(l.Activations(), 0, 1).Normal(), 1)
+		for i := range p.P {
+			p.P[i] = math.NaN()
+		}
+		m := &Model{Options: &options.Options{Outcome: glm.Outcome{Levels: levels}}}
+		if got := m.record(nil, p, 1); len(got) == 0 {
+			t.Errorf("%T: nothing is written", l)
+		}
+	}
+}
+
+// A weight is held back where it is far out for the prior and not well known, by itself or with
+// another that it goes together with.
+func TestWeightsThatThePriorHoldsBackAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		mean, variance []float64
+		covariance     []float64
+		want           string
+	}{
+		"usual":              {[]float64{1, 0.5}, []float64{0.25, 0.25}, nil, ""},
+		"far out, and known": {[]float64{3, 0.5}, []float64{0.01, 0.01}, nil, ""},
+		"unknown":            {[]float64{1.5, 0}, []float64{0.9, 0.9}, nil, ""},
+		"held":               {[]float64{3, 0.5}, []float64{0.25, 0.01}, nil, "age."},
+		"held together":      {[]float64{2.1, 2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, "age, sex."},
+		"apart":              {[]float64{2.1, -2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, ""},
+	} {
+		q := testkit.Get(glm.FromMoments(c.mean, c.variance))(t)
+		m := &Model{Options: options.Default(), Prior: glm.Isotropic(2, 0, 1), Posterior: q, Covariance: c.covariance,
+			Effects: []outcomeEffect{{Effect: glm.Effect{Feature: "age"}}, {Effect: glm.Effect{Feature: "sex"}}}}
+		says := strings.Join(m.HeldBack(), "\n")
+		if (says == "") != (c.want == "") || says != "" && !strings.Contains(says, ": "+c.want) {
+			t.Errorf("%s: %q, want %q", name, says, c.want)
+		}
+	}
+}
