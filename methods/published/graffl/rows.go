@@ -226,29 +226,30 @@ func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
 // rowsSite is the site half of Algorithm 2.
 type rowsSite struct{ site }
 
-// openTask reads a task, which must be of a kind.
-func openTask(t method.Task, kind string, task any) error {
+// answered is the answer to a task, which must be of a kind.
+func answered[T any](t method.Task, kind string, answer func(*T) (any, error)) (method.Answer, error) {
 	if t.Kind != kind {
-		return fmt.Errorf("the plan has no task %q", t.Kind)
+		return method.Answer{}, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
-	return method.OpenTask(t, task)
+	task := new(T)
+	err := method.OpenTask(t, task)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	a, err := answer(task)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return method.AnswerTask(t, a, nil)
 }
 
 // Run implements [method.Site].
 func (h *rowsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	answer, err := h.distances(ctx, t, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, nil)
+	return answered(t, taskDistances, func(task *distancesTask) (any, error) { return h.distances(ctx, task, s) })
 }
 
 // distances answers the rounds of one task.
-func (h *rowsSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
-	task := new(distancesTask)
-	if err := openTask(t, taskDistances, task); err != nil {
-		return nil, err
-	}
+func (h *rowsSite) distances(ctx context.Context, task *distancesTask, s *privacy.Session) (any, error) {
 	o := h.own
 	if task.Iteration < 0 || task.Iteration >= o.Rounds || task.Iteration%o.batch() != 0 {
 		return nil, fmt.Errorf("no task begins with iteration %d of a plan with %d, %d of them at a time",

@@ -204,19 +204,13 @@ type setsSite struct{ site }
 
 // Run implements [method.Site].
 func (h *setsSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	answer, err := h.discrepancies(ctx, t, s)
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return method.AnswerTask(t, answer, nil)
+	return answered(t, taskDiscrepancies, func(task *discrepanciesTask) (any, error) {
+		return h.discrepancies(ctx, task, s)
+	})
 }
 
 // discrepancies answers a batch.
-func (h *setsSite) discrepancies(ctx context.Context, t method.Task, session *privacy.Session) (any, error) {
-	task := new(discrepanciesTask)
-	if err := openTask(t, taskDiscrepancies, task); err != nil {
-		return nil, err
-	}
+func (h *setsSite) discrepancies(ctx context.Context, task *discrepanciesTask, session *privacy.Session) (any, error) {
 	proposals, err := task.open(h.setup)
 	if err != nil {
 		return nil, err
