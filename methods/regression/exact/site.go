@@ -49,13 +49,13 @@ func (h *site) Listed() []privacy.Listed {
 	}
 	says := predict.Says
 	if h.classes() == 1 {
-		says += "; " + predict.ResidualsDisclosure
+		says += ". Also " + predict.ResidualsDisclosure
 	}
 	if h.periods() > 0 {
-		says += "; " + predict.PeriodsSay
+		says += ". Also " + predict.PeriodsSay
 	}
 	if !h.Options.Random() {
-		says += "; " + predict.ScatterSays
+		says += ". Also " + predict.ScatterSays
 	}
 	if h.tested() {
 		list = append(list, ask(taskNested, 1, "log-likelihood of rows and its derivatives by all weights, with and "+

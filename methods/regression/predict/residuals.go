@@ -53,9 +53,8 @@ func bin(x float64) (k int) {
 
 // ResidualsDisclosure is what residuals are.
 const ResidualsDisclosure = "of what is left of outcomes: its sum, variance under the model, its inverse and " +
-	"moments, the sum of outcomes and of their squares, the sum of rows' weights; for each column its products with " +
-	"what is left, its squares by the variance, and in eight bins of its values the sum, the variance under the " +
-	"model, its product with the column, and the squares of what is left"
+	"moments, sums of outcomes, of their squares and of rows' weights. For each column products with what is left, " +
+	"squares by the variance, and in eight bins of its values sum, variance, its product with the column, and squares"
 
 func newResiduals(columns int) *Residuals {
 	n, binned := func() wire.Vector { return make(wire.Vector, columns) }, func() wire.Vector {
