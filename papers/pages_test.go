@@ -91,9 +91,9 @@ var older = []string{
 	"fedmvppca-table-2-mfeat-vae", "fedmvppca-table-2", "fedmvppca-table-2-mfeat", "dppvi-table-5", "dppvi-figure-3",
 	"dppvi-successor", "graffl-figure-3", "graffl-table-1",
 	"graffl-table-2",
-	"fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-figure-5", "fedmvppca-private", "fedmvppca-subspace",
-	"parley-alzheimer", "parley-components", "parley-damage", "parley-factors", "parley-factors-released",
-	"parley-mixtures", "parley-private", "parley-private-sites", "parley-rivals", "parley-spread", "parley-totals",
+	"fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-private",
+	"parley-components", "parley-damage", "parley-factors-released",
+	"parley-mixtures", "parley-private", "parley-private-sites", "parley-rivals", "parley-totals",
 	"dppvi-noise-aware", "parley-income", "parley-intercepts", "parley-intervals", "parley-reference",
 }
 
