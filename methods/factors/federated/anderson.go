@@ -111,14 +111,16 @@ func extrapolate(steps []step) []float64 {
 		moves.SetCol(i, move)
 		changes.SetCol(i, less(less(steps[i+1].found, steps[i].found), move))
 	}
-	var qr mat.QR
-	var q, r, j, jt mat.Dense
-	qr.Factorize(moves)
-	qr.QTo(&q)
-	qr.RTo(&r)
-	basis, upper := q.Slice(0, size, 0, n), r.Slice(0, n, 0, n)
+	var svd mat.SVD
+	var basis, v, inBasis, j, jt mat.Dense
+	if !svd.Factorize(moves, mat.SVDThin) {
+		return out
+	}
+	svd.UTo(&basis)
+	svd.VTo(&v)
+	inBasis.Mul(mat.NewDiagDense(n, svd.Values(nil)), v.T())
 	j.Mul(basis.T(), changes)
-	if jt.Solve(upper.T(), j.T()) != nil {
+	if jt.Solve(inBasis.T(), j.T()) != nil {
 		return out
 	}
 	both := mat.NewSymDense(n, nil)
@@ -140,7 +142,7 @@ func extrapolate(steps []step) []float64 {
 		move.SetVec(i, move.AtVec(i)*min(1/math.Abs(x), furthest))
 	}
 	along.MulVec(&vectors, &move)
-	if times.SolveVec(upper, &along) != nil {
+	if times.SolveVec(&inBasis, &along) != nil {
 		return out
 	}
 	moves.Add(moves, changes)
