@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/factors/ppca"
@@ -111,12 +112,13 @@ func extrapolate(steps []step) []float64 {
 		moves.SetCol(i, move)
 		changes.SetCol(i, less(less(steps[i+1].found, steps[i].found), move))
 	}
-	var qr mat.QR
-	var q, r, j, jt mat.Dense
-	qr.Factorize(moves)
-	qr.QTo(&q)
-	qr.RTo(&r)
-	basis, upper := q.Slice(0, size, 0, n), r.Slice(0, n, 0, n)
+	var j, jt, vectors mat.Dense // [mat.QR] would make a basis of all that a model can be: a square matrix
+	basis, triangle, tau, work := mat.DenseCopyOf(moves), mat.NewTriDense(n, mat.Upper, nil), make([]float64, n),
+		make([]float64, size)
+	lapack64.Geqrf(basis.RawMatrix(), tau, work, len(work))
+	triangle.Copy(basis)
+	upper := mat.DenseCopyOf(triangle)
+	lapack64.Orgqr(basis.RawMatrix(), tau, work, len(work))
 	j.Mul(basis.T(), changes)
 	if jt.Solve(upper.T(), j.T()) != nil {
 		return out
@@ -131,7 +133,6 @@ func extrapolate(steps []step) []float64 {
 	if !e.Factorize(both, true) {
 		return out
 	}
-	var vectors mat.Dense
 	var along, move, times, change mat.VecDense
 	e.VectorsTo(&vectors)
 	along.MulVec(basis.T(), mat.NewVecDense(size, last))
