@@ -113,12 +113,11 @@ func extrapolate(steps []step) []float64 {
 		changes.SetCol(i, less(less(steps[i+1].found, steps[i].found), move))
 	}
 	var j, jt, vectors mat.Dense // [mat.QR] would make a basis of all that a model can be: a square matrix
-	basis, triangle, tau, work := mat.DenseCopyOf(moves), mat.NewTriDense(n, mat.Upper, nil), make([]float64, n),
-		make([]float64, size)
-	lapack64.Geqrf(basis.RawMatrix(), tau, work, len(work))
+	basis, triangle, work := mat.DenseCopyOf(moves), mat.NewTriDense(n, mat.Upper, nil), make([]float64, n+size)
+	lapack64.Geqrf(basis.RawMatrix(), work[:n], work[n:], size)
 	triangle.Copy(basis)
 	upper := mat.DenseCopyOf(triangle)
-	lapack64.Orgqr(basis.RawMatrix(), tau, work, len(work))
+	lapack64.Orgqr(basis.RawMatrix(), work[:n], work[n:], size)
 	j.Mul(basis.T(), changes)
 	if jt.Solve(upper.T(), j.T()) != nil {
 		return out
