@@ -187,7 +187,8 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 			}
 		}
 		if ends := s.Encoding.OffsetRange; ends != nil {
-			if x, err := readNumber(row.Subject[b.offset]); err == nil && !Inside(x, ends[0], ends[1]) {
+			x, err := readNumber(row.Subject[b.offset])
+			if most := s.Encoding.OffsetLimit; err == nil && Inside(x, -most, most) && !Inside(x, ends[0], ends[1]) {
 				outside++
 			}
 		}
