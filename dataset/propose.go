@@ -27,10 +27,11 @@ func printable(s string) string {
 
 // ProposeMapping writes a first mapping of a site's files to what a plan expects: names and levels that differ from the
 // plan's in spelling alone, and as comments those that are much like them and what has to be asked. It is "" where the
-// site writes everything as the plan does, or where nothing of it can be guessed. Units are for people.
+// site names tables and columns as the plan does, or where nothing of it can be guessed. Units are for people.
 func ProposeMapping(ctx context.Context, path string, schema Schema) (string, error) {
 	files, err := ofOneTable(path, schema)
-	if files == nil && err == nil {
+	named := files == nil // as a data set is, or by a mapping
+	if named && err == nil {
 		files, err = findFiles(path, nil)
 	}
 	if err != nil || files.long != "" || files.mapping != nil && !files.mapping.plain() {
@@ -103,7 +104,7 @@ func ProposeMapping(ctx context.Context, path string, schema Schema) (string, er
 	if views != "" {
 		made += "views:\n" + views
 	}
-	if whole && !strings.Contains(made, "from: ") || !strings.Contains(made, "\n      - ") &&
+	if named && whole && !strings.Contains(made, "from: ") || !strings.Contains(made, "\n      - ") &&
 		!strings.Contains(made, "is it this") && !strings.Contains(made, "    id:") {
 		return "", nil // nothing that a person could take
 	}

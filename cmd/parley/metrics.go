@@ -49,7 +49,7 @@ func newMonitor(state gauges) *monitor {
 			Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
 	}
 	m.registry.MustRegister(m.rounds, m.answers, m.ready, state, prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "parley_broker_writes_total", Help: "Values that the embedded broker has stored, since it was made."},
+		Name: "parley_broker_writes_total", Help: "Values that the embedded broker has stored."},
 		func() float64 { return float64(m.stored.Load()) }))
 	return m
 }

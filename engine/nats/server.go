@@ -38,6 +38,8 @@ type Server struct {
 	sent      map[uint64]sentBy // by connection, when [Server.Usage] was asked last:
 	asked     time.Time         // then
 	total     [2]int64          // of connections and of messages, then
+	stored    uint64            // when [Server.Stored] was asked last, and the next revision in each bucket then:
+	next      map[string]uint64
 }
 
 // maxConnections is how many there may be at once. One that does not say who it is ends after helloWithin, so that

@@ -114,7 +114,8 @@ func (s *Server) Connections(user string) int {
 	return open.NumConns
 }
 
-// Stored is how many values have ever been stored; that of no server is an error.
+// Stored is how many values have been stored since the first call, and in the buckets that there were then; that of no
+// server is an error. Revisions begin at a time, so that only what they grow by is counted.
 func (s *Server) Stored() (values uint64, err error) {
 	if s == nil {
 		return 0, errStopped
@@ -124,14 +125,20 @@ func (s *Server) Stored() (values uint64, err error) {
 	if s.running == nil {
 		return 0, errStopped
 	}
-	all, err := s.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	all, err := s.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Config: true})
 	if err != nil {
 		return 0, err
 	}
+	now := map[string]uint64{}
 	for _, account := range all.AccountDetails {
 		for _, stream := range account.Streams {
-			values += stream.State.LastSeq
+			name := account.Id + stream.Name
+			now[name] = stream.State.LastSeq + 1
+			if from := max(s.next[name], stream.Config.FirstSeq, 1); now[name] > from {
+				s.stored += now[name] - from
+			}
 		}
 	}
-	return values, nil
+	s.next = now
+	return s.stored, nil
 }

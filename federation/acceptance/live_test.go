@@ -159,7 +159,7 @@ func TestLivePages(t *testing.T) {
 			t.Errorf("the scrape lacks %s:\n%s", want, said)
 		}
 	}
-	if !regexp.MustCompile(`\nparley_broker_writes_total [1-9]`).MatchString(said) {
+	if !regexp.MustCompile(`\nparley_broker_writes_total [1-9][0-9]{0,4}\n`).MatchString(said) {
 		t.Errorf("the scrape has no writes of the broker:\n%s", said)
 	}
 	for _, file := range []string{"prometheus-alerts.yaml", "grafana-dashboard.json"} {

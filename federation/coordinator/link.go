@@ -77,7 +77,7 @@ func (l *siteLink) ask(ctx context.Context, what string, do func(context.Context
 	l.note(func() {
 		if err == nil {
 			l.answered = time.Now()
-			l.member.took = l.answered.Sub(l.asked)
+			l.member.took.Store(int64(l.answered.Sub(l.asked)))
 		}
 		l.asked, l.waiting, l.giveUp = time.Time{}, "", nil
 	})

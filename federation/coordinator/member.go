@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/engine/wire"
@@ -19,6 +20,7 @@ import (
 type member struct {
 	daemon *Daemon
 	site   string
+	took   atomic.Int64 // nanoseconds until its last answer had come
 
 	mu      sync.Mutex
 	joined  *Member // nil if it has not
@@ -28,7 +30,6 @@ type member struct {
 	lives   map[string]uint64 // of the site's processes: the count of the last hello of each
 	seen    time.Time         // of the last hello, by this machine's clock
 	words   map[string]standing
-	took    time.Duration // until its last answer had come
 	news    notice
 	lived   // which of its processes serves
 

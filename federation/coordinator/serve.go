@@ -48,7 +48,7 @@ type Daemon struct {
 type Watcher interface {
 	Round(study string)
 	Health(ok bool)
-	Stored(values uint64) // by the embedded broker, ever
+	Stored(values uint64) // by the embedded broker
 }
 
 // The folder is looked at for what commands have changed three times a second, or so often that it takes one part in

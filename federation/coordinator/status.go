@@ -177,7 +177,7 @@ func (d *Daemon) status() (s Status) {
 			}
 			if !m.seen.IsZero() {
 				program, seen := m.hello.Program, m.seen.UTC().Truncate(time.Second)
-				st.Program, st.LastSeen, st.Took = &program, &seen, m.took.Seconds()
+				st.Program, st.LastSeen, st.Took = &program, &seen, time.Duration(m.took.Load()).Seconds()
 			}
 			s.Sites = append(s.Sites, st)
 		}

@@ -39,6 +39,7 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 		"coding":             {twoLevels + "coding: levels", unprotected, "which references may name"},
 		"a private offset":   {twoLevels + "offset: e", protected, "method.offset_range"},
 		"a range of nothing": {twoLevels + "offset_range: [0, 1]", protected, "belongs to the offset"},
+		"a point of a range": {twoLevels + "offset: e\noffset_range: [1, 1.0001]", protected, "at least 0.001 wide"},
 		"few private rounds": {twoLevels + "rounds: 4", protected, "method.rounds"},
 		"variants":           {twoLevels + "variant: partitioned", unprotected, "name: dp-pvi"},
 		"unknown rule":       {twoLevels + "missing: level", unprotected, `"level" is not known`},

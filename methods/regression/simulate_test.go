@@ -68,7 +68,7 @@ func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 // With a fixed seed this is what that seed gives. Of 20 000 subjects a standard
 // deviation is known to 0.5 % (one standard error).
 func TestImaginedSubjectsFitThePlan(t *testing.T) {
-	p := wardPlan(t, relapse)
+	p := wardPlan(t, relapse+", offset: group, offset_range: [-1, 2]")
 	drawn := simulate(t, p, method.Simulation{Subjects: 20_000, Held: 5, Seed: 3, Noise: 0.3})
 	if len(drawn.Sites) != 2 {
 		t.Fatalf("%d sites", len(drawn.Sites))
@@ -95,8 +95,8 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 	for _, row := range rows {
 		levels[row.Views[0][1]]++
 		outcomes[row.Subject[1]]++
-		if row.Subject[0] != "" {
-			t.Fatalf("group %q of nobody", row.Subject[0])
+		if x, err := strconv.ParseFloat(row.Subject[0], 64); err != nil || x < -1 || x > 2 {
+			t.Fatalf("an offset of %q", row.Subject[0])
 		}
 	}
 	if len(levels) != 3 || len(outcomes) != 2 || outcomes["yes"] < 3000 || outcomes["no"] < 3000 {
@@ -241,7 +241,7 @@ func float(t *testing.T, text string) float64 {
 
 // A result is scored as its model predicts.
 func TestScoresOfAResult(t *testing.T) {
-	p := wardPlan(t, relapse)
+	p := wardPlan(t, relapse+", offset: group, offset_range: [-1, 2]")
 	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
 	fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 	data := testkit.Get(fit.Model.Encode())(t)

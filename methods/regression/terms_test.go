@@ -18,6 +18,8 @@ import (
 	"parley/method"
 	"parley/methods/regression"
 	"parley/methods/regression/exact"
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
 	"parley/study"
 )
 
@@ -224,6 +226,18 @@ func TestOffsetsAreWhatTheySay(t *testing.T) {
 	want := fit("", rows)
 	want[3] -= math.Log(3)
 	close2(t, "shifted", want, fit("offset: exposure", shifted), 2e-4)
+
+	p := parse(t, stayText("outcome: {column: died, levels: [\"0\", \"1\"]}\noffset: exposure\noffset_range: [-1, 1]",
+		protected))
+	s, data := testkit.Get(options.New(p))(t), tableOf(t, p, shifted)
+	notes := testkit.Get(s.Notes(t.Context(), data))(t)
+	b, x := testkit.Get(s.Bind(&s.Encoding, data.Schema()))(t), glm.Row{}
+	if err := b.Row(&shifted[0], &x); err != nil || x.Offset != 1 {
+		t.Errorf("an offset beyond its range is %v, %v", x.Offset, err)
+	}
+	if !strings.Contains(fmt.Sprint(notes), "240 have an offset beyond the plan's range") {
+		t.Errorf("notes of a site: %v", notes)
+	}
 }
 
 // Without features hazards are shares of those at risk, and survival is the product of what

@@ -149,7 +149,7 @@ func (v *shape) renamed(to string) string {
 	if end, ok := strings.CutPrefix(base, "view_"+v.name); ok {
 		return fmt.Sprintf("mv %s %s", quote(v.file), quote(filepath.Join(folder, "view_"+to+end)))
 	}
-	return fmt.Sprintf("write %s in the column view", to)
+	return fmt.Sprintf("write %s in the column view, or as the view's name in the mapping", to)
 }
 
 // unfitNames are views and columns whose names no plan can have.

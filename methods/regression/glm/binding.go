@@ -172,6 +172,9 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 			return fmt.Errorf("offset %s: %v is beyond ±%v, which no log-odds or logarithm of an exposure is: see "+
 				"whether the column has the exposure itself in place of its logarithm", b.encoding.Offset, x, most)
 		}
+		if ends := b.encoding.OffsetRange; ends != nil {
+			x = min(max(x, ends[0]), ends[1])
+		}
 		dst.Offset = x
 	}
 	if b.weight >= 0 {

@@ -72,6 +72,8 @@ type Encoding struct {
 	WeightUnit float64 `json:"weight_unit,omitempty"`
 	// OffsetLimit, if it is not 0, bounds offsets: one beyond it is an error.
 	OffsetLimit float64 `json:"offset_limit,omitempty"`
+	// OffsetRange, if there is one, is where offsets count: one beyond it counts as the nearest end.
+	OffsetRange *[2]float64 `json:"offset_range,omitempty"`
 }
 
 // Check reports columns that contradict themselves.

@@ -173,17 +173,23 @@ func (s *Frame) CheckRows(ctx context.Context, data dataset.Source) error {
 }
 
 // Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a private study counts
-// as nothing, and times that seem to be in another unit than the cuts; and which cells are absent, "" if none are. It
-// never leaves the site. Rows that cannot be used are left out of the rest.
+// as nothing, times that seem to be in another unit than the cuts, and offsets beyond their range; and which cells are
+// absent, "" if none are. It never leaves the site. Rows that cannot be used are left out of the rest.
 func (s *Frame) Remarks(ctx context.Context, b *Binding,
 	data dataset.Source) (says []string, absent string, err error) {
 	missing := make([]int, len(s.Encoding.Columns))
-	first, beyond, followed := 0, 0, 0
+	first, beyond, followed, outside := 0, 0, 0, 0
 	y := s.Outcome
 	unused, err := s.through(ctx, b, data, func(row *dataset.Row) {
 		for j := range missing {
 			if math.IsNaN(b.Cell(row, j)) {
 				missing[j]++
+			}
+		}
+		if ends := s.Encoding.OffsetRange; ends != nil {
+			x, err := readNumber(row.Subject[b.offset])
+			if most := s.Encoding.OffsetLimit; err == nil && Inside(x, -most, most) && !Inside(x, ends[0], ends[1]) {
+				outside++
 			}
 		}
 		if y.Event == "" {
@@ -207,6 +213,10 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 		says = append(says, fmt.Sprintf("Of %d subjects %d were followed no further than the first cut, %v, and %d "+
 			"beyond the last, %v. See whether %s is in the unit of the cuts.", followed, first, y.Cuts[0], beyond,
 			y.Cuts[len(y.Cuts)-1], y.Column))
+	}
+	if 100*outside > unused.subjects {
+		says = append(says, fmt.Sprintf("Of %d subjects %d have an offset beyond the plan's range, which counts as "+
+			"its end. See whether %s is in the unit of the plan.", unused.subjects, outside, s.Encoding.Offset))
 	}
 	var lack []string
 	for j, n := range missing {

@@ -59,7 +59,7 @@ type Options struct {
 	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
 	// subject column that is added to every activation, such as the logarithm of exposure
 	Offset string `json:"offset,omitempty"`
-	// OffsetRange, under privacy, is where offsets publicly lie; one beyond counts as the nearest end in sums.
+	// OffsetRange, under privacy, is where offsets publicly lie; one beyond counts as the nearest end.
 	OffsetRange *[2]float64 `json:"offset_range,omitempty"`
 	Weights     *rowWeights `json:"weights,omitempty"` // what a row's log-likelihood is multiplied by
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:

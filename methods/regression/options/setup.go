@@ -49,13 +49,14 @@ func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	return g
 }
 
-// mostOffset bounds what is added to the logarithm of odds or of a rate: e³⁰ is about 10¹³.
-const mostOffset = 30
+// mostOffset bounds what is added to the logarithm of odds or of a rate: e³⁰ is about 10¹³. Offsets within a range
+// narrower than leastOffsets change nothing, and its prior would drown all others.
+const mostOffset, leastOffsets = 30, 0.001
 
 // encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	e := glm.Encoding{Intercept: o.Likelihood != glm.LikelihoodHazard, // where every period has one
-		Periods: o.Outcome.Cuts, Offset: o.Offset, Cluster: o.Cluster}
+		Periods: o.Outcome.Cuts, Offset: o.Offset, OffsetRange: o.OffsetRange, Cluster: o.Cluster}
 	if w := o.Weights; w != nil {
 		if e.Weight = w.Column; o.Survey() {
 			e.WeightUnit = 1

@@ -21,7 +21,8 @@ import (
 // All sites draw from one population. A number is normal. With a public range its standard deviation is an eighth of
 // that, and its mean within a tenth of the range from the middle; with constants it has their centre and scale. Weights
 // are normal, the same for a standard deviation of a number as for a level of a category, and are scaled so that of an
-// activation's variance, its own noise π²/3 included, the share c.Noise is noise.
+// activation's variance, its own noise π²/3 included, the share c.Noise is noise. Offsets are uniform over their range,
+// and add what they are more than its middle.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
@@ -31,7 +32,7 @@ func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if s.Options.Likelihood != glm.LikelihoodLogistic {
 		return nil, problem.Problem{Where: "method.likelihood",
 			What: fmt.Sprintf("subjects of a %s model are not drawn", s.Options.Likelihood),
-			Hint: "an outcome of two levels, as private plans have it"}
+			Hint: "an outcome of two levels"}
 	}
 	population := populationOf(s, c)
 	of := func(who string, n int) dataset.Source {
@@ -56,6 +57,8 @@ type population struct {
 	bias     float64     // of activations
 	levels   []string
 	outcome  int // subject column
+	offset   int // likewise, of numbers between ends, if there are any
+	ends     *[2]float64
 }
 
 // feature is a number, or a category if it has frequencies.
@@ -69,7 +72,8 @@ type feature struct {
 func populationOf(s *Setup, c method.Simulation) *population {
 	r := rng(c.Seed, "population")
 	m := &population{schema: s.Plan.Schema(), levels: s.Options.Outcome.Levels,
-		outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column)}
+		outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column),
+		offset:  slices.Index(s.Plan.Subjects, s.Options.Offset), ends: s.Options.OffsetRange}
 	const noise = math.Pi * math.Pi / 3 // of an activation whose sign is the outcome
 	mean, variance, at := 0.0, 0.0, 0
 	for _, v := range s.Plan.Views {
@@ -177,6 +181,10 @@ func (m subjects) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 					value, adds := features[j].draw(r)
 					row.Views[v][j], activation = value, activation+adds
 				}
+			}
+			if ends := m.ends; ends != nil {
+				moves := (ends[1] - ends[0]) * (r.Float64() - 0.5)
+				row.Subject[m.offset], activation = fmt.Sprint(ends[0]/2+ends[1]/2+moves), activation+moves
 			}
 			row.Subject[m.outcome] = m.levels[0]
 			if r.Float64() < 1/(1+math.Exp(-activation)) {

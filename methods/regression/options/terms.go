@@ -181,9 +181,9 @@ func (c *optionCheck) offset() {
 	switch r := c.OffsetRange; {
 	case r != nil && (c.Offset == "" || !c.p.Privacy.Differential()):
 		c.report("offset_range", "belongs to the offset of a private plan", "leave it out")
-	case r != nil && !(r[0] < r[1] && r[0] >= -mostOffset && r[1] <= mostOffset):
-		c.report("offset_range", fmt.Sprintf("%v is no range within ±%v", *r, mostOffset),
-			"[lowest, highest] from what is publicly known, such as [0, 3.5]")
+	case r != nil && !(r[1]-r[0] >= leastOffsets && r[0] >= -mostOffset && r[1] <= mostOffset):
+		c.report("offset_range", fmt.Sprintf("[%v, %v] is no range within ±%v that is at least %v wide", r[0], r[1],
+			mostOffset, leastOffsets), "[lowest, highest] from what is publicly known, such as [0, 3.5]")
 	case r == nil && c.Offset != "" && c.p.Privacy.Differential():
 		c.report("offset_range", "missing: how much an offset can weigh must not follow from rows",
 			"[lowest, highest] from what is publicly known, such as [0, 3.5]")

@@ -58,7 +58,7 @@ func (c *columns) row(x glm.Row) glm.Row {
 		return x
 	}
 	last := len(x.Index) - 1 // of the intercept
-	value := glm.Clamp((x.Offset-c.offset.Centre)/c.offset.Scale, 1)
+	value := (x.Offset - c.offset.Centre) / c.offset.Scale
 	return glm.Row{Index: append(slices.Clone(x.Index[:last]), int32(c.width()-2), int32(c.width()-1)),
 		Value: append(slices.Clone(x.Value[:last]), value, 1)}
 }

@@ -496,9 +496,10 @@ func (c coordinator) shares(s *state, e *glm.Encoding) *figure.Table {
 		own := sum[at:][:e.Columns[i].Width()]
 		at += len(own)
 		for _, level := range e.Columns[i].Levels {
-			share, times := 1-floats.Sum(own)/weight, math.Sqrt(float64(len(own)))
+			others := floats.Sum(own) / weight // the noise of the weight is in each share in proportion to it
+			share, times := 1-others, math.Hypot(math.Sqrt(float64(len(own))), others)
 			if k := slices.Index(e.Columns[i].Own(), level); k >= 0 {
-				share, times = own[k]/weight, 1
+				share, times = own[k]/weight, math.Hypot(1, own[k]/weight)
 			}
 			t.Add(e.Columns[i].Name, level, min(max(share, 0), 1), times*noise/weight)
 		}
