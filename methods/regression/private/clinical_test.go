@@ -168,43 +168,6 @@ func TestRangesServeAsWellAsConstants(t *testing.T) {
 	}
 }
 
-// Shares of levels are those of the rows but for their noise, though rows that lie far out weigh less: of 69, less
-// than .80 lie within 1.645 deviations by chance in one run of 100, where .90 are meant (seeds are fixed).
-func TestSharesOfLevels(t *testing.T) {
-	near, all := 0, 0
-	for i := range 3 * len(clinical) {
-		table, mean, _ := clinical[i/3].perUnit()
-		r := rand.New(rand.NewPCG(uint64(i), 104))
-		cells, y := table.rows(4000, mean, r)
-		levels := table.common(t, 3, nil, nil).conduct(t, cells, y, 3, r).levels
-		if levels == nil { // no categories
-			continue
-		}
-		at := 0
-		for i := range table.categories {
-			for k := range table.categories[i].shares {
-				share := 0.0
-				for _, row := range cells {
-					if int(row[len(table.numbers)+i]) == k {
-						share += 1 / float64(len(cells))
-					}
-				}
-				if all++; math.Abs(levels.Columns[2].Numbers[at]-share) < 1.645*levels.Columns[3].Numbers[at] {
-					near++
-				}
-				at++
-			}
-		}
-		if at != len(levels.Columns[0].Text) {
-			t.Errorf("%d levels, of %d", len(levels.Columns[0].Text), at)
-		}
-	}
-	t.Logf("%d of %d", near, all)
-	if all < 60 || float64(near) < 0.8*float64(all) {
-		t.Errorf("%d of %d shares are near", near, all)
-	}
-}
-
 // Of 130 intervals of each of three classes, the .90 that are meant are taken for less than .83 by chance in one run of
 // 30 (seeds are fixed).
 func TestIntervalsOfThreeClasses(t *testing.T) {

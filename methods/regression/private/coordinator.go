@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/figure"
@@ -444,11 +443,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if c.learned() {
 		effects.Items = append(effects.Items, c.limits(s))
 	}
-	subjects := method.Overview(c.Plan, counted)
-	if levels := c.shares(s, e); levels != nil {
-		subjects.Items = append(subjects.Items, figure.Item{Table: levels})
-	}
-	r.Sections = append(r.Sections, subjects, effects)
+	r.Sections = append(r.Sections, method.Overview(c.Plan, counted), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}
@@ -475,37 +470,4 @@ func (c coordinator) limits(s *state) figure.Item {
 			{Name: "scale", Numbers: figure.Numbers(u.Scale)},
 			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to},
 			{Name: "open by a factor of", Numbers: open}}}}
-}
-
-// shares has those of levels among the subjects of all sites, by the noised totals: what journals have of categories in
-// Table 1, as units are what they have of numbers. It is nil without categories, and where noise hides how many
-// subjects there are. Rows whose numbers lie far out weigh less in totals; that of the intercept is the weight of all.
-func (c coordinator) shares(s *state, e *glm.Encoding) *figure.Table {
-	totals := c.pooled(s, taskTotals)
-	if totals.Values == nil { // all have left
-		return nil
-	}
-	all := totals.whole(c.columns.totalsLen())
-	sum, weight, noise := all.Values, all.Values[c.columns.width()-1], all.sd()
-	t := &figure.Table{ID: "levels", Title: "Levels of categories", Columns: []figure.Column{{Name: "feature"},
-		{Name: "level"}, {Name: "share", Format: figure.Percent}, {Name: "noise (sd)", Format: figure.Percent}},
-		Caption: "Shares of the subjects of all sites, from the noised totals. People whose numbers lie far out " +
-			"weigh less, and those who lack a category count for its reference."}
-	at := 0
-	for i := range e.Columns {
-		own := sum[at:][:e.Columns[i].Width()]
-		at += len(own)
-		for _, level := range e.Columns[i].Levels {
-			others := floats.Sum(own) / weight // the noise of the weight is in each share in proportion to it
-			share, times := 1-others, math.Hypot(math.Sqrt(float64(len(own))), others)
-			if k := slices.Index(e.Columns[i].Own(), level); k >= 0 {
-				share, times = own[k]/weight, math.Hypot(1, own[k]/weight)
-			}
-			t.Add(e.Columns[i].Name, level, min(max(share, 0), 1), times*noise/weight)
-		}
-	}
-	if !(weight > 5*noise) || len(t.Columns[0].Text) == 0 {
-		return nil
-	}
-	return t
 }

@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"parley/figure"
 	"parley/internal/testkit"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -149,7 +148,6 @@ type outcome struct {
 	units    units
 	said     []string
 	numbers  string // what is said of them
-	levels   *figure.Table
 }
 
 // noise is the standard deviation of the noise of so many sites in what a task asks for.
@@ -252,8 +250,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		}
 	}
 	m, _ := co.posterior(st)
-	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, "",
-		co.shares(st, e)}
+	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, ""}
 	for k := range max(c.columns.classes, 1) {
 		out.effects = append(out.effects, testkit.Get(e.Effects(out.q, k*c.columns.width()))(tb)...)
 	}
