@@ -123,7 +123,7 @@ func ofOneTable(path string, schema Schema) (*files, error) {
 		return nil, err
 	}
 	file := filepath.Join(path, names[0])
-	id, _, err := WholeTable(file)
+	id, _, _, err := WholeTable(file)
 	if err != nil || id == "" {
 		return nil, err
 	}
@@ -199,17 +199,18 @@ func within(folder, path string) string {
 	return path
 }
 
-// WholeTable reads the head of a table that is all that a site has: which column identifies the subjects, and what the
-// others are called. A column that numbers rows is none of them.
-func WholeTable(path string) (id string, columns []string, err error) {
+// WholeTable reads the head of a table that is all that a site has: which column identifies the subjects, whether it is
+// called as such columns are, and what the others are called. A column that numbers rows is none of them.
+func WholeTable(path string) (id string, called bool, columns []string, err error) {
 	t, err := heads(path)
 	if err == nil {
 		err = gather([]*faults{t.faults})
 	}
 	if err != nil || len(t.header) == 0 {
-		return "", nil, err
+		return "", false, nil, err
 	}
-	return cmp.Or(t.identified, t.header[0].name), namesOf(t.header[1:]), nil
+	id = cmp.Or(t.identified, t.header[0].name)
+	return id, t.identified != "" || id == "id", namesOf(t.header[1:]), nil
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.

@@ -59,7 +59,7 @@ func (d *Draft) findSites(path string) error {
 		if len(tables) > 0 {
 			p = misnamed(path, tables)
 		}
-		if all := wholeTables(path); all != nil && len(all) >= len(wrong) {
+		if all := wholeTables(path); all != nil {
 			names := make([]string, len(all))
 			for i, t := range all {
 				names[i], _ = filepath.Rel(path, t.path)

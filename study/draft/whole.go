@@ -21,40 +21,42 @@ type whole struct {
 	columns        []string
 }
 
-// wholeTables are tables that each seem to be all that one site has: the only one in a folder; or several in it, if two
-// or more of them have most columns in common.
+// wholeTables are tables that each seem to be all that one site has: the only one in a folder, if a column is called as
+// ids are, which no codebook has; or several in it, if two or more of them have most columns in common.
 func wholeTables(folder string) (all []whole) {
 	inside, err := foldersIn(folder)
 	if err != nil || len(dataset.Files(folder)) > 0 {
 		return nil
 	}
-	sites := 0 // that are as they should be
-	for _, site := range inside {
+	add := func(site, path string, sure bool) bool {
+		id, called, columns, err := dataset.WholeTable(path)
+		ok := err == nil && id != "" && len(columns) >= 2 && (called || !sure)
+		if ok {
+			all = append(all, whole{site, path, id, columns})
+		}
+		return ok
+	}
+	only := true
+	for _, site := range append(inside, folder) {
 		if len(dataset.Files(site)) > 0 {
-			sites++
-		} else if tables := dataset.Tables(site); len(tables) == 1 {
-			all = append(all, whole{site: site, path: filepath.Join(site, tables[0])})
+			only = false
+		} else if tables := dataset.Tables(site); len(tables) == 1 && (site != folder || only && all == nil) {
+			add(site, filepath.Join(site, tables[0]), true)
 		}
 	}
-	tables := dataset.Tables(folder)
-	among := len(all) == 0 && sites == 0 && len(tables) > 1
-	if len(all) == 0 && sites == 0 {
-		for _, name := range tables {
-			site := folder
-			if base, _, _ := strings.Cut(name, "."); among {
-				site = filepath.Join(folder, siteName(base))
-			}
-			all = append(all, whole{site: site, path: filepath.Join(folder, name)})
-		}
+	if !only || len(all) > 0 {
+		return all
 	}
-	for i := range all {
-		t := &all[i]
-		if t.id, t.columns, err = dataset.WholeTable(t.path); err != nil || t.id == "" || len(t.columns) < 2 {
+	alike := false
+	for _, name := range dataset.Tables(folder) {
+		base, _, _ := strings.Cut(name, ".")
+		if !add(filepath.Join(folder, siteName(base)), filepath.Join(folder, name), false) {
 			return nil
 		}
-		among = among && !slices.ContainsFunc(all[:i], t.like)
+		last := len(all) - 1
+		alike = alike || slices.ContainsFunc(all[:last], all[last].like)
 	}
-	if among {
+	if !alike {
 		return nil
 	}
 	return all
