@@ -298,7 +298,7 @@ func (f File) Data() ([]byte, error) {
 	return data, nil
 }
 
-// Compress makes data smaller, for [expand].
+// Compress makes data smaller.
 func Compress(data []byte) []byte {
 	var b bytes.Buffer
 	z, _ := flate.NewWriter(&b, flate.BestCompression) // the level is one
@@ -307,7 +307,7 @@ func Compress(data []byte) []byte {
 	return b.Bytes()
 }
 
-// Expand returns what was compressed, if that is not more than most bytes.
+// expand returns what was compressed, if that is not more than most bytes.
 func expand(packed []byte, most int) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), int64(most)+1))
 	if err == nil && len(data) > most {

@@ -32,6 +32,7 @@ type monitor struct {
 	rounds   prometheus.Counter
 	answers  prometheus.Counter
 	stored   atomic.Uint64
+	embedded sync.Once // a broker that has stored something
 	ready    prometheus.Gauge
 
 	mu sync.Mutex
@@ -48,17 +49,21 @@ func newMonitor(state gauges) *monitor {
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready",
 			Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
 	}
-	m.registry.MustRegister(m.rounds, m.answers, m.ready, state, prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "parley_broker_writes_total", Help: "Values that the embedded broker has stored."},
-		func() float64 { return float64(m.stored.Load()) }))
+	m.registry.MustRegister(m.rounds, m.answers, m.ready, state)
 	return m
 }
 
 // Round, Health, Answered and Connected implement the watchers of both daemons.
 func (m *monitor) Round(string)      { m.rounds.Inc() }
 func (m *monitor) Answered(string)   { m.answers.Inc() }
-func (m *monitor) Stored(n uint64)   { m.stored.Store(n) }
 func (m *monitor) Connected(ok bool) { m.Health(ok) }
+func (m *monitor) Stored(n uint64) {
+	m.stored.Store(n)
+	m.embedded.Do(func() {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "parley_broker_writes_total",
+			Help: "Values that the embedded broker has stored."}, func() float64 { return float64(m.stored.Load()) }))
+	})
+}
 func (m *monitor) Health(ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

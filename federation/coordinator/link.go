@@ -70,16 +70,20 @@ func (l *siteLink) ask(ctx context.Context, what string, do func(context.Context
 			l.waited = waited{For: what}
 		}
 	})
-	err := l.with(ctx, do)
+	var began time.Time // once its people have approved
+	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error {
+		began = time.Now()
+		return do(ctx, link)
+	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
 	l.note(func() {
+		l.asked, l.waiting, l.giveUp = time.Time{}, "", nil
 		if err == nil {
 			l.answered = time.Now()
-			l.member.took.Store(int64(l.answered.Sub(l.asked)))
+			l.member.took.Store(int64(l.answered.Sub(began)))
 		}
-		l.asked, l.waiting, l.giveUp = time.Time{}, "", nil
 	})
 	return err
 }

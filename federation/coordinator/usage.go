@@ -18,6 +18,8 @@ const (
 	burstMessages, passMessages = 20_000, 5_000
 	burstBytes, passBytes       = 512 << 20, 32 << 20
 	suspension, suspensionMost  = time.Minute, time.Hour
+	// messages of all keys together that need no look at who sends them
+	fewMessages = 100
 	// connections at once that do not say who they are, beside one for each key that has
 	manyStrangers = 300
 )
@@ -46,7 +48,7 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 		case <-time.After(wait):
 		}
 		now := time.Now()
-		usage, err := d.server.Usage(100)
+		usage, err := d.server.Usage(fewMessages)
 		if err != nil {
 			continue // it starts anew
 		}
