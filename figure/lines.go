@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"parley/internal/stats"
 )
 
 // Lines shows one or more series as lines, such as an objective by round.
@@ -301,8 +303,8 @@ func (s Scatter) fromMiddle() []int {
 			return 0, 1
 		}
 		v = slices.Sorted(slices.Values(v))
-		mid = quantile(v, 0.5)
-		return mid, max(quantile(v, 0.75)-quantile(v, 0.25), math.Abs(mid)*1e-9, 1e-300)
+		mid = stats.Median(v)
+		return mid, max(stats.Quantile(v, 0.75)-stats.Quantile(v, 0.25), math.Abs(mid)*1e-9, 1e-300)
 	}
 	mx, ux := middle(xs)
 	my, uy := middle(ys)

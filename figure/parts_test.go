@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"parley/internal/stats"
 	"parley/internal/testkit"
 )
 
@@ -368,7 +369,7 @@ func TestHistogramsOfAnySizeHaveOneArea(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	// Type 7 of Hyndman and Fan (1996), as in R: quantile(c(1, 2, 4, 8), c(.25, .5, .75)).
 	for p, want := range map[float64]float64{0: 1, 0.25: 1.75, 0.5: 3, 0.75: 5, 1: 8} {
-		if got := quantile([]float64{1, 2, 4, 8}, p); got != want {
+		if got := stats.Quantile([]float64{1, 2, 4, 8}, p); got != want {
 			t.Errorf("%v: %v, want %v", p, got, want)
 		}
 	}

@@ -195,11 +195,3 @@ func (c *canvas) points(g Group, st style, x, y scale, k int) {
 		c.el("path", g.Name, "d", d.String(), "fill", st.colour, "fill-opacity", 0.6)
 	}
 }
-
-// quantile interpolates between the sorted values next to it.
-func quantile(sorted []float64, p float64) float64 {
-	at := p * float64(len(sorted)-1)
-	i := min(int(at), len(sorted)-1)
-	k := min(i+1, len(sorted)-1)
-	return sorted[i] + (at-float64(i))*(sorted[k]-sorted[i])
-}

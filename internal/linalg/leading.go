@@ -21,9 +21,9 @@ const (
 // their vectors, d × rank by rows, from products alone: times adds A X to a thin
 // matrix, X of some columns. It is the block Lanczos method with thick restarts: from
 // a block X of rank + Surplus vectors, the space of X, A X and A² X; the vectors in it that
-// A has largest (Rayleigh and Ritz) are the next X (Golub and Underwood 1977). The first X is always the same.
-// The size, above zero, is about that of
-// the eigenvalues. It takes 7 d (rank + 8) numbers of memory, and d must be at least 3 (rank + 8).
+// A has largest (Rayleigh and Ritz) are the next X (Golub and Underwood 1977). The first X is always the same. The
+// size, above zero, is about that of the eigenvalues. It takes 7 d (rank + 8) numbers of memory, and d must be at
+// least 3 (rank + 8).
 func Leading(times func(dst, x []float64, q int), d, rank int, size float64) (values, vectors []float64, err error) {
 	b := rank + Surplus
 	ld := Stride(b)

@@ -6,7 +6,6 @@ import (
 
 	"parley/method"
 	published "parley/methods/published/dppvi"
-	"parley/methods/regression/options"
 	"parley/study"
 )
 
@@ -33,7 +32,7 @@ type watcher struct {
 // Fold implements [method.Coordinator].
 func (w *watcher) Fold(s method.State, in method.Contribution) (method.State, error) {
 	s, err := w.Coordinator.Fold(s, in)
-	if err != nil || in.Kind != options.TaskUpdate {
+	if err != nil || in.Kind != published.TaskUpdate {
 		return s, err
 	}
 	if w.updates++; !slices.Contains(w.of.at, w.updates) {

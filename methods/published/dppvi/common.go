@@ -147,10 +147,11 @@ func (m gaussian) density(p int) (glm.Gaussian, error) {
 	return g, g.CheckProper(p)
 }
 
-// The tasks, in the words that progress and logs show.
+// TaskUpdate asks for a refinement of the site's factor. Tasks are named in the words that progress and logs show.
+const TaskUpdate = "update"
+
 const (
 	taskScale  = "scale"  // moments for common units of numbers
-	taskUpdate = "update" // a refinement of the site's factor
 	taskAssess = "assess" // how well the model predicts the site's outcomes
 )
 

@@ -40,7 +40,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	switch was {
 	case "", taskScale:
 		step.Tasks, err = c.begin(s)
-	case taskUpdate:
+	case TaskUpdate:
 		step, err = c.update(s)
 	case taskAssess:
 		s.Phase = method.Done
@@ -50,7 +50,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	}
 	step.Done = s.Phase == method.Done
 	step.Progress, step.Of = c.progress(s)
-	if was == taskUpdate && s.Trace.Folded > 0 {
+	if was == TaskUpdate && s.Trace.Folded > 0 {
 		step.Info = method.Info{"KL to the q before": s.Trace.LastKL}
 	}
 	return step, nil
@@ -73,7 +73,7 @@ func (c coordinator) update(s *State) (method.Step, error) {
 	if err != nil {
 		return step, err
 	}
-	step.Tasks, err = method.Ask(taskUpdate, sites, func(site string) (any, error) {
+	step.Tasks, err = method.Ask(TaskUpdate, sites, func(site string) (any, error) {
 		s.Asked++
 		return s.Sites[site].ask(s.Scale, q), nil
 	})
@@ -111,7 +111,7 @@ func (c coordinator) begin(s *State) (tasks []method.Task, err error) {
 	if s.Phase == taskScale {
 		s.Scale, err = c.poolFactors(s.Sites)
 	}
-	s.Phase = taskUpdate
+	s.Phase = TaskUpdate
 	return nil, err
 }
 

@@ -29,7 +29,7 @@ func (h *siteHalf) times(kind string) int {
 	case kind == taskScale && h.own.Scaling != glm.ScaleStandard, kind == taskAssess && p != nil &&
 		p.quality == nil:
 		return 0
-	case kind != taskUpdate:
+	case kind != TaskUpdate:
 		return 1
 	case p != nil:
 		return p.updates
@@ -41,7 +41,7 @@ func (h *siteHalf) times(kind string) int {
 
 // listed is what the site is asked for over the whole study, at most.
 func (h *siteHalf) listed() (list []privacy.Listed) {
-	for _, kind := range []string{taskScale, taskUpdate, taskAssess} {
+	for _, kind := range []string{taskScale, TaskUpdate, taskAssess} {
 		if times := h.times(kind); times > 0 {
 			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
 		}
@@ -53,17 +53,17 @@ func (h *siteHalf) listed() (list []privacy.Listed) {
 func (h *siteHalf) request(kind string) privacy.Request {
 	says := privacy.Content{What: predict.Says, Values: predict.Values}
 	switch p := h.protected[h.name]; {
-	case p != nil && kind == taskUpdate:
+	case p != nil && kind == TaskUpdate:
 		return p.request(p.sum)
 	case p != nil:
 		return p.request(*p.quality)
 	case kind == taskScale:
 		says = privacy.Content{What: "number of values, mean and sum of squared deviations of each number",
 			Values: 3 * len(h.Numbers())}
-	case kind == taskUpdate && h.global():
+	case kind == TaskUpdate && h.global():
 		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight",
 			Values: 2 * h.Weights()}
-	case kind == taskUpdate:
+	case kind == TaskUpdate:
 		says = privacy.Content{What: "change of the posterior's precision and precision × mean of each " +
 			"weight that the " +
 			"site's rows ask for", Values: 2 * h.Weights()}
@@ -134,7 +134,7 @@ func (h *siteHalf) exact(ctx context.Context, t method.Task, s *privacy.Session)
 	switch t.Kind {
 	case taskScale:
 		answer, err = h.moments(ctx, data)
-	case taskUpdate:
+	case TaskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
 	case taskAssess:
 		answer, err = h.assess(ctx, t, data)
@@ -187,7 +187,7 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task,
 	switch {
 	case t.Kind == taskAssess && h.protected[h.name].quality != nil:
 		return nil, s.State(), h.assessed(ctx, t, s, b)
-	case t.Kind != taskUpdate:
+	case t.Kind != TaskUpdate:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	u, err := h.open(t, s.State())

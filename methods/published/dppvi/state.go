@@ -55,7 +55,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if c.global() {
 		coordinates = 2 * c.Weights()
 	}
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskScale, taskUpdate,
+	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskScale, TaskUpdate,
 		taskAssess), c.checkFactors(s.Sites),
 		method.Kept(s.Reports, c.Plan.Sites, "assessment", check)); err != nil {
 		return nil, err

@@ -187,11 +187,11 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 		c, h := hostileSetup(t, "rounds: 3}", rows+fmt.Sprint(rate)+"}}")
 		ms := testkit.Get(c.Init())(t)
 		s := ms.(*State)
-		s.Phase = taskUpdate
+		s.Phase = TaskUpdate
 		for range 30 {
 			s.Sites["a"].Asked++
 			step := append(constant(3, signs[0]*rate), constant(3, signs[1]*rate)...)
-			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: taskUpdate,
+			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: TaskUpdate,
 				Body: pack(t, stepAnswer{step})}); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
@@ -201,7 +201,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 			}
 			task := updateTask{Q: packed(q), Factor: packed(glm.Flat(3)), Update: 1,
 				Scale: &scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
-			if _, err := h.open(method.Task{Kind: taskUpdate, Body: pack(t, task)}, nil); err != nil {
+			if _, err := h.open(method.Task{Kind: TaskUpdate, Body: pack(t, task)}, nil); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}

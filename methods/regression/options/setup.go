@@ -104,7 +104,6 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 // The tasks, in the words that progress and logs show.
 const (
 	TaskScale  = "scale"  // sums for common units of numbers
-	TaskUpdate = "update" // a refinement of the site's factor
 	TaskAssess = "assess" // how well the model predicts the site's outcomes
 )
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/internal/stats"
 	"parley/problem"
 )
 
@@ -198,7 +199,4 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 	return says
 }
 
-func medianOf(v []float64) float64 {
-	v = slices.Sorted(slices.Values(v))
-	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
-}
+func medianOf(v []float64) float64 { return stats.Median(slices.Clone(v)) }

@@ -1,10 +1,30 @@
 package stats
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
+
+// BenjaminiHochberg adjusts p values so that the expected share of false findings among
+// those below a bound is at most the bound (1995): the least of p_(j) m/j over all ranks
+// j from the test's own on.
+func BenjaminiHochberg(p []float64) []float64 {
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	out, least := make([]float64, len(p)), 1.0
+	for rank := len(order); rank > 0; rank-- {
+		i := order[rank-1]
+		least = min(least, p[i]*float64(len(p))/float64(rank))
+		out[i] = least
+	}
+	return out
+}
 
 // Score is a site's score by an effect that all may have in common: a sum with so much information and variance; of
 // none, the site says nothing.
@@ -48,4 +68,16 @@ func ChiSquareTail(x, free float64) float64 {
 func ChiSquareQuantile(z, free float64) float64 {
 	root := 1 - 2/(9*free) + z*math.Sqrt(2/(9*free))
 	return free * root * root * root
+}
+
+// Median is the quantile of one half, which sorts the values.
+func Median(values []float64) float64 { return Quantile(values, 0.5) }
+
+// Quantile sorts the values, and interpolates between two of them.
+func Quantile(values []float64, p float64) float64 {
+	slices.Sort(values)
+	at := p * float64(len(values)-1)
+	i := int(at)
+	low, high := values[i], values[min(i+1, len(values)-1)]
+	return low + (at-float64(i))*(high-low)
 }
