@@ -66,7 +66,7 @@ func (d *Draft) findSites(path string) error {
 			}
 			p.What = "has no file that is named as Parley's are: it holds " + few(names)
 			p.Hint = fmt.Sprintf("if each is all that a site has, say what is to be predicted: parley init %s "+
-				"--outcome COLUMN makes each a site's data, and --outcome '' where it is nothing\ncolumns of %s: %s",
+				"--outcome COLUMN, or --outcome '' if nothing is\ncolumns of %s: %s",
 				quote(path), names[0], strings.Join(all[0].columns, ", "))
 			return p
 		}
