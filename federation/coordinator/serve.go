@@ -56,7 +56,7 @@ type Watcher interface {
 const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
-	lookPart = 200
+	lookPart = 1000
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
