@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/privacy"
+	"parley/privacy/account"
 	"parley/privacy/masks"
 	"parley/study"
 )
@@ -68,12 +71,12 @@ func (m secureMethod) additive(p *study.Plan) (Additive, error) {
 // Requests implements [Method].
 func (m secureMethod) Requests(p *study.Plan, site string) ([]privacy.Listed, error) {
 	list, err := m.masked(p)
-	if err != nil || !slices.Contains(p.Privacy.Openers, site) {
+	if err != nil || site != p.Privacy.Spare && !slices.Contains(p.Privacy.Openers, site) {
 		return list, err
 	}
-	open := privacy.Listed{Kind: kindOpen, Request: privacy.Request{Protection: privacy.Differential}}
+	open := privacy.Listed{Kind: kindOpen, Times: len(privacy.Requests(list)),
+		Request: privacy.Request{Protection: privacy.Differential}}
 	for _, l := range list {
-		open.Times += l.Times
 		open.Request.Opens = max(open.Request.Opens, l.Request.Shape().Words())
 	}
 	open.Request.Contents = []privacy.Content{{
@@ -112,7 +115,35 @@ func (m secureMethod) masked(p *study.Plan) ([]privacy.Listed, error) {
 			r.Sums[j].Honest = p.Honest()
 		}
 	}
-	return list, nil
+	if p.Privacy.Spare == "" {
+		return list, nil
+	}
+	return repeated(list, p.Privacy.Adjacency)
+}
+
+// repeated adds to a list of noised sums one more of each, the costliest first.
+func repeated(list []privacy.Listed, a account.Adjacency) ([]privacy.Listed, error) {
+	cost := map[string]float64{}
+	var more []privacy.Listed
+	for _, l := range list {
+		ms, err := l.Request.Mechanisms(privacy.Subject)
+		if err != nil {
+			return nil, err
+		}
+		cost[l.Kind+again], _ = account.Mu(ms, a)
+		more = append(more, privacy.Listed{Kind: l.Kind + again, Times: 1, Request: l.Request, Again: true})
+	}
+	slices.SortStableFunc(more, func(a, b privacy.Listed) int { return cmp.Compare(cost[b.Kind], cost[a.Kind]) })
+	return append(list, more...), nil
+}
+
+// again ends the kind of a task that repeats one whose total nobody can open, since an opener has left.
+const again = ", once more"
+
+// staffed is the body of a task in a plan with a spare.
+type staffed struct {
+	Openers []int  `cbor:"openers"` // of the total, as places among the plan's sites
+	Body    []byte `cbor:"body"`
 }
 
 // Site implements [Method].
@@ -123,13 +154,14 @@ func (m secureMethod) Site(p *study.Plan, site string) (Site, error) {
 	}
 	one := HalfPlan(p)
 	half, err := m.Method.Site(one, cohort)
-	return maskedSite{half, one, additive}, err
+	return maskedSite{half, one, additive, p.Privacy.Spare != ""}, err
 }
 
 type maskedSite struct {
 	Site
 	plan     *study.Plan
 	additive Additive
+	spare    bool
 }
 
 // Run implements [Site].
@@ -138,7 +170,17 @@ func (h maskedSite) Run(ctx context.Context, t Task, s *privacy.Session) (Answer
 		v, err := s.Unmask(t.Body)
 		return Answer{Body: v, State: s.State()}, err
 	}
-	t.Site = cohort
+	t.Site, t.Kind = cohort, strings.TrimSuffix(t.Kind, again)
+	if h.spare {
+		var by staffed
+		if err := wire.Unmarshal(t.Body, &by); err != nil {
+			return Answer{}, err
+		}
+		if err := s.MaskFor(by.Openers); err != nil {
+			return Answer{}, err
+		}
+		t.Body = by.Body
+	}
 	a, err := h.Site.Run(ctx, t, s)
 	if err != nil {
 		return Answer{}, err
@@ -210,6 +252,9 @@ func groupOf(p *study.Plan) (*masks.Group, error) {
 	for _, site := range p.Privacy.Openers {
 		g.Openers = append(g.Openers, slices.Index(p.Sites, site))
 	}
+	if i := slices.Index(p.Sites, p.Privacy.Spare); i >= 0 {
+		g.Spares = []int{i}
+	}
 	return g, nil
 }
 
@@ -251,12 +296,19 @@ func SecureLines(p *study.Plan) []string {
 		return nil
 	}
 	openers := strings.Join(p.Privacy.Openers, ", ")
+	honest := "one of " + openers + " is honest"
+	gone := "if an opener is gone for good the study ends: nobody else can open a total"
+	if spare := p.Privacy.Spare; spare != "" {
+		honest = "two of " + openers + ", " + spare + " are honest"
+		gone = fmt.Sprintf("if one opener is gone for good, or the coordinator says so, %s takes its place, and the "+
+			"sum that nobody can open is made once more, which the total has room for", spare)
+	}
 	lines := []string{
 		fmt.Sprintf("Sums leave each site masked, and %s take the masks away together, once for each total, which is "+
 			"of at least %d sites.", openers, p.Quorum),
-		fmt.Sprintf("If one of %s is honest, nobody learns a site's own sums: the coordinator would have to work "+
-			"together with all of them, or with all other sites of a total, which may be no more than %d.",
-			openers, p.Quorum-1),
+		fmt.Sprintf("If %s, nobody learns a site's own sums: the coordinator would have to work together with all who "+
+			"open a total, or with all other sites of it, which may be no more than %d.",
+			honest, p.Quorum-1),
 	}
 	if t := p.Privacy.Collusion; t != nil {
 		lines = append(lines, fmt.Sprintf("Each site adds 1/%d of the variance of one party's noise, so that a total "+
@@ -267,8 +319,7 @@ func SecureLines(p *study.Plan) []string {
 			"would tell that site's sums: a site that leaves ends the study.",
 			"Of what one site alone has, such as a view, or a level of a category, the total is that site's own.")
 	}
-	return append(lines, "Nothing that compares sites is computed, and if an opener is gone for good the study ends: "+
-		"nobody else can open a total.")
+	return append(lines, "Nothing that compares sites is computed, and "+gone+".")
 }
 
 // Fingerprints names the keys of a plan's sites, for comparing by telephone; nil in a simulation.

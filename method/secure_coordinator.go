@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,7 +24,7 @@ type secureCoordinator struct {
 	requests  []privacy.Listed
 }
 
-// secureState is what it carries. Phase is "", the kind of the sum that is being made, or kindOpen.
+// secureState is what it carries. Phase is "", the kind of the task for the sum that is being made, or kindOpen.
 type secureState struct {
 	Inner    []byte         `cbor:"inner"`
 	Phase    string         `cbor:"phase"`
@@ -33,6 +34,8 @@ type secureState struct {
 	Total    []byte         `cbor:"total"`    // of masked vectors, less what openers have answered
 	Waiting  []string       `cbor:"waiting"`  // openers who have not answered
 	Left     []string       `cbor:"left"`     // sites
+	Openers  []string       `cbor:"openers"`  // of totals; none as long as they are the plan's
+	Body     []byte         `cbor:"body"`     // of the sum's task, where it could be asked for once more
 	Everyone []int          `cbor:"everyone"` // sites of the first exact total, and of all that follow
 	Exchange int            `cbor:"exchange"` // sums asked for
 
@@ -59,8 +62,12 @@ func (c secureCoordinator) Restore(data []byte) (State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if err := KnownPhase(s.Phase, slices.Concat(s.Left, s.Waiting), c.plan.Sites, s.Kind, kindOpen); err != nil {
+	if err := KnownPhase(s.Phase, slices.Concat(s.Left, s.Waiting), c.plan.Sites, s.Kind, s.Kind+again,
+		kindOpen); err != nil {
 		return nil, err
+	}
+	if _, err := c.group.With(c.places(s)); err != nil {
+		return nil, fmt.Errorf("the state's openers: %w", err)
 	}
 	if s.Phase != "" {
 		r, err := c.request(s.Kind)
@@ -107,13 +114,18 @@ func (c secureCoordinator) request(kind string) (privacy.Request, error) {
 // Next implements [Coordinator].
 func (c secureCoordinator) Next(ms State) (Step, error) {
 	s := ms.(*secureState)
-	if s.Phase != "" && s.Phase != kindOpen {
-		return c.open(s)
-	}
-	if s.Phase == kindOpen {
+	switch repeat, err := c.replace(s); {
+	case err != nil:
+		return Step{}, err
+	case repeat:
+		step := Step{State: s, Progress: 2*s.Exchange - 2, Of: 2 * s.Exchange}
+		return c.ask(s, step, Task{Kind: s.Kind + again, Body: s.Body})
+	case s.Phase == kindOpen:
 		if err := c.take(s); err != nil {
 			return Step{}, err
 		}
+	case s.Phase != "":
+		return c.open(s)
 	}
 	step, err := c.inner.Next(s.live)
 	if err != nil {
@@ -128,14 +140,67 @@ func (c secureCoordinator) Next(ms State) (Step, error) {
 		return step, fmt.Errorf("a step of %d tasks, where a secure sum has one for all sites", len(step.Tasks))
 	}
 	t := step.Tasks[0]
-	s.Phase, s.Kind, s.Sum, s.Set, s.Total = t.Kind, t.Kind, nil, nil, nil
+	s.Kind, step.Tasks = t.Kind, nil
 	s.Exchange++
-	step.Tasks = nil
+	return c.ask(s, step, t)
+}
+
+// ask makes a step of one task for all sites that stay.
+func (c secureCoordinator) ask(s *secureState, step Step, t Task) (_ Step, err error) {
+	s.Phase, s.Sum, s.Set, s.Total, s.Waiting = "", nil, nil, nil, nil
+	if _, err := c.replace(s); err != nil {
+		return step, err
+	}
+	s.Phase = t.Kind
+	if c.plan.Privacy.Spare != "" {
+		s.Body = t.Body
+		if t.Body, err = wire.Marshal(staffed{c.places(s), s.Body}); err != nil {
+			return step, err
+		}
+	}
 	for _, site := range Staying(c.plan.Sites, s.Left) {
 		t.Site, t.Optional = site, false
 		step.Tasks = append(step.Tasks, t)
 	}
 	return step, nil
+}
+
+// openers are the sites that open totals now.
+func (c secureCoordinator) openers(s *secureState) []string {
+	if len(s.Openers) > 0 {
+		return s.Openers
+	}
+	return c.plan.Privacy.Openers
+}
+
+// places are those of the openers among the plan's sites.
+func (c secureCoordinator) places(s *secureState) (at []int) {
+	for _, o := range c.openers(s) {
+		at = append(at, slices.Index(c.plan.Sites, o))
+	}
+	return at
+}
+
+// replace puts the spare in the place of an opener that has left, and says whether the sum that is being made, which
+// nobody can open any more, is to be made once more. It is an error if nobody can stand in.
+func (c secureCoordinator) replace(s *secureState) (repeat bool, err error) {
+	for i, o := range c.openers(s) {
+		if !slices.Contains(s.Left, o) || s.Phase == kindOpen && !slices.Contains(s.Waiting, o) {
+			continue // it has opened this total
+		}
+		if !c.replaceable(s, o) {
+			return false, c.shut(s, o)
+		}
+		s.Openers = slices.Clone(c.openers(s))
+		s.Openers[i], repeat = c.plan.Privacy.Spare, s.Phase != ""
+	}
+	return repeat, nil
+}
+
+// replaceable says whether the spare can take the place of an opener.
+func (c secureCoordinator) replaceable(s *secureState, opener string) bool {
+	spare := c.plan.Privacy.Spare
+	return spare != "" && spare != opener && len(s.Openers) == 0 && !slices.Contains(s.Left, spare)
 }
 
 // open asks the openers to open the sum that all sites have answered.
@@ -154,19 +219,16 @@ func (c secureCoordinator) open(s *secureState) (Step, error) {
 		return Step{}, err
 	}
 	step := Step{State: s, Progress: 2*s.Exchange - 1, Of: 2 * s.Exchange}
-	for _, site := range c.plan.Privacy.Openers {
-		if slices.Contains(s.Left, site) {
-			return Step{}, c.shut(s, site)
-		}
+	for _, site := range c.openers(s) {
 		step.Tasks = append(step.Tasks, Task{Site: site, Kind: kindOpen, Body: body})
 	}
-	s.Phase, s.Waiting = kindOpen, slices.Clone(c.plan.Privacy.Openers)
+	s.Phase, s.Waiting = kindOpen, slices.Clone(c.openers(s))
 	return step, nil
 }
 
 func (c secureCoordinator) shut(s *secureState, site string) error {
 	return fmt.Errorf("opener %s has left before the total of %q was opened: nobody can open it, and the study ends "+
-		"here", site, s.Kind)
+		"here", site, cmp.Or(s.Kind, "the first sum"))
 }
 
 // take gives the method the total that has been opened.
@@ -258,7 +320,7 @@ func (c secureCoordinator) Leave(ms State, site string) (State, error) {
 		return nil, err
 	}
 	switch {
-	case s.Phase == kindOpen && slices.Contains(s.Waiting, site):
+	case s.Phase == kindOpen && slices.Contains(s.Waiting, site) && !c.replaceable(s, site):
 		return nil, c.shut(s, site)
 	case slices.Contains(s.Everyone, slices.Index(c.plan.Sites, site)):
 		return nil, fmt.Errorf("site %s has left, and the exact totals of a study are all over the same sites: one "+
@@ -282,9 +344,14 @@ func (c secureCoordinator) Result(ms State) (*Result, error) {
 		}
 		r.Headline[i].Name = strings.Replace(f.Name, "at 1 site", "at "+figure.Plural(sites, "site"), 1)
 	}
+	lines := SecureLines(c.plan)
+	if len(s.Openers) > 0 {
+		lines = append(lines, fmt.Sprintf("An opener has left: the last totals were opened by %s.",
+			strings.Join(s.Openers, ", ")))
+	}
 	r.Sections = append(r.Sections, figure.Section{ID: "secure-sum", Title: "Who could have seen a site's own sums",
 		Items: []figure.Item{{Note: &figure.Note{Title: "The coordinator learned totals over sites",
-			Text: strings.Join(SecureLines(c.plan), " ")}}}})
+			Text: strings.Join(lines, " ")}}}})
 	return r, nil
 }
 

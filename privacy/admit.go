@@ -160,11 +160,18 @@ func (g *Gate) allow(a Ask, r Request) error {
 	// A task whose charge was forfeited by a program that kept no keys may come
 	// again: it is one of those that are counted.
 	again := g.book.attempts[a.release()] > 0
+	repeats, one := false, 0 // whether this task repeats another, and how many did so far
 	for _, l := range g.study.Requests {
+		if l.Again {
+			repeats, one = repeats || l.Kind == a.Kind, one+g.book.kinds[l.Kind]
+		}
 		if n := g.book.kinds[l.Kind]; l.Kind == a.Kind && n >= l.Times && !again {
 			no.add("", fmt.Sprintf("the plan lists task %q %s, and this site has answered it as often", a.Kind,
 				times(l.Times)), "")
 		}
+	}
+	if repeats && one > 0 && !again {
+		no.add("", "the plan repeats one task, and this site has answered one that did", "")
 	}
 	if most := g.study.Rounds; most > 0 && a.Round > most {
 		no.add("", fmt.Sprintf("round %d is above the %d that the plan comes to", a.Round, most), "")

@@ -32,8 +32,9 @@ type Charge struct {
 type Trust struct {
 	// who can see the site's own sums if all of them work together
 	Openers   []string `cbor:"openers" json:"openers"`
-	Quorum    int      `cbor:"quorum" json:"quorum"`       // sites in a total, at least
-	Collusion int      `cbor:"collusion" json:"collusion"` // sites whose noise may be known; −1 where there is none
+	Spare     string   `cbor:"spare,omitempty" json:"spare,omitempty"` // who may stand in for one of them; "" for nobody
+	Quorum    int      `cbor:"quorum" json:"quorum"`                   // sites in a total, at least
+	Collusion int      `cbor:"collusion" json:"collusion"`             // sites whose noise may be known; −1 where there is none
 }
 
 const chargeVersion = 2
@@ -46,6 +47,9 @@ func (g *Gate) trust(r Request) *Trust {
 	t := &Trust{Quorum: g.study.Party.Quorum, Collusion: g.study.Collusion}
 	for _, o := range g.study.Party.Openers {
 		t.Openers = append(t.Openers, g.study.Party.Members[o].Name)
+	}
+	for _, o := range g.study.Party.Spares {
+		t.Spare = g.study.Party.Members[o].Name
 	}
 	return t
 }

@@ -70,12 +70,20 @@ type Listed struct {
 	Kind    string // of the task; one of a kind in a list
 	Times   int    // at most, over the whole study
 	Request Request
+	// Again says that it repeats another task, because an opener of its total has left. Of all that repeat one, a study
+	// asks for one, of which the first in its list costs most.
+	Again bool
 }
 
-// Requests returns every request of a list as often as it is listed.
+// Requests returns every request of a list as often as it is listed, and of those that repeat one the costliest.
 func Requests(list []Listed) []Request {
 	var all []Request
+	again := false
 	for _, l := range list {
+		if l.Again && again {
+			continue
+		}
+		again = again || l.Again
 		for range l.Times {
 			all = append(all, l.Request)
 		}

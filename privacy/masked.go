@@ -70,11 +70,26 @@ func (s *Session) Total(name string, numbers []float64) error {
 	return nil
 }
 
+// MaskFor names who opens the total that the session's release is part of, as places among the plan's sites: the plan's
+// openers, or its spare in the place of one.
+func (s *Session) MaskFor(openers []int) error {
+	if s.gate.study.Party == nil {
+		return errKeyless
+	}
+	_, err := s.gate.study.Party.With(openers)
+	s.openers = openers
+	return err
+}
+
 // mask makes one vector of all that the session has made, and masks it.
 func (s *Session) mask() (*sentMasked, error) {
 	party := s.gate.study.Party
 	if party == nil {
-		return nil, errors.New("a masked release at a site without keys")
+		return nil, errKeyless
+	}
+	if s.openers != nil {
+		by := *party
+		by.Openers, party = s.openers, &by
 	}
 	shape := s.request.Shape()
 	v := make(masks.Vector, 0, shape.Words())
@@ -135,6 +150,8 @@ func (r Request) masked(a Ask, raw wire.Raw) (*Masked, error) {
 	out.Signed = masks.Signed{Site: m.Site, Key: m.Key, Digest: out.Vector.Digest(), Signature: m.Signature}
 	return out, nil
 }
+
+var errKeyless = errors.New("a masked release at a site without keys")
 
 // mostTotal is beyond every noised sum, which package fixed keeps to 62 bits before noise.
 const mostTotal = 3 << 61

@@ -28,6 +28,7 @@ type Session struct {
 	used    map[string]int // how often each sum was made
 	made    []sentSum      // noised sums that the release holds
 	totals  map[string]masks.Vector
+	openers []int // who opens the total, if not the plan's openers
 	ended   bool
 }
 

@@ -32,7 +32,8 @@ type privacyRecord struct {
 	Sites    []SitePrivacy `json:"sites"`
 	Releases []ReleaseKind `json:"releases"`
 
-	collusion *int // of a secure sum: how many sites may work together with the coordinator
+	openers   string // how many have to be honest, in words
+	collusion *int   // of a secure sum: how many sites may work together with the coordinator
 }
 
 // SitePrivacy is what one site has released.
@@ -67,7 +68,8 @@ func privacyOf(plan *study.Plan, rounds []engine.Round) (*privacyRecord, error) 
 	p := &privacyRecord{
 		Unit: privacy.Unit(plan.Privacy.Unit), Adjacency: plan.Privacy.Adjacency, Total: plan.Privacy.Total,
 		PerRelease:  plan.Privacy.PerRelease,
-		Diagnostics: plan.Privacy.Diagnostics, Rounds: len(rounds), collusion: plan.Privacy.Collusion,
+		Diagnostics: plan.Privacy.Diagnostics, Rounds: len(rounds), openers: plan.Privacy.HonestOpeners(),
+		collusion: plan.Privacy.Collusion,
 	}
 	var before []privacy.Request // of the last site: most are alike
 	for i, site := range plan.Sites {
@@ -317,8 +319,8 @@ func (p *privacyRecord) trust() string {
 			"coordinator, the other sites and the network need not be trusted."
 	}
 	return fmt.Sprintf("Whom one has to trust: each site adds its share of the noise itself, and masks the sums "+
-		"before they leave it. The promise holds as long as one opener of the totals is honest, and the coordinator "+
-		"works together with at most %s.", figure.Plural(*p.collusion, "site"))
+		"before they leave it. The promise holds as long as %s, and the coordinator works together with at most "+
+		"%s.", p.openers, figure.Plural(*p.collusion, "site"))
 }
 
 func (p *privacyRecord) several() string {

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -64,6 +65,9 @@ type Privacy struct {
 	// Openers are the sites that open totals together; who works with all of them can see each
 	// site's own sums. All sites by default, and the first five of more.
 	Openers []string `json:"openers,omitempty"`
+	// Spare is a site that takes the place of one opener that leaves the study; the sum that nobody can open then is
+	// asked for once more, and Total has room for that. Empty, the default, for none; without noise it has no meaning.
+	Spare string `json:"spare,omitempty"`
 	// Collusion is how many sites may work together with the coordinator and the noise still be
 	// what the total promises: of a quorum Q of sites, each adds 1/(Q − Collusion) of the variance. By
 	// default all openers but one. Without differential privacy it has no meaning.
@@ -78,6 +82,27 @@ const (
 	sumPlain  = "plain" // the default, which a plan need not name
 	sumSecure = "secure"
 )
+
+// Scale is the factor by which the noise of all releases of a site meets the total, as [account.Scale] has it: with a
+// spare, of the costliest release once more.
+func (p Privacy) Scale(ms []account.Mechanism) (float64, error) {
+	if p.Spare != "" {
+		again := slices.MaxFunc(ms, func(a, b account.Mechanism) int {
+			return cmp.Compare(a.Diameter/a.Noise, b.Diameter/b.Noise)
+		})
+		again.Count = 1
+		ms = append(slices.Clip(ms), again)
+	}
+	return account.Scale(ms, p.Adjacency, *p.Total)
+}
+
+// HonestOpeners says how many of those who open totals have to be honest.
+func (p Privacy) HonestOpeners() string {
+	if p.Spare == "" {
+		return "one opener of the totals is honest"
+	}
+	return "two of the openers of the totals and their spare, " + p.Spare + ", are honest"
+}
 
 // Secure says whether of every sum only its total over the sites is learned.
 func (p Privacy) Secure() bool { return p.Sum == sumSecure }

@@ -43,7 +43,8 @@ func (c *checker) sum() {
 					"plain: the coordinator learns each site's sums; secure: only their total"))
 		}
 		Report(c.report).Within("privacy").Absent("means nothing without sum: secure", "leave it out, or sum: secure",
-			map[string]bool{"openers": len(p.Openers) > 0, "collusion": p.Collusion != nil, "keys": len(p.Keys) > 0})
+			map[string]bool{"openers": len(p.Openers) > 0, "collusion": p.Collusion != nil, "keys": len(p.Keys) > 0,
+				"spare": p.Spare != ""})
 		return
 	}
 	options, ok := c.p.Method.Options.(Summable)
@@ -57,6 +58,7 @@ func (c *checker) sum() {
 	}
 	options.Summable(c.p, func(key, what, hint string) { c.report(under("method", key), what, hint) })
 	c.openers(p.Openers)
+	c.spare(p)
 	switch {
 	case p.PerRelease != nil:
 		c.report("privacy.sum", "secure stands beside per_release",
@@ -108,6 +110,20 @@ func (c *checker) openers(list []string) {
 	}
 }
 
+func (c *checker) spare(p Privacy) {
+	switch {
+	case p.Spare == "":
+	case !p.Differential():
+		c.report("privacy.spare", "means nothing without noise",
+			"leave it out: exact totals of a study are all of the same sites, so that none can be asked for again")
+	case !slices.Contains(c.p.Sites, p.Spare):
+		c.report("privacy.spare", fmt.Sprintf("%q is not a site of this study", p.Spare),
+			problem.DidYouMean(p.Spare, c.p.Sites, ""))
+	case slices.Contains(p.Openers, p.Spare):
+		c.report("privacy.spare", p.Spare+" is an opener already", "another site, or fewer openers")
+	}
+}
+
 func (c *checker) collusion(t, openers int) {
 	switch {
 	case t < openers-1:
@@ -140,7 +156,7 @@ func (p *Plan) Among(sites []string) *Plan {
 		return &own
 	}
 	s := &own.Privacy
-	if len(sites) == 1 {
+	if s.Spare = ""; len(sites) == 1 { // nobody leaves a simulation
 		s.Sum, s.Openers, s.Collusion = "", nil, nil
 		return &own
 	}

@@ -47,8 +47,15 @@ func (p *Preview) Text(w io.Writer) error {
 	}
 
 	t.head("What leaves this site")
+	repeats := false
 	for _, l := range p.Requests {
-		t.request(l)
+		if repeats = repeats || l.Again; !l.Again {
+			t.request(l)
+		}
+	}
+	if repeats {
+		t.line(1, "One of these sums may leave once more, with other noise, if an opener leaves; the total below "+
+			"has room for that.")
 	}
 	t.line(1, fmt.Sprintf("In total at most %s, about %s.", figure.Plural(p.Numbers, "number"),
 		size(8*float64(p.Numbers))))

@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/testkit"
 	"parley/method"
+	"parley/methods/regression"
 	"parley/privacy"
 	"parley/privacy/masks"
 	"parley/sitestore"
@@ -243,5 +244,104 @@ func TestSitesThatLeaveTotals(t *testing.T) {
 	}
 	if err := x.next(); err == nil || !strings.Contains(err.Error(), "quorum is 4") {
 		t.Errorf("three of a quorum of four: %v", err)
+	}
+}
+
+// A spare takes the place of an opener that leaves, whenever that is, and the sum that nobody can open is made once
+// more, within the plan's total, which every site's gate keeps.
+func TestASpareOpener(t *testing.T) {
+	const once = ", once more"
+	for _, what := range []string{ofPrivateFactors, ofRegression, ofMixture} {
+		for _, when := range []string{"before the sum", "while it is made", "while it is opened", "when it is open"} {
+			x := rehearse(t, totalsPlan(t, what, noisedSecure+", spare: e"))
+			kind, repeats := x.tasks[0].Kind, 0
+			leave := func(now string) {
+				if now == when {
+					x.state = testkit.Get(x.half.Leave(x.state, "b"))(t)
+				}
+			}
+			leave("before the sum")
+			for len(x.tasks) > 0 {
+				for i, task := range x.tasks {
+					gone := when == "before the sum" || when == "while it is opened" && task.Kind == "open"
+					if task.Site == "b" && gone {
+						continue
+					}
+					x.fold(x.answer(task.Site))
+					if i == len(x.tasks)-1 && x.round == 1 {
+						leave("while it is made")
+					}
+				}
+				if x.round == 2 {
+					leave("while it is opened")
+					leave("when it is open")
+				}
+				x.state = testkit.Get(x.half.Restore(testkit.Get(x.state.MarshalBinary())(t)))(t)
+				if err := x.next(); err != nil {
+					t.Fatalf("%s, an opener leaves %s: %v", what, when, err)
+				}
+				for _, task := range x.tasks {
+					opens := task.Site == "a" || task.Site == "e"
+					if x.round > 2 && (task.Site == "b" || task.Kind == "open" && !opens) {
+						t.Errorf("%s, an opener left %s: %s is asked for %q", what, when, task.Site, task.Kind)
+					}
+				}
+				if len(x.tasks) > 0 && x.tasks[0].Kind == kind+once {
+					repeats++
+				}
+			}
+			if want := map[bool]int{true: 1}[when != "when it is open"]; repeats != want {
+				t.Errorf("%s, an opener left %s: the sum was made %d times more", what, when, repeats)
+			}
+			testkit.Get(x.half.Result(x.state))(t)
+		}
+	}
+}
+
+// Nobody stands in for a second opener, masks are for no others than the plan names, a site repeats one task, and a
+// plan that has room for that has more noise.
+func TestASpareStandsInOnce(t *testing.T) {
+	p := totalsPlan(t, ofRegression, noisedSecure+", spare: e")
+	x := rehearse(t, p)
+	first := x.tasks[0].Kind
+	for _, site := range p.Sites {
+		x.fold(x.answer(site))
+	}
+	for _, leaver := range []string{"b", "e"} {
+		x.state = testkit.Get(x.half.Leave(x.state, leaver))(t)
+		err := x.next()
+		if leaver == "e" && (err == nil || !strings.Contains(err.Error(), "opener e has left")) {
+			t.Errorf("the spare leaves: %v", err)
+		}
+		if leaver == "b" {
+			a, c := x.answer("a"), x.answer("c")
+			if c.Masked.Signed.Site != 2 || a.Kind != first+", once more" {
+				t.Errorf("site c answered %q", c.Kind)
+			}
+		}
+	}
+	site := x.sites["a"]
+	ask := privacy.Ask{Study: x.study, Site: "a", Round: 9, Kind: site.requests[1].Kind + ", once more"}
+	if _, err := site.gate.Admit(ask); err == nil || !strings.Contains(err.Error(), "the plan repeats one task") {
+		t.Errorf("a second task that repeats another: %v", err)
+	}
+	ask.Kind = site.requests[1].Kind
+	session := testkit.Get(site.gate.Admit(ask))(t)
+	for _, openers := range [][]int{{0, 2}, {4, 4}, {1, 0}, {0}, {0, 1, 4}, {0, -1}} {
+		if err := session.MaskFor(openers); err == nil {
+			t.Errorf("a site masks for openers %v", openers)
+		}
+	}
+	for _, openers := range [][]int{{0, 1}, {0, 4}, {4, 1}} {
+		if err := session.MaskFor(openers); err != nil {
+			t.Errorf("openers %v: %v", openers, err)
+		}
+	}
+	half := testkit.Get(method.ForPlan(regression.Method{}, p).Requests(p, "c"))(t)
+	plain := testkit.Get(method.ForPlan(regression.Method{}, p).Requests(totalsPlan(t, ofRegression, noisedSecure),
+		"c"))(t)
+	if with, without := half[0].Request.Sums[0].Mechanism.Noise, plain[0].Request.Sums[0].Mechanism.Noise; with <
+		1.01*without || with > 1.5*without {
+		t.Errorf("noise of %v with a spare, and of %v without", with, without)
 	}
 }

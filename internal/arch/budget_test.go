@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 119_380
-	maxTests     = 71_830
+	maxSource    = 119_620
+	maxTests     = 71_930
 	maxPackages  = 75
 	papersSource = 15_900
 	papersTests  = 3_940

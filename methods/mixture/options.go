@@ -183,7 +183,7 @@ func releaseBound() float64 { return math.Sqrt(1 + countEntry*countEntry) }
 func releaseNoise(p *study.Plan) (account.Mechanism, error) {
 	// Clipping is to a ball, so that two rows may be a diameter apart.
 	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
-	factor, err := account.Scale([]account.Mechanism{m}, p.Privacy.Adjacency, *p.Privacy.Total)
+	factor, err := p.Privacy.Scale([]account.Mechanism{m})
 	if err != nil {
 		return m, err
 	}

@@ -28,6 +28,9 @@ type Cost struct {
 	// Honest, of a plan with a secure sum, is how many sites' shares make up the noise of a total at least; 0 of any
 	// other.
 	Honest int `json:"honest,omitempty"`
+
+	openers string // how many of them have to be honest, in words
+	spare   bool
 }
 
 // SiteCost is what one site would release, and what that reveals.
@@ -62,7 +65,7 @@ func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error))
 	c.Unit, c.Person, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Person,
 		p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
 	if p.Privacy.Secure() {
-		c.Honest = p.Honest()
+		c.Honest, c.openers, c.spare = p.Honest(), p.Privacy.HonestOpeners(), p.Privacy.Spare != ""
 	}
 	var seen [][]privacy.Request // of the sites so far, most of which are alike
 	for _, site := range p.Sites {
@@ -190,10 +193,13 @@ func (c *Cost) Lines() []string {
 			n, math.Sqrt(float64(n)/float64(c.Honest)), math.Sqrt(float64(n))))
 	}
 	if len(c.Sites) > 0 && c.Sites[0].IfOpened != nil {
-		lines = append(lines, fmt.Sprintf("that holds as long as one opener of the totals is honest, and no more "+
+		lines = append(lines, fmt.Sprintf("that holds as long as %s, and no more "+
 			"sites work together with the coordinator than the plan's collusion: if all openers did, a site's own "+
 			"sums would show, at %s",
-			account.Words(*c.Sites[0].IfOpened, c.claim().Delta)))
+			c.openers, account.Words(*c.Sites[0].IfOpened, c.claim().Delta)))
+		if c.spare {
+			lines = append(lines, "the total has room for one release more, which is made if an opener leaves")
+		}
 	}
 	switch {
 	case c.Unit != privacy.Subject:

@@ -128,6 +128,9 @@ func (v *View) entries() figure.Table {
 		if e.Trust != nil {
 			text := fmt.Sprintf("masked: %s open totals of %d sites or more together, and could together see this "+
 				"site's own sums", strings.Join(e.Trust.Openers, ", "), e.Trust.Quorum)
+			if e.Trust.Spare != "" {
+				text += ", or with " + e.Trust.Spare + " in the place of one of them"
+			}
 			if t := e.Trust.Collusion; t >= 0 {
 				text += "; the noise is enough while the coordinator works together with at most " +
 					figure.Plural(t, "site")

@@ -110,6 +110,7 @@ func refuse(format string, a ...any) error {
 type Group struct {
 	Members []Member // of all the plan's sites, in its order
 	Openers []int    // among them
+	Spares  []int    // of whom one may take the place of one opener
 	Quorum  int      // sites without which no total is opened
 }
 
@@ -144,6 +145,26 @@ func (g *Group) Verify(sum Sum, s Signed) error {
 		return refuse("site %s has not signed what is said to be its part of this sum", m.Name)
 	}
 	return nil
+}
+
+// With is the group as its totals are opened by these members: the plan's openers, or one spare in the place of one.
+func (g Group) With(openers []int) (Group, error) {
+	differ := 0
+	for i, o := range openers {
+		switch {
+		case i >= len(g.Openers):
+		case o == g.Openers[i]:
+		case slices.Contains(g.Spares, o):
+			differ++
+		default:
+			differ = len(g.Members)
+		}
+	}
+	if len(openers) != len(g.Openers) || differ > 1 {
+		return g, errors.New("the plan's totals are opened by others")
+	}
+	g.Openers = openers
+	return g, nil
 }
 
 // CheckSet holds a set against the plan: its sites, each once, in order, as many as the quorum, and signed by each.
@@ -217,7 +238,7 @@ func (p *Party) Mask(sum Sum, key [32]byte, v Vector) (Signed, error) {
 
 // Opens reports why this site will not open the sum for a set, which must hold its own vector as it was sent.
 func (p *Party) Opens(sum Sum, set []Signed, own [32]byte) error {
-	if !slices.Contains(p.Openers, p.Self) {
+	if !slices.Contains(p.Openers, p.Self) && !slices.Contains(p.Spares, p.Self) {
 		return refuse("this site opens no sums of the plan")
 	}
 	if err := p.CheckSet(sum, set); err != nil {

@@ -67,7 +67,7 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	}
 	out := &declared{Statistics: st, layout: l}
 	all := st.Sums()
-	factor, err := account.Scale(mechanisms(all), p.Privacy.Adjacency, *p.Privacy.Total)
+	factor, err := p.Privacy.Scale(mechanisms(all))
 	if err != nil {
 		return nil, fmt.Errorf("splitting the plan's total over the sums: %w", err)
 	}

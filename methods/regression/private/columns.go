@@ -204,7 +204,7 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, err
 	if learned {
 		all = append(all, of(each, 2, histograms))
 	}
-	factor, err := account.Scale(all, p.Adjacency, *p.Total)
+	factor, err := p.Scale(all)
 	if err != nil {
 		return nil, err
 	}
