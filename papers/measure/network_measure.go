@@ -36,6 +36,7 @@ type networkOptions struct {
 	sites, rounds, features int
 	dir                     string
 	idle                    time.Duration
+	against                 string // one of [against]; "" for nobody
 }
 
 // result is what was measured.
@@ -155,13 +156,13 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 		if err != nil {
 			return nil, err
 		}
-		group.Go(func() {
-			d := &site.Daemon{Folder: sf, Again: 30 * time.Second,
-				Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
-			if err := d.Serve(inner); err != nil && inner.Err() == nil {
-				failed <- fmt.Errorf("site %s: %w", name, err)
-			}
-		})
+		group.Go(func() { serve(inner, sf, failed) })
+	}
+	if o.against != "" {
+		if err := against[o.against](inner, f, o.dir, address); err != nil {
+			return nil, err
+		}
+		time.Sleep(3 * time.Second) // they are at it
 	}
 	submitted := time.Now()
 	digest, _, err := f.Submit(plan)
@@ -188,6 +189,15 @@ func measureNetwork(ctx context.Context, o networkOptions, say func(format strin
 	}
 	r.rss = c.stop()
 	return r, nil
+}
+
+// serve serves a site until ctx ends.
+func serve(ctx context.Context, f *site.Folder, failed chan<- error) {
+	d := &site.Daemon{Folder: f, Again: 30 * time.Second,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	if err := d.Serve(ctx); err != nil && ctx.Err() == nil {
+		failed <- fmt.Errorf("site %s: %w", f.Config.Site, err)
+	}
 }
 
 // rest is the part of a processor that the coordinator needs while nothing happens.
