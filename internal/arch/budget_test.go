@@ -16,7 +16,7 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 119_620
+	maxSource    = 119_626
 	maxTests     = 71_930
 	maxPackages  = 75
 	papersSource = 16_030

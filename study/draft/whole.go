@@ -12,8 +12,24 @@ import (
 	"parley/study"
 )
 
-// wholeView is what the view is called that a site's whole table becomes.
-const wholeView = "measured"
+// wholeView is what the view is called that a site's whole table becomes: as the one view that other sites have files
+// of, or measured.
+func wholeView(folder string) string {
+	inside, _ := foldersIn(folder) // what is wrong with it has been said
+	var views []string
+	for _, site := range inside {
+		for _, file := range dataset.Files(site) {
+			base, _, _ := strings.Cut(filepath.Base(file), ".")
+			if name, ok := strings.CutPrefix(base, "view_"); ok && !slices.Contains(views, name) {
+				views = append(views, name)
+			}
+		}
+	}
+	if len(views) != 1 {
+		return "measured"
+	}
+	return views[0]
+}
 
 // whole is a table that is all that a site has.
 type whole struct {
@@ -87,6 +103,7 @@ func SplitSites(folder, outcome string) (said problem.List, err error) {
 		return nil, problem.Problem{Where: "--outcome", What: outcome + " is a column of no site's table",
 			Hint: "name one as it stands in " + all[0].path + ": " + strings.Join(all[0].columns, ", ")}
 	}
+	view := wholeView(folder)
 	for _, t := range all {
 		name := siteName(filepath.Base(t.site))
 		if !study.IsName(name) {
@@ -97,7 +114,7 @@ func SplitSites(folder, outcome string) (said problem.List, err error) {
 			return nil, err
 		}
 		file := filepath.Join(t.site, dataset.MappingFile)
-		if err := os.WriteFile(file, []byte(t.mapping(outcome)), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(t.mapping(outcome, view)), 0o644); err != nil {
 			return nil, err
 		}
 		said.Add(problem.Problem{File: t.path, What: "is taken for all that site " + name + " has: " + file +
@@ -107,7 +124,7 @@ func SplitSites(folder, outcome string) (said problem.List, err error) {
 }
 
 // mapping takes the table apart.
-func (t *whole) mapping(outcome string) string {
+func (t *whole) mapping(outcome, view string) string {
 	subjects, measured := []string{}, []string{}
 	for _, c := range t.columns {
 		switch {
@@ -126,6 +143,6 @@ func (t *whole) mapping(outcome string) string {
 	from := fmt.Sprintf("file: %s\n    id: %s\n    columns: ", study.Quote(file), study.Quote(t.id))
 	return "# Which columns of the site's table describe subjects, as an outcome does, and which are " +
 		"measured.\nmapping: 1\nsubjects:\n    " +
-		from + "[" + strings.Join(subjects, ", ") + "]\nviews:\n  - name: " + wholeView + "\n    " + from + "[" +
-		strings.Join(measured, ", ") + "]\n"
+		from + "[" + strings.Join(subjects, ", ") + "]\nviews:\n  - name: " + study.Quote(view) + "\n    " + from +
+		"[" + strings.Join(measured, ", ") + "]\n"
 }
