@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/federation/coordinator"
 	"parley/internal/testkit"
 )
 
@@ -26,17 +27,7 @@ func TestTotalsOverProcesses(t *testing.T) {
 	}
 	w.coordinate()
 	w.join()
-	w.slowly()
-	w.until("all have joined", func() error {
-		_, out, _ := w.command("coordinator", "submit", w.home(), plan)
-		if strings.Contains(out, "has not joined") {
-			return os.ErrNotExist
-		}
-		return nil
-	})
-	for _, s := range three {
-		w.serve(s)
-	}
+	w.submits(plan)
 	w.until("the study can be looked at", func() error {
 		out, _, code := w.command("site", "show", w.folder("centre"), "totals")
 		if code != 0 || !strings.Contains(out, "Who could see this site's own sums") ||
@@ -67,4 +58,51 @@ func TestTotalsOverProcesses(t *testing.T) {
 	testkit.Do(t, os.WriteFile(named, text, 0o644))
 	w.plan = named
 	w.replay("totals")
+}
+
+// submits submits a plan once all of its sites have joined, whose keys it names then, and serves them on slow lines.
+func (w *world) submits(plan string) {
+	w.slowly()
+	w.until("all have joined", func() error {
+		_, out, _ := w.command("coordinator", "submit", w.home(), plan)
+		if strings.Contains(out, "has not joined") {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	for _, s := range three {
+		w.serve(s)
+	}
+}
+
+// An opener of noised totals is gone for good, and a person drops it: the spare that the plan names takes its place,
+// and the study goes on, with one charge more at each site.
+func TestASpareOverProcesses(t *testing.T) {
+	t.Parallel()
+	plan := written(t, quorum(regressionPlan("spare", "rounds: 8",
+		strings.Replace(private, "{", "{sum: secure, openers: [north, south], spare: centre, ", 1))))
+	w := newWorld(t, plan, three...)
+	w.coordinate()
+	w.join()
+	w.submits(plan)
+	for _, s := range three {
+		w.approved(s, "spare")
+	}
+	w.reaches("spare", 3)
+	w.kill("north")
+	w.do("coordinator", "drop", w.home(), "spare", "north")
+	w.comes("spare", coordinator.Ended)
+	w.left("spare", "north")
+	openers, repeated := map[string]bool{}, 0
+	for _, r := range w.rounds("spare") {
+		for _, s := range r.Sites {
+			if openers[s.Site] = openers[s.Site] || s.Kind == "open"; strings.HasSuffix(s.Kind, ", once more") {
+				repeated++
+			}
+		}
+	}
+	if !openers["centre"] || repeated != 0 && repeated != 2 {
+		t.Errorf("totals were opened by %v, and a sum was made once more by %d sites", openers, repeated)
+	}
+	w.clean("spare")
 }
