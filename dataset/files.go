@@ -134,11 +134,11 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	return found, list.Err()
 }
 
-const endingsText = ".csv, .csv.gz, .xlsx, .parquet, .dta or .xpt"
+const endingsText = ".csv, .csv.gz, .xlsx, .parquet, .dta, .sav, .zsav or .xpt"
 
 // ending returns how the name of a file that can be read ends, "" for others.
 func ending(name string) string {
-	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet", ".dta", ".xpt"} {
+	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet", ".dta", ".xpt", ".zsav", ".sav"} {
 		if strings.HasSuffix(name, kind) {
 			return kind
 		}
@@ -371,8 +371,7 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
 	case bytes.HasPrefix(mark, []byte("$FL2")), bytes.HasPrefix(mark, []byte("$FL3")):
 		text.Close()
-		return nil, in.problem("is a data set of SPSS (.sav), not CSV",
-			"export it from SPSS as CSV with value labels, or by haven::read_sav and write.csv in R")
+		return nil, in.problem("is a data set of SPSS, not CSV", "let its name end in .sav")
 	}
 	var usual io.Reader = start
 	head, _ := start.Peek(start.Size())
@@ -384,6 +383,8 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 		io.Closer
 	}{usual, text}, nil
 }
+
+const spssHint = "save it in Unicode and without a password, or as CSV with value labels"
 
 // formats are those of files that hold no text, by their endings.
 var formats = map[string]struct {
@@ -398,6 +399,8 @@ var formats = map[string]struct {
 	".dta": {"a data set of Stata", tabular.Stata, "save it by saveold, or as CSV by export delimited", nil},
 	".xpt": {"a SAS transport file", tabular.Xport, "write one data set by proc copy, or as CSV by proc export",
 		nil},
+	".sav":  {"a data set of SPSS", tabular.SPSS, spssHint, nil},
+	".zsav": {"a data set of SPSS", tabular.SPSS, spssHint, nil},
 	".parquet": {"Parquet", tabular.Parquet, "write texts, numbers and dates in flat columns, or save it as CSV in " +
 		"UTF-8", nil},
 }

@@ -104,7 +104,6 @@ var endings = map[string]bool{
 
 // exports say by which way a file that is not read here becomes CSV, by its ending.
 var exports = map[string]string{
-	"sav":      "in SPSS by Export with value labels, or in R by haven::read_sav and write.csv",
 	"sas7bdat": "in SAS by proc export, or in R by haven::read_sas and write.csv",
 	"rds":      "in R by readRDS and write.csv", "rdata": "in R by load and write.csv",
 	"feather": "in R or Python by arrow",
@@ -112,7 +111,7 @@ var exports = map[string]string{
 
 // Export says how to get CSV of a file that is not read here.
 func Export(name string) string {
-	end := strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), "."), "z")
+	end := strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), ".")
 	if how := exports[end]; how != "" {
 		return fmt.Sprintf("write %s as CSV, %s", name, how)
 	}

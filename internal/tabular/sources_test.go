@@ -114,6 +114,7 @@ func TestAllSourcesGiveTheSameRows(t *testing.T) {
 	put("book.xlsx", workbookOf(t, rows))
 	put("columns.parquet", parquetOf(t, text))
 	put("stata.dta", string(unpacked(t, "rows.dta.gz")))
+	put("spss.sav", string(unpacked(t, "rows.sav.gz")))
 	put("sas.xpt", string(unpacked(t, "rows.xpt.gz")))
 	connection, _ := postgres(t)
 	t.Setenv("HOSPITAL", connection)
@@ -129,7 +130,7 @@ func TestAllSourcesGiveTheSameRows(t *testing.T) {
 	}
 	want := ""
 	for _, source := range []string{"file: plain.csv", "file: semicolons.csv", "file: book.xlsx",
-		"file: columns.parquet", "file: stata.dta", "file: sas.xpt",
+		"file: columns.parquet", "file: stata.dta", "file: sas.xpt", "file: spss.sav",
 		"sql: {driver: postgres, environment: HOSPITAL, query: select * from lab}",
 		"sql: {driver: sqlite, database: lite.db, query: \"select id, crp, age, dose, stage, born from lab\"}"} {
 		put(dataset.MappingFile, fmt.Sprintf("mapping: 1\nsubjects: {%s, id: id}\nviews:\n  - name: lab\n    %[1]s\n  "+

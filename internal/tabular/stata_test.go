@@ -47,6 +47,34 @@ func TestStata(t *testing.T) {
 	}
 }
 
+// Every form of SPSS, as R's haven and PSPP write it, gives the rows that were written: labels for the values of a
+// category, nothing for what is missing by the system or the user, days and moments, texts of any length.
+func TestSPSS(t *testing.T) {
+	const begin = "id,crp,age,dose,stage,born,note,seen,at,code,a_long_name_of_a_column\np0000,0.225,56,,II," +
+		"1943-07-26,xxxxxxxxxx,2020-02-29T13:14:15,00:00:00,\"first, of two\",1\np0001,3.567,43,,I,1953-04-24," +
+		"xxxxxxxxxx,2020-03-01T13:14:15.5,00:00:59,second,\np0002,0.385,29,-2.87,I,1939-02-09,"
+	for _, name := range []string{"few-none", "few-byte", "few-zsav"} {
+		got := decoded(t, SPSS, gunzipped(t, name+".sav.gz"))
+		if !strings.HasPrefix(got, begin) || strings.Count(got, "\n") != 6 || !strings.Contains(got, ",Großzellig,") ||
+			!strings.Contains(got, ","+strings.Repeat("y", 3000)+",") {
+			t.Errorf("%s: %.500s", name, got)
+		}
+	}
+	const all = "id,x,sex,d,t,w,big\na1,1.5,male,1990-01-01,2021-02-03T10:11:12,lang lang wr,BIG\n" +
+		"a2,,female,2000-02-29,2021-02-03T10:11:12,none,BIG\na3,,,1899-12-31,2021-02-03,b,BIG\n"
+	want := strings.ReplaceAll(all, "BIG", strings.Repeat("k", 300)+strings.Repeat("m", 300)+"end")
+	plain := gunzipped(t, "pspp.sav.gz")
+	for name, data := range map[string][]byte{
+		"plain": plain, "in blocks": gunzipped(t, "pspp.zsav.gz"),
+		"in a code page": bytes.Replace(bytes.Replace(plain, []byte("UTF-8"), []byte("cp866"), 1),
+			[]byte("\x04male"), []byte("\x04m\xa0le"), 1),
+	} {
+		if got := decoded(t, SPSS, data); strings.Replace(got, "mаle", "male", 1) != want {
+			t.Errorf("%s: %.300s", name, got)
+		}
+	}
+}
+
 // Missing values, periods and labels of Stata, and the numbers of IBM's mainframes.
 func TestCellsOfStatisticsPrograms(t *testing.T) {
 	s := &stata{release: 118, order: binary.LittleEndian,
@@ -116,6 +144,7 @@ func TestXportEnds(t *testing.T) {
 // What is not read here is said, and so is what is damaged.
 func TestStatisticsFilesRefused(t *testing.T) {
 	whole, transport := gunzipped(t, "few118.dta.gz"), gunzipped(t, "rows.xpt.gz")
+	spss := gunzipped(t, "pspp.sav.gz")
 	twice := append(bytes.Clone(transport), transport[240:]...)
 	for _, c := range []struct {
 		read reader
@@ -125,6 +154,9 @@ func TestStatisticsFilesRefused(t *testing.T) {
 		{Stata, whole[:5], "too short"}, {Stata, whole[:len(whole)/3], "it ends"},
 		{Stata, append([]byte{109}, make([]byte, 200)...), "format 109 of Stata is not read here"},
 		{Stata, bytes.Replace(whole, []byte("<release>118"), []byte("<release>120"), 1), "format 120"},
+		{SPSS, spss[:100], "does not begin as one"}, {SPSS, spss[:400], "it ends within its header"},
+		{SPSS, append([]byte("$FL2"), make([]byte, 400)...), "a layout that is not known"},
+		{SPSS, bytes.Replace(spss, []byte("UTF-8"), []byte("XTF-8"), 1), "its texts are in \"XTF-8\""},
 		{Xport, transport[:900], "it ends within its columns"},
 		{Xport, []byte(strings.Repeat("HEADER RECORD*******LIBV8   ", 20)), "no LIBRARY"},
 		{Xport, twice, "it holds several data sets"},
@@ -141,6 +173,13 @@ func FuzzStata(f *testing.F) {
 		f.Add(gunzipped(f, name+".dta.gz"))
 	}
 	fuzz(f, Stata)
+}
+
+func FuzzSPSS(f *testing.F) {
+	for _, name := range []string{"few-none.sav", "few-byte.sav", "few-zsav.sav", "pspp.sav", "pspp.zsav"} {
+		f.Add(gunzipped(f, name+".gz"))
+	}
+	fuzz(f, SPSS)
 }
 
 func FuzzXport(f *testing.F) {

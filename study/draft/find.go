@@ -206,7 +206,7 @@ func asView(file string) string {
 func renamed(folder, name, to string) string {
 	_, end, _ := strings.Cut(strings.ToLower(name), ".")
 	switch end {
-	case "csv", "csv.gz", "xlsx", "parquet", "dta", "xpt":
+	case "csv", "csv.gz", "xlsx", "parquet", "dta", "xpt", "sav", "zsav":
 		return fmt.Sprintf("mv %s %s", quote(filepath.Join(folder, name)), quote(filepath.Join(folder, to+"."+end)))
 	}
 	return dataset.Export(name) + ", and name that " + to + ".csv"

@@ -1,0 +1,459 @@
+package tabular
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/text/encoding/htmlindex"
+)
+
+// spss is a data set of SPSS as its dictionary has it (PSPP's developers' guide, "System File Format").
+type spss struct {
+	src    *io.SectionReader
+	at     int64 // of what is read next of the header
+	order  binary.ByteOrder
+	packed int // 0: cases as they are; 1: in codes of a byte; 2: these in blocks of zlib
+	bias   float64
+	rows   int64     // -1 if the file does not say
+	vars   []spssVar // with the parts of long texts, which belong to the first
+	of     []int     // the variable of each 8 bytes of a case
+	page   string    // of its texts; "" if the file does not say
+}
+
+type spssVar struct {
+	name    string
+	width   int // of a text; 0 of a number
+	at      int // of its first 8 bytes in a case
+	format  int // kind of its print format
+	part    bool
+	labels  map[string]string // of values, by number or by text without the spaces behind
+	missing map[string]bool   // that its user calls so, the same way
+	low     float64           // numbers from low to high are so too
+	high    float64
+}
+
+const (
+	spssMost = 120_000 // of 8 bytes in a case
+	spssPart = 252     // bytes of a long text that each of its parts makes room for; it holds 255
+)
+
+// since1582 is the day from which SPSS counts seconds.
+var since1582 = time.Date(1582, 10, 14, 0, 0, 0, 0, time.UTC)
+
+// SPSS returns the cases of a data set of SPSS (.sav or .zsav) as CSV. A column named id comes first. Numbers and texts
+// of up to 8 bytes that have labels are these labels, and those that are missing by the system or by the user are
+// empty; days, times and moments are written as such by their formats. The source must stay open until the text is
+// closed.
+func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
+	defer contain(&err)
+	s := &spss{src: io.NewSectionReader(src, 0, size)}
+	if err := s.header(); err != nil {
+		return nil, err
+	}
+	more := true
+	for more {
+		if more, err = s.record(); err != nil {
+			return nil, err
+		}
+	}
+	decode, err := s.decoder()
+	if err != nil {
+		return nil, err
+	}
+	cases, err := s.cases()
+	if err != nil {
+		return nil, err
+	}
+	var vars []*spssVar
+	var names []string
+	for i := range s.vars {
+		if v := &s.vars[i]; !v.part {
+			for value, label := range v.labels {
+				v.labels[value] = decode([]byte(label))
+			}
+			vars, names = append(vars, v), append(names, decode([]byte(v.name)))
+		}
+	}
+	if len(vars) == 0 {
+		return nil, errors.New("it has no columns")
+	}
+	row, done := make([]byte, 8*len(s.of)), int64(0)
+	return inOrder(names, func(cells [][]byte) error {
+		if done == s.rows {
+			return io.EOF
+		}
+		for i := range s.of {
+			err := cases.next(row[8*i : 8*i+8])
+			switch {
+			case err == io.EOF && i == 0 && s.rows < 0:
+				return io.EOF
+			case err == io.EOF:
+				return errors.New("it ends before its last row")
+			case err != nil:
+				return err
+			}
+		}
+		done++
+		for i, v := range vars {
+			cells[i] = s.cell(cells[i][:0], v, row, decode)
+		}
+		return nil
+	}, nil), nil
+}
+
+// take reads the next n bytes of the header.
+func (s *spss) take(n int64) ([]byte, error) {
+	if n < 0 || n > s.src.Size()-s.at {
+		return nil, errors.New("it ends within its header")
+	}
+	b := make([]byte, n)
+	if _, err := s.src.ReadAt(b, s.at); err != nil && err != io.EOF {
+		return nil, err
+	}
+	s.at += n
+	return b, nil
+}
+
+func (s *spss) whole(b []byte) int      { return int(int32(s.order.Uint32(b))) }
+func (s *spss) number(b []byte) float64 { return math.Float64frombits(s.order.Uint64(b)) }
+
+func (s *spss) header() error {
+	b, err := s.take(176)
+	if err != nil || string(b[:3]) != "$FL" {
+		return errors.New("it does not begin as one")
+	}
+	for _, s.order = range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
+		if layout := s.whole(b[64:]); layout == 2 || layout == 3 {
+			s.packed, s.rows, s.bias = s.whole(b[72:]), int64(s.whole(b[80:])), s.number(b[84:])
+			return nil
+		}
+	}
+	return errors.New("its header is of a layout that is not known; one with a password is not read")
+}
+
+// record reads the next record of the dictionary, and says whether there are more.
+func (s *spss) record() (bool, error) {
+	b, err := s.take(4)
+	if err != nil {
+		return false, err
+	}
+	switch kind := s.whole(b); kind {
+	case 2:
+		return true, s.variable()
+	case 3:
+		return true, s.labels()
+	case 6:
+		if b, err = s.take(4); err == nil {
+			_, err = s.take(80 * int64(s.whole(b)))
+		}
+		return true, err
+	case 7:
+		if b, err = s.take(12); err != nil {
+			return false, err
+		}
+		each, n := int64(s.whole(b[4:])), int64(s.whole(b[8:]))
+		if each < 0 || n < 0 || each > s.src.Size() || n > s.src.Size() {
+			return false, errors.New("its header is damaged")
+		}
+		data, err := s.take(each * n)
+		if err == nil {
+			err = s.extension(s.whole(b), data)
+		}
+		return true, err
+	case 999:
+		_, err := s.take(4)
+		return false, err
+	default:
+		return false, fmt.Errorf("its header has a record of kind %d, which is not known", kind)
+	}
+}
+
+func (s *spss) variable() error {
+	b, err := s.take(28)
+	if err != nil {
+		return err
+	}
+	width, missing := s.whole(b), s.whole(b[8:])
+	v := spssVar{name: strings.TrimRight(string(b[20:28]), " "), width: width, at: len(s.of),
+		format: s.whole(b[12:]) >> 16 & 0xff, missing: map[string]bool{}, low: 1, high: -1}
+	if s.whole(b[4:]) != 0 { // what describes it
+		if b, err = s.take(4); err == nil {
+			_, err = s.take((int64(s.whole(b)) + 3) / 4 * 4)
+		}
+	}
+	if err == nil {
+		b, err = s.take(8 * int64(max(missing, -missing)))
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(s.of) == spssMost || width < -1 || width > 255 || missing < -3 || missing > 3 || missing == -1:
+		return fmt.Errorf("column %s is of a type that is not known (%d)", v.name, width)
+	case width < 0 && len(s.vars) == 0:
+		return errors.New("its first column has no beginning")
+	case width >= 0:
+		s.vars = append(s.vars, v)
+	}
+	if missing < 0 {
+		v.low, v.high, b = s.number(b), s.number(b[8:]), b[16:]
+	}
+	for ; len(b) > 0; b = b[8:] {
+		v.missing[s.key(&v, b[:8])] = true
+	}
+	if width >= 0 {
+		s.vars[len(s.vars)-1] = v
+	}
+	s.of = append(s.of, len(s.vars)-1)
+	return nil
+}
+
+// key is a value as labels and missing values name it.
+func (s *spss) key(v *spssVar, raw []byte) string {
+	if v.width > 0 {
+		return string(bytes.TrimRight(raw, " \x00"))
+	}
+	return strconv.FormatFloat(s.number(raw)+0, 'g', -1, 64) // of -0 that of 0
+}
+
+// labels reads a set of labels, and the record after it, which says whose they are.
+func (s *spss) labels() error {
+	b, err := s.take(4)
+	if err != nil {
+		return err
+	}
+	type label struct {
+		value []byte
+		text  string
+	}
+	var set []label
+	for range s.whole(b) {
+		head, err := s.take(9)
+		if err != nil {
+			return err
+		}
+		text, err := s.take(int64(head[8]) + 7 - int64(head[8])%8)
+		if err != nil {
+			return err
+		}
+		set = append(set, label{head[:8], strings.TrimRight(string(text[:head[8]]), " ")})
+	}
+	if b, err = s.take(8); err != nil {
+		return err
+	}
+	if s.whole(b) != 4 {
+		return errors.New("its labels belong to no column")
+	}
+	whose, err := s.take(4 * int64(s.whole(b[4:])))
+	for ; err == nil && len(whose) > 0; whose = whose[4:] {
+		at := s.whole(whose) - 1
+		if at < 0 || at >= len(s.of) {
+			return errors.New("its labels belong to no column")
+		}
+		v := &s.vars[s.of[at]]
+		v.labels = map[string]string{}
+		for _, l := range set {
+			v.labels[s.key(v, l.value)] = l.text
+		}
+	}
+	return err
+}
+
+// extension reads one of the records that came with later versions.
+func (s *spss) extension(kind int, data []byte) error {
+	switch kind {
+	case 3:
+		if len(data) == 32 && s.page == "" {
+			s.page = map[int]string{1252: "windows-1252", 28591: "windows-1252", 65001: "utf-8"}[s.whole(data[28:])]
+		}
+	case 13, 14: // long names; lengths of long texts
+		for pair := range strings.SplitSeq(string(data), "\t") {
+			short, value, _ := strings.Cut(strings.TrimRight(pair, "\x00"), "=")
+			for i := range s.vars {
+				v := &s.vars[i]
+				if !strings.EqualFold(v.name, short) || v.part {
+					continue
+				}
+				if kind == 13 {
+					v.name = value
+				} else if err := s.join(i, value); err != nil {
+					return err
+				}
+				break
+			}
+		}
+	case 16:
+		if len(data) == 16 {
+			s.rows = int64(s.order.Uint64(data[8:]))
+		}
+	case 20:
+		s.page = string(data)
+	}
+	return nil
+}
+
+// join makes one text of this column and those after it.
+func (s *spss) join(i int, length string) error {
+	n, err := strconv.Atoi(length)
+	parts := (n + spssPart - 1) / spssPart
+	if err != nil || n < 1 || i+parts > len(s.vars) || s.vars[i].width == 0 {
+		return fmt.Errorf("column %s is a text of %.20q bytes, and has not as many parts", s.vars[i].name, length)
+	}
+	s.vars[i].width = n
+	for j := 1; j < parts; j++ {
+		s.vars[i+j].part = true
+	}
+	return nil
+}
+
+// decoder is for texts in the file's code page.
+func (s *spss) decoder() (func([]byte) string, error) {
+	if s.page == "" || strings.EqualFold(s.page, "utf-8") {
+		return word, nil
+	}
+	e, err := htmlindex.Get(s.page)
+	if err != nil {
+		e, err = htmlindex.Get("windows-" + strings.TrimPrefix(strings.ToLower(s.page), "cp"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("its texts are in %.40q, which is not read here: save it in Unicode", s.page)
+	}
+	d := e.NewDecoder()
+	return func(b []byte) string {
+		text, err := d.Bytes(b)
+		if err != nil {
+			return word(b)
+		}
+		return string(text)
+	}, nil
+}
+
+// spssCases are the cases of a file, 8 bytes after 8.
+type spssCases struct {
+	s     *spss
+	in    *bufio.Reader
+	codes [8]byte // of packed cases
+	used  int
+}
+
+func (s *spss) cases() (*spssCases, error) {
+	c := &spssCases{s: s, used: 8}
+	var in io.Reader = io.NewSectionReader(s.src, s.at, s.src.Size()-s.at)
+	switch s.packed {
+	case 0, 1:
+	case 2:
+		b, err := s.take(24)
+		if err != nil {
+			return nil, err
+		}
+		s.at = int64(s.order.Uint64(b[8:]))
+		if b, err = s.take(24); err != nil {
+			return nil, err
+		}
+		var blocks []io.Reader
+		for range s.whole(b[20:]) {
+			if b, err = s.take(24); err != nil {
+				return nil, err
+			}
+			z, err := zlib.NewReader(io.NewSectionReader(s.src, int64(s.order.Uint64(b[8:])), int64(s.whole(b[20:]))))
+			if err != nil {
+				return nil, err
+			}
+			blocks = append(blocks, z)
+		}
+		in = io.MultiReader(blocks...)
+	default:
+		return nil, fmt.Errorf("its cases are compressed in a way that is not known (%d)", s.packed)
+	}
+	c.in = bufio.NewReaderSize(in, 1<<16)
+	return c, nil
+}
+
+// next reads the next 8 bytes; io.EOF at the end of the file.
+func (c *spssCases) next(b []byte) error {
+	for c.s.packed > 0 {
+		if c.used == 8 {
+			if _, err := io.ReadFull(c.in, c.codes[:]); err != nil {
+				return ended(err)
+			}
+			c.used = 0
+		}
+		code := c.codes[c.used]
+		c.used++
+		switch code {
+		case 0: // fills up
+			continue
+		case 252:
+			return io.EOF
+		case 253: // the bytes follow
+		case 254:
+			copy(b, "        ")
+			return nil
+		case 255:
+			c.s.order.PutUint64(b, math.Float64bits(-math.MaxFloat64))
+			return nil
+		default:
+			c.s.order.PutUint64(b, math.Float64bits(float64(code)-c.s.bias))
+			return nil
+		}
+		break
+	}
+	_, err := io.ReadFull(c.in, b)
+	return ended(err)
+}
+
+// ended is io.EOF for a file that ends, wherever that is.
+func ended(err error) error {
+	if err == io.ErrUnexpectedEOF {
+		return io.EOF
+	}
+	return err
+}
+
+// cell appends a value of a case as a cell.
+func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string) []byte {
+	raw := row[8*v.at:]
+	if v.width > 0 {
+		text := raw[:min(v.width, 255)]
+		if v.width > 255 {
+			text = nil
+			for part := 0; 255*part < v.width; part++ { // each stands in 256 bytes
+				text = append(text, raw[256*part:][:min(v.width-255*part, 255)]...)
+			}
+		}
+		text = bytes.TrimRight(text, " \x00")
+		switch label, ok := v.labels[string(text)]; {
+		case v.missing[string(text)]:
+			return b
+		case ok:
+			return append(b, label...)
+		}
+		return append(b, decode(text)...)
+	}
+	x := s.number(raw)
+	key := s.key(v, raw)
+	label, ok := v.labels[key]
+	switch {
+	case x == -math.MaxFloat64 || math.IsNaN(x) || x >= v.low && x <= v.high || v.missing[key]:
+		return b
+	case ok:
+		return append(b, label...)
+	case math.Abs(x) > 1e12:
+	case v.format == 20, v.format == 22, v.format == 23, v.format == 24, v.format >= 28 && v.format <= 30,
+		v.format == 38, v.format == 39, v.format == 41: // dates of all forms
+		days := math.Floor(x / 86400)
+		return appendTime(b, since1582.AddDate(0, 0, int(days)).Add(
+			time.Duration(math.Round((x-days*86400)*1e3))*time.Millisecond))
+	case v.format == 21 && x >= 0 && x < 86400:
+		return append(b, since1582.Add(time.Duration(math.Round(x*1e3))*time.Millisecond).Format("15:04:05.999")...)
+	}
+	return appendFloat(b, x, 64)
+}
