@@ -1,6 +1,6 @@
 // Package tabular turns tables of other formats into the text of a CSV file: Excel workbooks (Office Open XML,
-// ECMA-376), Apache Parquet files, data sets of Stata and SAS transport files, and queries on databases. One reader of
-// CSV then checks them all in the same way. It also writes CSV as Parquet.
+// ECMA-376), Apache Parquet files, data sets of Stata and SPSS, SAS transport files, and queries on databases. One
+// reader of CSV then checks them all in the same way. It also writes CSV as Parquet.
 //
 // The text has a line for each row, the header first, so that line numbers are those of a spreadsheet as long as no
 // cell holds a line break. Cells that were not filled in, nulls among them, are empty. Days are written as
