@@ -98,7 +98,7 @@ func TestPrivateStudiesNameFeaturesThatTheyDoNotTellApart(t *testing.T) {
 			})
 			out := testkit.Get((&methodtest.Drive{Method: Method{}, Plan: p, Data: data}).Run(t))(t)
 			said, model := strings.Join(out.Result.Verdicts(), "\n"), string(out.Result.Files[0].Data)
-			if named := strings.Contains(model, "say nearly the same. They are x0, x1. "); named == k.apart ||
+			if named := strings.Contains(model, "The data hardly tell apart x0, x1: "); named == k.apart ||
 				(said == "") != k.apart {
 				t.Errorf("correlation %v, seed %d: said %q", k.correlation, seed, said)
 			}

@@ -48,9 +48,9 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"b74907d247cdf7e55c02fad36007bb9b7687e11f2fdcb34c36508c84797226fe"},
+		"4dd570eae17301545b0ef3bbaa57ca3662879e84f3262884ae2f600bdb50fd4f"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"686a53b5f46f6eb1a631ec1d1e750506c6f93c3bb565d381cd32466d16d89d36"},
+		"6dea5bc53c27c341379fb3d086a475e5e5a73644d27a14888290bc6fe4a01043"},
 	"noised, softmax":   {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":    {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, boundless": {twoClasses + ", rounds: 6" + boundless, diagnosed, ""},

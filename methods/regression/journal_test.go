@@ -449,7 +449,7 @@ func TestOutcomesTheOtherWayRound(t *testing.T) {
 				}
 				_, out := run(t, among(t, p, rows))
 				said := strings.Join(out.Result.Verdicts(), "\n")
-				named := strings.Contains(said, "At south outcomes go with the features the other way round")
+				named := strings.Contains(said, "At site south, outcomes go with the features the other way round")
 				if named && !turned || turned && !named &&
 					(strength > 1.4 || !strings.Contains(said, "Sites differ in the effect of")) ||
 					strings.Contains(said, "At north outcomes") || strings.Contains(said, "At west outcomes") {

@@ -11,6 +11,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
+	"parley/methods/regression/glm"
 	"parley/methods/regression/predict"
 )
 
@@ -101,7 +102,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			Information: informationOf(factor, c.prior), Left: slices.Contains(f.Left, name), Factor: factor})
 	}
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
-	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(m.Options, pooled),
+	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(m.Options, pooled, nil),
 		fitted.Dispersion(m.Options, pooled, len(m.Effects)), m.HeldBack())
 	if c.own.Tolerance != nil { // updates are exact, and have an end
 		c.converged(f, m)
@@ -137,9 +138,7 @@ func (c coordinator) converged(f *State, m *fitted.Model) {
 			far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from "+
 				"where they would lead", left)
 		}
-		m.Verdicts = append(m.Verdicts, "The updates had not converged: "+far+
-			". Predictions settle before single weights do; do not rely on these. Allow more method.rounds, or use "+
-			"method regression, which has the weights' correlations.")
+		m.Verdicts = append(m.Verdicts, glm.OnConvergence.Say("The updates", "", far)...)
 	}
 }
 

@@ -96,8 +96,8 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 		}, "Few events for so many effects: 11 subjects with y = c, and 4 effects"},
 		"nobody": {0, func(_ []float64, class string) string {
 			return map[bool]string{true: class, false: "a"}[class != "c"]
-		}, "Nobody has these levels of y: c."},
-		"one": {0, func([]float64, string) string { return "b" }, "All subjects of all sites have one level of y"},
+		}, "Nobody has y = c: "},
+		"one": {0, func([]float64, string) string { return "b" }, "All 900 subjects of all sites have y = b"},
 		"separable": {0, func(x []float64, _ string) string {
 			return map[bool]string{true: "a", false: map[bool]string{true: "b", false: "c"}[x[0] < 0.5]}[x[0] < -0.5]
 		}, "The prior holds back effects"},
@@ -120,8 +120,8 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 						want.Mean[j], math.Sqrt(v))
 				}
 			}
-			if c.says == "" && len(m.Verdicts) > 0 || !slices.ContainsFunc(append(m.Verdicts, ""),
-				func(v string) bool { return strings.HasPrefix(v, c.says) }) {
+			if c.says == "" && len(m.Verdicts) > 0 || !slices.ContainsFunc(append(m.Verdicts, glm.Finding{}),
+				func(f glm.Finding) bool { return strings.HasPrefix(f.String(), c.says) }) {
 				t.Errorf("verdicts %q, want %q", m.Verdicts, c.says)
 			}
 		})

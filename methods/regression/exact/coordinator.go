@@ -421,10 +421,3 @@ func (c coordinator) rows(s *state, pooled *predict.Assessment) float64 {
 	}
 	return float64(rows)
 }
-
-func (s *state) lastStep() float64 {
-	if n := len(s.Fit.Trace); n > 0 {
-		return s.Fit.Trace[n-1]
-	}
-	return 0
-}

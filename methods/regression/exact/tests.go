@@ -1,7 +1,6 @@
 package exact
 
 import (
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -239,26 +238,10 @@ func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Ch
 	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
 }
 
-// reversed says at which site outcomes go with the features the other way round: those with the outcome have lower
-// scores than those without, by far more than chance (Mann and Whitney 1947); or a number's slope by what the fit
-// predicts there, beside an intercept of the site's own, is below 0, which one of Newton's steps from the site's sums
-// tells.
-func (c coordinator) reversed(s *state) (says []string) {
-	for _, name := range c.Plan.Sites {
-		if z := c.turned(s, name); z > farTurned {
-			says = append(says, fmt.Sprintf("At %s outcomes go with the features the other way round: where the fit "+
-				"to all sites predicts more, there is less. So it is where the levels of %s stand the other way round "+
-				"in its data, or its numbers run from good to bad. Ask the site; until it is known, leave it out.",
-				name, c.Options.Outcome.Column))
-		}
-	}
-	return says
-}
-
-// farTurned is by how many standard errors a site's scores must be the wrong way.
-const farTurned = 4
-
-// turned is by how many standard errors they are.
+// turned says by how many standard errors outcomes at a site go with the features the other way round: those with the
+// outcome have lower scores than those without, by far more than chance (Mann and Whitney 1947); or a number's slope by
+// what the fit predicts there, beside an intercept of the site's own, is below 0, which one of Newton's steps from the
+// site's sums tells.
 func (c coordinator) turned(s *state, site string) float64 {
 	a, own := s.Reports[site], s.Sums[site]
 	switch {
@@ -289,3 +272,9 @@ func (c coordinator) turned(s *state, site string) float64 {
 	}
 	return 0
 }
+
+// farTurned is how many there must be.
+const farTurned = 4
+
+// ofEverybody says whether columns of a group belong to no feature.
+func ofEverybody(group string) bool { return group == glm.InterceptGroup || group == glm.PeriodGroup }

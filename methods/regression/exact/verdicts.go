@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
+	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
@@ -15,73 +19,38 @@ import (
 
 // verdicts are what is to be known of the fit before anything is read from it, the worst
 // first. Nothing is said where all is well.
-func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessment) []string {
+func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessment) []glm.Finding {
 	var classes []float64 // how many have each, of several
 	if c.classes() > 1 {
 		classes = c.total(s, taskSums).At[0].Classes
 	}
-	says := c.emptyClasses(classes)
-	if len(says) == 0 {
-		says = fitted.OutcomeVerdicts(m.Options, pooled)
-	}
-	if len(says) > 0 && s.Fit.Settled { // what else there is follows from that
-		return append(says, c.Unlike(c.Plan.Sites, s.Moments)...)
-	}
-	if len(says) == 0 {
+	unlike := c.Unlike(c.Plan.Sites, s.Moments)
+	says := fitted.OutcomeVerdicts(m.Options, pooled, classes)
+	switch {
+	case len(says) == 0:
 		says = slices.Concat(m.HeldBack(), c.oneSided(pooled, m), c.fewEvents(pooled, classes, m))
-	}
-	if !s.Fit.Settled {
-		advice := " Allow more method.rounds, or look for features that say the same or that part the classes " +
-			"without error."
-		if len(says) > 0 {
-			advice = ""
-		}
-		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a "+
-			"weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round,
-			s.lastStep(), advice))
+	case s.Fit.Settled: // what else there is follows from that
+		return append(says, unlike...)
 	}
 	if s.Fit.Settled {
 		says = append(says, fitted.Dispersion(c.Options, pooled, c.Weights())...)
-	}
-	return slices.Concat(says, c.Unlike(c.Plan.Sites, s.Moments), c.missingCells(s, m), c.misfits(s, m, pooled),
-		fitted.Undetermined(m))
-}
-
-// emptyClasses says which levels of the outcome nobody has.
-func (c coordinator) emptyClasses(classes []float64) (says []string) {
-	var none []string
-	y := c.Options.Outcome
-	for k, n := range classes {
-		if n == 0 {
-			none = append(none, y.Levels[k])
+	} else {
+		far := 0.0
+		if n := len(s.Fit.Trace); n > 0 {
+			far = s.Fit.Trace[n-1]
 		}
+		says = append(says, glm.OnConvergence.Say("The fit", fmt.Sprintf(" after %d exchanges", s.Round), fmt.Sprintf(
+			"the last step still moved a weight by %.2g of its standard deviations", far))...)
 	}
-	switch {
-	case none == nil:
-		return nil
-	case len(none) == len(y.Levels)-1:
-		return []string{fmt.Sprintf("All subjects of all sites have one level of %s: with one class there is nothing "+
-			"to learn, and the estimates are those of the prior. See whether the sites' data have the right column "+
-			"and subjects of all classes.", y.Column)}
-	}
-	return []string{fmt.Sprintf("Nobody has these levels of %s: %s. What is said of them is known from the prior "+
-		"alone, and effects on all classes are measured against the mean of all, so that their standard errors are "+
-		"too large to be of use. Leave these levels out of method.outcome.levels.", y.Column, problem.Names(none))}
+	return slices.Concat(says, unlike, c.missingCells(s, m), c.misfits(s, m, pooled), fitted.Undetermined(m))
 }
-
-// oftenMissing times √n is how many cells of a feature may be missing of n subjects before intervals can no longer be
-// relied on. What a cell counts as in place of its value moves other estimates by a share of the missing cells, and
-// their standard errors fall with √n. With two features whose correlation is .7 intervals of 90 % held .86 without a
-// missing cell, .84 just below this bound, and .57 where half the cells of one were missing
-// (TestIntervalsWithMissingCells).
-const oftenMissing = 2
 
 // missingCells says which features lack so many cells that intervals do not hold. How many subjects there are is told
 // by rows, or where these are person-periods by the feature with most cells.
-func (c coordinator) missingCells(s *state, m *fitted.Model) []string {
+func (c coordinator) missingCells(s *state, m *fitted.Model) []glm.Finding {
 	subjects, least := 0.0, ""
 	_, all := c.counted(s)
-	if len(c.Options.Outcome.Cuts) > 0 {
+	if c.periods() > 0 {
 		subjects, least = slices.Max(append([]float64{0}, all...)), "at least "
 	} else {
 		for _, rows := range s.Rows {
@@ -90,45 +59,32 @@ func (c coordinator) missingCells(s *state, m *fitted.Model) []string {
 	}
 	var scarce []string
 	for i, cells := range all {
-		if missing := subjects - cells; missing > oftenMissing*math.Sqrt(subjects) {
+		if missing := subjects - cells; missing > glm.OnMissing.Matters*math.Sqrt(subjects) {
 			scarce = append(scarce, fmt.Sprintf("%s (%.0f of %s%.0f subjects)", m.Encoding.Columns[i].Name, missing,
 				least, subjects))
 		}
 	}
-	if scarce == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("Much is missing of %s. A missing cell counts as if one value had been observed, so "+
-		"estimates of these features, and of all that go with them, can be off by more than their intervals say. "+
-		"Leave such features out, or fit to subjects who have them.", problem.Names(scarce))}
+	return glm.OnMissing.Of(problem.Names(scarce))
 }
-
-// eventsByEffect is how many events each effect needs for its interval to hold nearly as often as it
-// says (Vittinghoff and McCulloch, American Journal of Epidemiology 2007; ten by Peduzzi and others,
-// Journal of Clinical Epidemiology 1996).
-const eventsByEffect = 5
 
 // fewEvents says that effects are many for so few events: of classes those of the rarest one, of
 // counts all. Of rows that have more than two classes it needs their numbers, and says nothing where
 // rows have weights. The intercept and the coefficients of periods are no effects.
-func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitted.Model) (says []string) {
+func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitted.Model) []glm.Finding {
 	if pooled == nil {
 		return nil
 	}
 	y, events, what, of := c.Options.Outcome, 0.0, "event", ""
-	switch r := pooled.Ranking; {
-	case r != nil:
+	if r := pooled.Ranking; r != nil {
 		cases, controls := r.Classes()
-		if events = min(cases, controls); c.Options.Likelihood != glm.LikelihoodHazard {
-			rarer := y.Levels[1]
-			if controls < cases {
-				rarer = y.Levels[0]
-			}
-			what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, rarer)
-		}
-	case len(classes) > 1 && c.Options.Weights == nil:
+		classes = []float64{controls, cases}
+	}
+	switch {
+	case c.periods() > 0 && len(classes) > 1:
 		events = slices.Min(classes)
-		what, of = "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[slices.Index(classes, events)])
+	case len(classes) > 1 && (pooled.Ranking != nil || c.Options.Weights == nil):
+		at := floats.MinIdx(classes)
+		events, what, of = classes[at], "subject", fmt.Sprintf(" with %s = %s", y.Column, y.Levels[at])
 	case pooled.Residuals != nil && c.Options.Likelihood == glm.LikelihoodPoisson:
 		events, of = pooled.Residuals.Total, " in all counts of "+y.Column
 	default:
@@ -140,19 +96,15 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 			effects++
 		}
 	}
-	if events >= eventsByEffect*float64(effects) {
+	if events >= glm.OnEvents.Matters*float64(effects) {
 		return nil
 	}
-	return []string{fmt.Sprintf("Few events for so many effects: %s%s, and %s. With fewer than %d for each, effects "+
-		"come out too large, and intervals, the intercept's above all, hold the truth less often than they say. Leave "+
-		"out features or levels that matter less, join rare levels, or wait for more events.",
-		figure.Plural(int(events), what), of, figure.Plural(effects, "effect"), eventsByEffect)}
+	return glm.OnEvents.Say(figure.Plural(int(events), what), of, figure.Plural(effects, "effect"),
+		int(glm.OnEvents.Matters))
 }
 
-// oneSided says which effects of levels, of numbers of two values, and of periods the data bound on one side only:
-// nobody with the level has an event, or everybody has. The likelihood then rises without an end (Albert
-// and Anderson, Biometrika 1984), and the prior alone says where the estimate is.
-func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []string {
+// oneSided says which effects the data bound on one side only.
+func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []glm.Finding {
 	if pooled == nil || pooled.Residuals == nil || c.Options.Likelihood == glm.LikelihoodLinear {
 		return nil
 	}
@@ -177,13 +129,7 @@ func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []string {
 			names = append(names, name)
 		}
 	}
-	if names == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("The data bound the effect of %s on one side only: of the subjects with one of its "+
-		"values none has the outcome, or all have. Where the estimate is, its standard error and its interval are the "+
-		"prior's, and an interval that leaves 0 out shows nothing. Report how many there are in its place, or join a "+
-		"rare level, or a period, with another.", problem.Names(names))}
+	return glm.OnOneSide.Of(problem.Names(names))
 }
 
 // twoValues says whether a number, by its mean and its standard deviation, is one of two values that
@@ -191,4 +137,143 @@ func (c common) oneSided(pooled *predict.Assessment, m *fitted.Model) []string {
 func twoValues(c *glm.Column) bool {
 	low := math.Floor(c.Centre)
 	return len(c.Knots) == 0 && math.Abs((c.Centre-low)*(low+1-c.Centre)/(c.Scale*c.Scale)-1) < 1e-9
+}
+
+// misfits says how outcomes are other than the likelihood takes them for: apart by sites, with effects that differ
+// between sites, or with effects that bend or change over time. Of three classes or more, the first alone is known.
+func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessment) (says []glm.Finding) {
+	if c.classes() > 1 && s.Fit.Settled && c.Options.Weights == nil {
+		return c.classesApart(s)
+	}
+	if pooled == nil || pooled.Residuals == nil || !s.Fit.Settled { // what has not settled leaves residuals of its own
+		return nil
+	}
+	all, sites := pooled.Residuals, make([]*predict.Residuals, len(c.Plan.Sites)) // nil of sites that gave none
+	for i, name := range c.Plan.Sites {
+		if a := s.Reports[name]; a != nil {
+			sites[i] = a.Residuals
+		}
+		if c.turned(s, name) > farTurned {
+			says = append(says, glm.OnRecording.Say(name, "outcomes go with the features the other way round:",
+				fmt.Sprintf("where the fit to all sites predicts more, there is less, as where the levels of %s "+
+					"stand the other way round in its data, or numbers run from good to "+
+					"bad.", c.Options.Outcome.Column))...)
+		}
+	}
+	turned := len(says) > 0 // sites differ in all then
+	if by := predict.SiteScoreTest(sites, all, 1); by != nil && !turned && !c.Options.Random() {
+		level := ""
+		if levels := c.Options.Outcome.Levels; len(levels) > 1 {
+			level = levels[1]
+		}
+		says = append(says, c.outcomesDiffer(c.farthest(by, level))...)
+	}
+	names, groups := m.Encoding.Features(), m.Encoding.Groups()
+	straight, tests := map[string]bool{}, 0
+	for i := range m.Encoding.Columns {
+		col := &m.Encoding.Columns[i]
+		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
+	}
+	for _, g := range groups {
+		if !ofEverybody(g) {
+			tests++
+		}
+	}
+	var differing, curved, changing []string
+	for j, name := range names[:tests] { // before those of everybody
+		if by, times := predict.EffectsDiffer(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
+			nil && !turned {
+			most, word := 0, "higher"
+			for i, x := range by {
+				if math.Abs(x) > math.Abs(by[most]) {
+					most = i
+				}
+			}
+			if by[most] < 0 {
+				word = "lower"
+			}
+			differing = append(differing, fmt.Sprintf("%s (%s at %s; %.1f)", name, word, c.Plan.Sites[most], times))
+		}
+		if straight[groups[j]] && all.NonlinearityScoreTest(j, len(names)) {
+			curved = append(curved, name)
+		}
+	}
+	if len(differing) > 0 {
+		says = append(says, glm.OnSites.Say("Sites differ in the effect of "+problem.Names(differing), "",
+			"fit the sites that agree, or make what sites differ by a feature with an interaction")...)
+	}
+	if pooled.Periods != nil {
+		each, _ := c.changes(s, pooled)
+		for j, change := range each {
+			if change.Matters(len(each), all.Variance) {
+				changing = append(changing, fmt.Sprintf("%s (%s)", names[j],
+					map[bool]string{true: "grows", false: "falls"}[change.Slope > 0]))
+			}
+		}
+	}
+	return slices.Concat(says, glm.OnShape.Of(problem.Names(changing), "changes over time"),
+		glm.OnShape.Of(problem.Names(curved), "is not straight"))
+}
+
+// classesApart says of three classes or more which have another share at some sites than the features explain, by the
+// residuals of the last exchange.
+func (c coordinator) classesApart(s *state) []glm.Finding {
+	var parts []string
+	width := c.Encoding.Width()
+	for k, level := range c.Options.Outcome.Levels {
+		at := k*width + width - 1 // the intercept
+		all, sites := &predict.Residuals{}, make([]*predict.Residuals, len(c.Plan.Sites))
+		for i, site := range c.Plan.Sites {
+			if a := s.Sums[site]; a != nil && a.At[0].Rows > 0 {
+				sites[i] = predict.ClassResiduals(a.At[0].Rows, a.At[0].Gradient[at],
+					a.At[0].Information[glm.Packed(at, at)])
+				method.AddSums(all, sites[i])
+			}
+		}
+		if by := predict.SiteScoreTest(sites, all, len(c.Options.Outcome.Levels)); by != nil {
+			parts = append(parts, c.farthest(by, level)[0])
+		}
+	}
+	if parts == nil {
+		return nil
+	}
+	return c.outcomesDiffer(parts)
+}
+
+// outcomesDiffer says that sites' outcomes are apart by so much, and what to do about it.
+func (c coordinator) outcomesDiffer(parts []string) []glm.Finding {
+	do := "let sites have intercepts of their own (site_effects: random)"
+	if len(c.Plan.Sites) < options.FewestRandom || c.classes() > 1 {
+		do = "make the site a feature, a category that says where a subject is from"
+	}
+	return glm.OnSites.Say("Outcomes differ between sites by more than the features explain", "At "+
+		strings.Join(parts, ", and at ")+". ", do)
+}
+
+// farthest says how the sites that are farthest off on either side differ, the farther one first, in the share of a
+// level where outcomes are classes.
+func (c coordinator) farthest(by []float64, level string) (parts []string) {
+	first, other := floats.MaxIdx(by), floats.MinIdx(by)
+	if -by[other] > by[first] {
+		first, other = other, first
+	}
+	for _, i := range []int{first, other} {
+		x, word, what, unit := by[i], "higher", "the mean", ""
+		if x < 0 {
+			x, word = -x, "lower"
+		}
+		if !c.Options.Numeric() {
+			what, x, unit = "the share of "+level, 100*x, " points"
+		}
+		if c.Options.Likelihood == glm.LikelihoodHazard {
+			what = "the share of events in a period"
+		}
+		if x > 0 { // two digits are enough
+			digit := math.Pow(10, math.Floor(math.Log10(x))-1)
+			x = math.Round(x/digit) * digit
+		}
+		parts = append(parts, fmt.Sprintf("%s %s is %s%s %s than the model expects", c.Plan.Sites[i], what,
+			figure.General.Text(x), unit, word))
+	}
+	return parts
 }

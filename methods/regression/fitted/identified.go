@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,11 +11,6 @@ import (
 	"parley/problem"
 )
 
-// collinear is how many times as large as with all others known the variance of an effect must be to say that
-// its column is nearly a combination of others (the variance inflation factor: the smallest eigenvalue of two columns'
-// correlations is then 1/900 of the largest, Belsley, Kuh and Welsch, Regression Diagnostics, 1980).
-const collinear = 225
-
 // unknown is the information, in units of the prior's, below which a posterior deviation is
 // above nine tenths of the prior's: the same rule marks single coefficients.
 const unknown = 1/0.81 - 1
@@ -26,53 +20,39 @@ const Most = 500
 
 // Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
 // from that of the one that the data know best: columns are the same for all.
-func Undetermined(m *Model) (says []string) {
-	groups, names := m.Encoding.Groups(), m.Encoding.Features()
-	k := bestKnown(m, len(names))
-	terms := termsOf(groups)
+func Undetermined(m *Model) []glm.Finding {
+	k, terms := bestKnown(m, m.Encoding.Width()), termsOf(m.Encoding.Groups())
 	if len(terms) == 0 || len(terms) > Most {
 		return nil
 	}
-	var sets []string
-	for _, set := range k.dependencies(terms) {
-		if !shareFeature(groups, set) {
-			sets = append(sets, strings.Join(namesOf(set, names), ", "))
-		}
-	}
-	if sets == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of those beside it, so "+
-		"that their standard errors are many times what each alone would have. Predictions hold, and so does what "+
-		"they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(sets, "; or "))}
+	return notToldApart(&m.Encoding, k.dependencies(terms))
 }
 
 // Divided says which features a private study does not tell apart, so that how their effects divide what
 // they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
 // the posterior if data say as little as the noise leaves possible. All are of the weights of one activation.
-func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) (says []string) {
-	groups, names := e.Groups(), e.Features()
-	k := knowledge{posterior, prior}
-	terms := termsOf(groups)
+func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding {
+	terms := termsOf(e.Groups())
 	if len(terms) < 2 || len(terms) > Most {
 		return nil
 	}
-	for _, set := range k.divided(terms, least) {
-		if !shareFeature(groups, set) {
-			says = append(says, fmt.Sprintf("The noise leaves open how effects divide among features that say nearly "+
-				"the same. They are %s. What their effects add up to is known, but the part of each is the prior's: "+
-				"in truth it can be much larger, or have the other sign. Predictions hold. Leave one out, or do not "+
-				"read their coefficients one by one.", problem.Names(namesOf(set, names))))
-		}
-	}
-	return says
+	return notToldApart(e, knowledge{posterior, prior}.divided(terms, least))
 }
 
-func namesOf(terms []glm.Row, features []string) (list []string) {
-	for _, t := range terms {
-		list = append(list, features[t.Index[0]])
+// notToldApart names sets of effects, but for those of one feature.
+func notToldApart(e *glm.Encoding, sets [][]glm.Row) []glm.Finding {
+	groups, names := e.Groups(), e.Features()
+	var all []string
+	for _, set := range sets {
+		if !shareFeature(groups, set) {
+			var list []string
+			for _, t := range set {
+				list = append(list, names[t.Index[0]])
+			}
+			all = append(all, strings.Join(list, ", "))
+		}
 	}
-	return list
+	return glm.OnCollinear.Of(strings.Join(all, "; or "))
 }
 
 // knowledge is the posterior and the prior of the weights of one activation.
@@ -166,7 +146,9 @@ func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
 			scaled.SetSym(i, j, h.At(a, b)/math.Sqrt(h.At(a, a)*h.At(b, b)))
 		}
 	}
-	return together(told, scaled, 1e-9, func(i int, inflation float64) bool { return inflation > collinear })
+	return together(told, scaled, 1e-9, func(_ int, variance float64) bool {
+		return variance > glm.OnCollinear.Matters
+	})
 }
 
 // inflated is how many times as large as with all others known the variance of an effect must be, to say that it
@@ -252,47 +234,29 @@ func shareFeature(groups []string, terms []glm.Row) bool {
 	return false
 }
 
-// A weight that the prior holds back is more than unlikely of the prior's standard deviations from
-// its centre, and the prior moves it by more than moved of its own: an interval of 90 % that is off
-// by half of one holds the truth with a probability of .86.
-const (
-	unlikely = 2
-	moved    = 0.5
-)
+// unlikely is how many of the prior's standard deviations from its centre a weight that it holds back is.
+const unlikely = 2
 
 // HeldBack says that data make weights larger than the prior lets them be; nothing if none are. With the posterior
 // N(m, C) and the prior N(m₀, V), the prior moves m by C V⁻¹ (m₀ − m) to first order.
-func (m *Model) HeldBack() (says []string) {
-	mean, variance := m.Posterior.Moments()
+func (m *Model) HeldBack() []glm.Finding {
+	q := m.Weights()
 	centre, prior := m.Before()
 	var names []string
-	for j := range mean {
-		if math.Abs(mean[j]-centre[j]) <= unlikely*math.Sqrt(prior[j]) {
+	for j, mean := range q.Mean {
+		if math.Abs(mean-centre[j]) <= unlikely*math.Sqrt(prior[j]) {
 			continue
 		}
-		shift := variance[j] * (mean[j] - centre[j]) / prior[j]
-		if m.Covariance != nil {
+		shift := q.Variance[j] * (mean - centre[j]) / prior[j]
+		if q.Covariance != nil {
 			shift = 0
-			for k := range mean {
-				a, b := max(j, k), min(j, k)
-				shift += m.Covariance[a*(a+1)/2+b] * (mean[k] - centre[k]) / prior[k]
+			for k, other := range q.Mean {
+				shift += q.Covariance[glm.Packed(max(j, k), min(j, k))] * (other - centre[k]) / prior[k]
 			}
 		}
-		if math.Abs(shift) > moved*math.Sqrt(variance[j]) {
+		if math.Abs(shift) > glm.OnPrior.Matters*math.Sqrt(q.Variance[j]) {
 			names = append(names, m.Effects[j].Label())
 		}
 	}
-	if names == nil {
-		return nil
-	}
-	advice := "State a larger method.prior_variance or intercept_variance if such effects are likely"
-	if m.Options.Likelihood == glm.LikelihoodLinear && m.Covariance == nil {
-		advice = "The prior is in the unit of the outcome: state the outcome less a publicly known mean, in publicly " +
-			"known standard deviations, or a larger method.prior_variance and intercept_variance"
-	} else if !m.Private {
-		advice += ", and see whether a feature all but says what the outcome is"
-	}
-	return []string{fmt.Sprintf("The prior holds back effects that the data make large. It draws them in by more than "+
-		"half of their standard error, and predictions with them, so that it decides how large they are: %s. They are "+
-		"more than two of its standard deviations from its centre. %s.", problem.Names(names), advice)}
+	return glm.OnPrior.Of(problem.Names(names))
 }

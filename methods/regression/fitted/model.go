@@ -62,7 +62,7 @@ type Model struct {
 	// plan's number of rounds ends it in any case.
 	Converged *bool `json:"converged,omitempty"`
 	// Verdicts are what the report of the fit says first: why it may not be relied on.
-	Verdicts []string `json:"verdicts,omitempty"`
+	Verdicts []glm.Finding `json:"verdicts,omitempty"`
 	// BetweenSites is the standard deviation of the sites' random intercepts, where they
 	// have any. The intercepts themselves stay at the sites.
 	BetweenSites *glm.Spread `json:"between_sites,omitempty"`
@@ -325,7 +325,7 @@ func (m *Model) Method() string { return cmp.Or(m.By, options.Name) }
 // Cautions implements [method.Cautious].
 func (m *Model) Cautions() (notes method.Notes) {
 	for _, v := range m.Verdicts {
-		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v, ".")})
+		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v.String(), ".")})
 	}
 	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
 		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says",

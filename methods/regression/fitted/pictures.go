@@ -3,7 +3,6 @@ package fitted
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -200,30 +199,6 @@ func calibration(a *predict.Assessment) *figure.Figure {
 		Chart: figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"},
 			Series: []figure.Line{line, perfect}},
 		Alt: "Observed against expected frequency in ten bins of the predicted probability."}
-}
-
-// verdicts comes first in a report: what speaks against relying on the result, each with its
-// first words, up to a colon or a full stop that is in no name of the outcome or the features, as its title.
-func verdicts(says []string, o glm.Outcome, e *glm.Encoding) []figure.Section {
-	names := slices.Concat(e.Features(), o.Levels, []string{o.Column})
-	for _, c := range e.Columns {
-		names = append(names, c.Name)
-	}
-	var notes []figure.Note
-	for _, text := range says {
-		title, why, seen := text, "", text
-		for _, n := range names {
-			seen = strings.ReplaceAll(seen, n, strings.Repeat("_", len(n)))
-		}
-		for at := range len(text) - 2 {
-			if end := seen[at : at+2]; end == ". " || end == ": " { // and no decimal point
-				title, why = text[:at], text[at+2:] // as it is: it may begin with the name of a site or a level
-				break
-			}
-		}
-		notes = append(notes, figure.Note{Title: title, Text: why})
-	}
-	return figure.Verdicts(notes)
 }
 
 // own shows a site how its own subjects are predicted.

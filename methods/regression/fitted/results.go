@@ -17,6 +17,7 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
+	"parley/problem"
 )
 
 // Reports lists the assessments that sites gave, in the plan's order, and adds them up; nil if there are none.
@@ -33,66 +34,58 @@ func Reports(plan []string, of func(site string) *predict.Assessment) (sites []R
 	return sites, pooled
 }
 
-// exact is a share of an outcome's variance that no features explain which do not say what it is.
-const exact = 1 - 1e-6
-
-// OutcomeVerdicts says why outcomes have nothing to learn from, or that features say what they are;
-// nothing if pooled is nil.
-func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
-	if pooled == nil {
-		return nil
-	}
-	y := o.Outcome
-	if r := pooled.Ranking; r != nil && len(y.Levels) == 2 {
-		cases, controls := r.Classes()
-		switch {
-		case o.Likelihood == glm.LikelihoodHazard && cases == 0:
-			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: "+
-				"there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit "+
-				"of the cuts, and whether method.outcome.levels has the event last.",
-				y.Event, y.Levels[1], y.Cuts[len(y.Cuts)-1], y.Column))
-		case o.Likelihood == glm.LikelihoodHazard && controls == 0:
-			says = append(says, fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, "+
-				"until %v: nobody was followed through a period without one, so that there is nothing to learn, and "+
-				"the estimates are those of the prior. See whether %s is in the unit of the cuts.",
-				y.Event, y.Levels[1], y.Cuts[0], y.Column))
-		case o.Likelihood != glm.LikelihoodHazard && (cases == 0 || controls == 0):
-			only := y.Levels[0]
-			if controls == 0 {
-				only = y.Levels[1]
-			}
-			says = append(says, fmt.Sprintf("All %d subjects of all sites have %s = %s: with one class there is "+
-				"nothing to learn, and the estimates are those of the prior. See whether the sites' data have the "+
-				"right column and subjects of both classes.", pooled.Rows, y.Column, only))
+// OutcomeVerdicts says why outcomes have nothing to learn from, or that features say what they are. Classes are how
+// many subjects have each of several levels, where that is known; pooled is nil if nothing else is.
+func OutcomeVerdicts(o *options.Options, pooled *predict.Assessment, classes []float64) []glm.Finding {
+	y, title := o.Outcome, ""
+	if pooled != nil && pooled.Ranking != nil && len(y.Levels) == 2 {
+		cases, controls := pooled.Ranking.Classes()
+		switch classes = []float64{controls, cases}; {
+		case o.Likelihood != glm.LikelihoodHazard:
+		case cases == 0:
+			title = fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v", y.Event,
+				y.Levels[1], y.Cuts[len(y.Cuts)-1])
+		case controls == 0:
+			title = fmt.Sprintf("Every subject who counts has the event (%s = %s) in its first period, until %v",
+				y.Event, y.Levels[1], y.Cuts[0])
 		}
 	}
-	if len(says) == 0 && !o.Numeric() && pooled.Separated(len(y.Levels)) {
-		says = append(says, "The features tell the classes apart without an error on the data of the fit (perfect "+
-			"separation). The data set no bound to the weights, so their size is the prior's, and new subjects are "+
-			"hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else "+
-			"there are too few subjects for so many weights.")
+	var none, some []string
+	for k, n := range classes {
+		if level := y.Column + " = " + y.Levels[k]; n == 0 {
+			none = append(none, level)
+		} else {
+			some = append(some, level)
+		}
 	}
-	if o.Likelihood == glm.LikelihoodLinear && pooled.RSquared() > exact {
-		says = append(says, fmt.Sprintf("The features say what %s is, all but without an error on the data of the "+
-			"fit. Something that is calculated from others needs no model. See whether a feature is the outcome in "+
-			"another form, or was calculated from it.", y.Column))
+	switch {
+	case title != "":
+	case len(none) > 0 && len(some) == 1:
+		title = fmt.Sprintf("All %.0f subjects of all sites have %s", floats.Sum(classes), some[0])
+	case len(none) > 0:
+		title = "Nobody has " + problem.Names(none)
+	case pooled == nil:
+		return nil
+	case o.Likelihood == glm.LikelihoodPoisson && pooled.Residuals != nil && pooled.Residuals.Total == 0:
+		title = fmt.Sprintf("All counts of %s at all sites are 0", y.Column)
+	case !o.Numeric() && pooled.Separated(len(y.Levels)),
+		o.Likelihood == glm.LikelihoodLinear && pooled.RSquared() > glm.OnSeparation.Matters:
+		return glm.OnSeparation.Say(y.Column)
+	default:
+		return nil
 	}
-	if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && r.Total == 0 {
-		says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the "+
-			"estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
-	}
-	return says
+	return glm.OnLearning.Say(title)
 }
 
-// farOver is a 99.9 % quantile of the standard normal distribution, and worthSaying and muchOff are ratios of variances
-// from which standard errors are a tenth and a fifth too small, or too large.
-const farOver, worthSaying, muchOff = 3.0902, 1.2, 1.44
+// farOver is a 99.9 % quantile of the standard normal distribution, and muchOff a ratio of variances from which
+// standard errors are a fifth too small, or too large.
+const farOver, muchOff = 3.0902, 1.44
 
 // Dispersion says that outcomes vary more or less than a model of so many weights says: counts, or numbers around their
 // expectation where the plan states their noise; nothing if pooled is nil. The fit must have converged: before,
 // residuals are its own. A row's part of χ² has the expectation 1, and the variance 2, of counts 2 + 1/μ (McCullagh and
 // Nelder, Generalized Linear Models, section 6.2).
-func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []string {
+func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []glm.Finding {
 	counts := o.Likelihood == glm.LikelihoodPoisson
 	if pooled == nil || !counts && o.NoiseVariance == nil || counts && pooled.Residuals == nil {
 		return nil
@@ -103,30 +96,16 @@ func Dispersion(o *options.Options, pooled *predict.Assessment, weights int) []s
 	} else if chi2, free = r.Second, r.Weight-float64(weights); r.Sampled {
 		return nil
 	} else if counts {
-		least, inverse = worthSaying, r.Inverse
+		least, inverse = glm.OnDispersion.Matters, r.Inverse
 	}
 	ratio := chi2 / free
 	if !(free >= 1) || math.Abs(math.Log(ratio)) < max(math.Log(least), farOver*math.Sqrt(2*free+inverse)/free) {
 		return nil
 	}
-	way, wrong, root := "more", "narrow", math.Sqrt(ratio)
-	advice := "Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing " +
-		"feature, or sites (site_effects: random); or widen standard errors by the factor."
 	if ratio < 1 {
-		way, wrong, root = "less", "wide", 1/root
-		advice = "Do the counts have an upper limit, such as a number of visits or questions, or does one event make " +
-			"the next less likely? Then they are not counts of a rate."
+		return glm.OnDispersion.Say("less", ratio, "wide", 1/math.Sqrt(ratio))
 	}
-	what := fmt.Sprintf("Counts vary %s than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom",
-		way, ratio)
-	if !counts {
-		what = fmt.Sprintf("Errors of predictions have a variance of %.3g, and the plan's noise_variance is %.3g",
-			ratio**o.NoiseVariance, *o.NoiseVariance)
-		advice = fmt.Sprintf("See whether outcomes hold other units or codes for missing values; if they are right, "+
-			"state noise_variance: %.2g.", ratio**o.NoiseVariance)
-	}
-	return []string{fmt.Sprintf("%s. Standard errors and intervals, those of predictions too, are too %s: by a factor "+
-		"of about %.2g, the root of the ratio. %s", what, wrong, root, advice)}
+	return glm.OnDispersion.Say("more", ratio, "narrow", math.Sqrt(ratio))
 }
 
 // Result is what every fit leaves: its files, what it found in numbers and words, and what speaks against relying on it
@@ -140,7 +119,7 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
 	metrics["weights"] = float64(len(m.Effects))
 	addMetrics(m.Options, pooled, len(m.Effects), metrics)
 	r := &method.Result{Files: files, Metrics: metrics, Found: found(m), Sure: sure(m, pooled),
-		Sections: verdicts(m.Verdicts, m.Options.Outcome, &m.Encoding)}
+		Sections: glm.Warnings(m.Verdicts)}
 	if m.Converged != nil {
 		settled := "no: do not rely on the estimates"
 		if metrics["converged"] = 0; *m.Converged {
@@ -292,7 +271,7 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = verdicts(says, s.Outcome, e)
+	r.Sections = glm.Warnings(says)
 	if missing != "" {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells",
 			Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: missing}}}})

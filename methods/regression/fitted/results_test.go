@@ -1,6 +1,7 @@
 package fitted
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -41,11 +42,11 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 		"softmax": {options.Options{Likelihood: glm.LikelihoodSoftmax,
 			Outcome: glm.Outcome{Column: "y", Levels: []string{"a", "b", "c"}}}, 0},
 	} {
-		if says := append(OutcomeVerdicts(&c.o, sent), Dispersion(&c.o, sent, 1)...); len(says) != c.want {
+		if says := append(OutcomeVerdicts(&c.o, sent, nil), Dispersion(&c.o, sent, 1)...); len(says) != c.want {
 			t.Errorf("%s: %q", name, says)
 		}
 	}
-	if says := append(OutcomeVerdicts(&options.Options{}, nil),
+	if says := append(OutcomeVerdicts(&options.Options{}, nil, nil),
 		Dispersion(&options.Options{}, nil, 1)...); says != nil {
 		t.Errorf("of nothing: %q", says)
 	}
@@ -53,13 +54,12 @@ func TestVerdictsOfTheOwnLikelihood(t *testing.T) {
 
 // A name with a full stop or a colon does not end the title of what is said of it.
 func TestTitlesKeepNamesWhole(t *testing.T) {
-	e := &glm.Encoding{Columns: []glm.Column{{Name: "No. of visits"},
-		{Name: "grade: last", Levels: []string{"a", "b. x"}}}}
-	notes := verdicts([]string{"The effect of No. of visits is not straight. See.",
-		"One site has grade: last=b. x alone: why."}, glm.Outcome{Column: "y"}, e)[0].Items
-	for i, want := range []string{"The effect of No. of visits is not straight",
-		"One site has grade: last=b. x alone"} {
-		if got := notes[i].Note.Title; got != want {
+	for want, found := range map[string][]glm.Finding{
+		"The effect of No. of visits is not straight": glm.OnShape.Of("No. of visits", "is not straight"),
+		"At site s, a: b has levels: b. x":            glm.OnRecording.Say("s", "a: b has levels: b. x.", "."),
+		"The data hardly tell apart a. b, c: d":       glm.OnCollinear.Of("a. b, c: d"),
+	} {
+		if got := glm.Warnings(found)[0].Items[0].Note.Title; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -80,7 +80,10 @@ func TestDispersionIsSaid(t *testing.T) {
 			}
 			a := predict.NewAssessment()
 			a.Rows, a.Residuals = 400, predict.ResidualsOf(glm.Poisson{}, q, nil, d, false)
-			return strings.Join(Dispersion(o, a, 0), "")
+			if says := Dispersion(o, a, 0); says != nil {
+				return says[0].Title
+			}
+			return ""
 		}
 		found, under := 0, 0
 		for seed := range uint64(100) {
@@ -137,15 +140,15 @@ func TestWeightsThatThePriorHoldsBackAreNamed(t *testing.T) {
 		"usual":              {[]float64{1, 0.5}, []float64{0.25, 0.25}, nil, ""},
 		"far out, and known": {[]float64{3, 0.5}, []float64{0.01, 0.01}, nil, ""},
 		"unknown":            {[]float64{1.5, 0}, []float64{0.9, 0.9}, nil, ""},
-		"held":               {[]float64{3, 0.5}, []float64{0.25, 0.01}, nil, "age."},
-		"held together":      {[]float64{2.1, 2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, "age, sex."},
+		"held":               {[]float64{3, 0.5}, []float64{0.25, 0.01}, nil, ": age."},
+		"held together":      {[]float64{2.1, 2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, ": age, sex."},
 		"apart":              {[]float64{2.1, -2.1}, []float64{0.04, 0.04}, []float64{0.04, 0.036, 0.04}, ""},
 	} {
 		q := testkit.Get(glm.FromMoments(c.mean, c.variance))(t)
 		m := &Model{Options: options.Default(), Prior: glm.Isotropic(2, 0, 1), Posterior: q, Covariance: c.covariance,
 			Effects: []outcomeEffect{{Effect: glm.Effect{Feature: "age"}}, {Effect: glm.Effect{Feature: "sex"}}}}
-		says := strings.Join(m.HeldBack(), "\n")
-		if (says == "") != (c.want == "") || says != "" && !strings.Contains(says, ": "+c.want) {
+		says := m.HeldBack()
+		if (says == nil) != (c.want == "") || !strings.Contains(fmt.Sprint(says), c.want) {
 			t.Errorf("%s: %q, want %q", name, says, c.want)
 		}
 	}

@@ -176,7 +176,7 @@ func (s *Frame) CheckRows(ctx context.Context, data dataset.Source) error {
 // as nothing, times that seem to be in another unit than the cuts, and offsets beyond their range; and which cells are
 // absent, "" if none are. It never leaves the site. Rows that cannot be used are left out of the rest.
 func (s *Frame) Remarks(ctx context.Context, b *Binding,
-	data dataset.Source) (says []string, absent string, err error) {
+	data dataset.Source) (says []Finding, absent string, err error) {
 	missing := make([]int, len(s.Encoding.Columns))
 	first, beyond, followed, outside := 0, 0, 0, 0
 	y := s.Outcome
@@ -208,15 +208,20 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 	if err != nil {
 		return nil, "", err
 	}
-	says = unused.says()
+	if unused.rows > 0 {
+		says = []Finding{{fmt.Sprintf("%d of %d subjects take no part; the first is %q:", unused.rows, unused.subjects,
+			unused.first), fmt.Sprintf("%v. If that goes with the outcome, estimates of all sites are wrong by it, "+
+			"and nobody else can see it. See whether outcomes are coded as in the plan.", unused.why)}}
+	}
 	if 2*beyond > followed || followed > 0 && first == followed && len(y.Cuts) > 1 {
-		says = append(says, fmt.Sprintf("Of %d subjects %d were followed no further than the first cut, %v, and %d "+
-			"beyond the last, %v. See whether %s is in the unit of the cuts.", followed, first, y.Cuts[0], beyond,
-			y.Cuts[len(y.Cuts)-1], y.Column))
+		says = append(says, Finding{fmt.Sprintf("Of %d subjects %d were followed no further than the first cut, %v, "+
+			"and %d beyond the last, %v.", followed, first, y.Cuts[0], beyond, y.Cuts[len(y.Cuts)-1]),
+			fmt.Sprintf("See whether %s is in the unit of the cuts.", y.Column)})
 	}
 	if 100*outside > unused.subjects {
-		says = append(says, fmt.Sprintf("Of %d subjects %d have an offset beyond the plan's range, which counts as "+
-			"its end. See whether %s is in the unit of the plan.", unused.subjects, outside, s.Encoding.Offset))
+		says = append(says, Finding{fmt.Sprintf("Of %d subjects %d have an offset beyond the plan's range, which "+
+			"counts as its end.", unused.subjects, outside),
+			fmt.Sprintf("See whether %s is in the unit of the plan.", s.Encoding.Offset)})
 	}
 	var lack []string
 	for j, n := range missing {
@@ -263,16 +268,6 @@ func (s *Frame) through(ctx context.Context, b *Binding, data dataset.Source,
 	return u, nil
 }
 
-// says tells how many take no part.
-func (u *unusable) says() []string {
-	if u.rows == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%d of %d subjects take no part; the first is %q: %v. If that goes with the outcome, "+
-		"estimates of all sites are wrong by it, and nobody else can see it. See whether outcomes are coded as in the "+
-		"plan.", u.rows, u.subjects, u.first, u.why)}
-}
-
 // Notes are [Frame.Remarks] for the people of a site before a study.
 func (s *Frame) Notes(ctx context.Context, data dataset.Source) (notes problem.List, err error) {
 	b, err := s.Bind(&s.Encoding, data.Schema())
@@ -281,10 +276,10 @@ func (s *Frame) Notes(ctx context.Context, data dataset.Source) (notes problem.L
 	}
 	says, absent, err := s.Remarks(ctx, b, data)
 	if absent != "" {
-		says = append(says, absent)
+		says = append(says, Finding{Text: absent})
 	}
-	for _, text := range says {
-		notes.Add(problem.Problem{Where: "subjects", What: strings.TrimSuffix(text, ".")})
+	for _, f := range says {
+		notes.Add(problem.Problem{Where: "subjects", What: strings.TrimSuffix(f.String(), ".")})
 	}
 	return notes, err
 }

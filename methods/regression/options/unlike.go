@@ -8,6 +8,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/stats"
+	"parley/methods/regression/glm"
 	"parley/problem"
 )
 
@@ -50,7 +51,7 @@ var conversions = []conversion{
 // Unlike says how sites seem to have recorded something in other ways than the others, by the moments and counts that
 // the sites gave, which were checked: numbers in another unit, or standardised, and levels with other names. With one
 // site there is nothing to say.
-func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []string) {
+func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []glm.Finding) {
 	var names []string
 	var all []*ScaleAnswer
 	var standardised []string
@@ -63,12 +64,9 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 		}
 	}
 	if n := len(standardised); n > 0 && n < len(all) {
-		says = append(says, fmt.Sprintf("Numbers seem to have been standardised at %s: there each has a mean of 0 and "+
-			"a standard deviation of 1, more exactly than chance explains. At other sites that is not so. These "+
-			"numbers are not in the unit of the others. Effects of numbers are not to be relied on; give the plan the "+
-			"values as they were measured.",
-			strings.Join(standardised, ", ")))
-		return says
+		return glm.OnRecording.Say(strings.Join(standardised, ", "), "numbers seem to have been standardised:",
+			"each has a mean of 0 and a standard deviation of 1, more exactly than chance explains, which is not so "+
+				"at other sites. Give the plan the values as they were measured.")
 	}
 	numbers, _ := s.Counted()
 	if s.Options.Survey() {
@@ -90,7 +88,7 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 // otherUnit says at which sites a number is far from what it is at most others: its mean by five standard deviations,
 // of values and of what the means of sites differ by, or its standard deviation by a factor of four and what chance
 // explains. Of fewer than five sites only the one that is farthest off is named.
-func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []string) {
+func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []glm.Finding) {
 	type off struct {
 		site               string
 		mean, sd, m, s, by float64
@@ -148,16 +146,16 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []s
 		if o.unit != "" {
 			what = "So it would be with " + o.unit + "."
 		}
-		says = append(says, fmt.Sprintf("At site %s, %s is unlike that of other sites: it has a mean of %.4g and a "+
-			"standard deviation of %.4g, where they have about %.4g and %.4g. %s All sites share one scale, so that "+
-			"the effect of this number is not to be relied on until the site has been asked.",
-			o.site, name, o.mean, o.sd, o.m, o.s, what))
+		says = append(says, glm.OnRecording.Say(o.site, name+" is unlike that of other sites:", fmt.Sprintf("it has "+
+			"a mean of %.4g and a standard deviation of %.4g, where they have about %.4g and %.4g. "+
+			"%s", o.mean, o.sd, o.m, o.s,
+			what))...)
 	}
 	return says
 }
 
 // otherLevels says which levels of a category a single site has or lacks.
-func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int) (says []string) {
+func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int) (says []glm.Finding) {
 	total, everybody := make([]float64, len(levels)), 0.0
 	for _, a := range all {
 		for l, n := range a.Levels[at:][:len(levels)] {
@@ -191,9 +189,9 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 			what = append(what, "lacks "+problem.Names(lacks))
 		}
 		if what != nil {
-			says = append(says, fmt.Sprintf("At site %s, %s %s. See whether the same has other names there: then "+
-				"write it alike. The effects of these levels cannot be told from what else the site differs by.",
-				sites[k], name, strings.Join(what, "; ")))
+			says = append(says, glm.OnRecording.Say(sites[k], name+" "+strings.Join(what, "; ")+".", "See whether "+
+				"the same has other names there; else these effects cannot be told from what else the site differs "+
+				"by.")...)
 		}
 	}
 	return says

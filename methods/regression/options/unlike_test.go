@@ -33,7 +33,7 @@ func TestOtherUnitsAreTold(t *testing.T) {
 				for k := range sites {
 					names = append(names, fmt.Sprint("s", k))
 				}
-				draw := func(other int) []string {
+				draw := func(other int) []glm.Finding {
 					moments := map[string]*ScaleAnswer{}
 					for k, site := range names {
 						n := math.Round(30 * math.Pow(100, r.Float64()))
@@ -56,7 +56,7 @@ func TestOtherUnitsAreTold(t *testing.T) {
 				}
 				for j, what := range []string{"kPa in place of mmHg", "°F in place of °C", "as of creatinine",
 					"as of glucose", "years of birth"} {
-					said := strings.Join(draw(j), "\n")
+					said := fmt.Sprint(draw(j))
 					if strings.Contains(said, fmt.Sprintf("At site s1, x%d is unlike", j)) {
 						told++
 					}
@@ -89,8 +89,8 @@ func TestOtherLevelsAreTold(t *testing.T) {
 		for k, c := range counts {
 			moments[string(rune('a'+k))] = &ScaleAnswer{Levels: c[:]}
 		}
-		if said := strings.Join(s.Unlike([]string{"a", "b", "c"}, moments), "\n"); (said == "") != (want == "") ||
-			!strings.Contains(said, want) {
+		if said := s.Unlike([]string{"a", "b", "c"}, moments); (said == nil) != (want == "") ||
+			!strings.Contains(fmt.Sprint(said), want) {
 			t.Errorf("%v: %q, want %q", counts, said, want)
 		}
 		if said := s.Unlike([]string{"b"}, moments); said != nil {
@@ -113,7 +113,7 @@ func TestNumbersThatOneSiteStandardisedAreNamed(t *testing.T) {
 	}
 	moments["b"].Mean, moments["b"].Squares = wire.Vector{1e-16, -1e-16, 0}, wire.Vector{300, 300, 300}
 	if said := s.Unlike([]string{"a", "b", "c"}, moments); len(said) != 1 ||
-		!strings.Contains(said[0], "Numbers seem to have been standardised at b") {
+		!strings.HasPrefix(said[0].Title, "At site b, numbers seem to have been standardised") {
 		t.Errorf("%q", said)
 	}
 }

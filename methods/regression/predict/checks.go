@@ -83,7 +83,7 @@ func (s *Residuals) NonlinearityScoreTest(j, columns int) bool {
 			spread := (rest*(in.squares/in.variance) + in.variance*((all.squares-in.squares)/rest)) / all.variance
 			d := in.net - one*all.net - x*score
 			z2 := d / variance * d / max(spread, s.Dispersion())
-			if !math.IsInf(z2, 0) && (z2-1)/s.Weight > substantial && z2 > limit {
+			if !math.IsInf(z2, 0) && (z2-1)/s.Weight > glm.OnShape.Matters && z2 > limit {
 				return true
 			}
 		}

@@ -179,7 +179,7 @@ func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each 
 
 // Matters says whether one of so many changes is beyond chance, and enough to matter with so many events.
 func (c Change) Matters(tests int, events float64) bool {
-	return c.P < changeAlarm/float64(tests) && (c.ChiSquared-float64(c.Free))/events > substantial
+	return c.P < changeAlarm/float64(tests) && (c.ChiSquared-float64(c.Free))/events > glm.OnShape.Matters
 }
 
 // quadratic is uᵀ V⁻¹ u over the directions in which V says anything, and how many these are.

@@ -111,14 +111,8 @@ func (s *Residuals) count(row glm.Row, y, expected, v float64) {
 	}
 }
 
-const (
-	// falseAlarm is the probability with which a verdict is given on a model that is right.
-	falseAlarm = 0.001
-	// substantial is the least share of what the features leave that is worth a verdict.
-	substantial = 0.01
-	// muchLarger is a ratio of variances from which standard errors are a fifth too small.
-	muchLarger = 1.44
-)
+// muchLarger is a ratio of variances from which standard errors are a fifth too small.
+const muchLarger = 1.44
 
 // Dispersion is by how much more than under the model residuals vary, no less than 1.
 func (s *Residuals) Dispersion() float64 { return max(1, s.Second/s.Weight) }
@@ -217,8 +211,8 @@ func differ(sites []*Residuals, all *Residuals, tests int, over float64,
 		squares += d / variance * d // of all V
 	}
 	scale := 1 + kurtosis/(2*free) // of χ² with that variance and mean (Satterthwaite 1946)
-	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > substantial) ||
-		!(stats.ChiSquareTail(chi2/scale, free/scale) < falseAlarm/float64(tests)) {
+	if free < 1 || !(scale < rowLargest) || !((chi2-free)/all.Weight > glm.OnSites.Matters) ||
+		!(stats.ChiSquareTail(chi2/scale, free/scale) < glm.OnSites.Level/float64(tests)) {
 		return nil, 1
 	}
 	return by, math.Sqrt(squares / over * (free + 1) / free)
@@ -230,7 +224,7 @@ const fewVary = 0.01
 // quantile is the square of the standard normal deviate beyond which one of so many tests by so
 // many sides goes wrong by chance with the probability falseAlarm at most (Bonferroni).
 func quantile(tests, sides int) float64 {
-	z := distuv.UnitNormal.Quantile(1 - falseAlarm/float64(tests*sides))
+	z := distuv.UnitNormal.Quantile(1 - glm.OnShape.Level/float64(tests*sides))
 	return z * z
 }
 

@@ -1,9 +1,9 @@
 package private
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -256,8 +256,8 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	}
 	for i, f := range st.Fits {
 		g := co.gram(st, i)
-		out.numbers += strings.Join(co.misdescribed(st, g), "")
-		for name, says := range map[string][]string{"misdescribed": co.misdescribed(st, g),
+		out.numbers += fmt.Sprint(co.misdescribed(st, g))
+		for name, says := range map[string][]glm.Finding{"misdescribed": co.misdescribed(st, g),
 			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g), "unsettled": co.unsettled(f, g)} {
 			if len(says) > 0 {
 				out.said = append(out.said, name)

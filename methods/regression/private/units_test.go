@@ -137,7 +137,7 @@ func TestNoiseIsNotLaidToNumbers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 76))
 	cells, outcomes := normal.rows(300, mean, r)
 	if got := normal.common(t, 0.3, nil, nil).conduct(t, cells, outcomes, 10, r).numbers; !strings.HasPrefix(got,
-		"Noise hides how widely features vary: ") {
+		"[Noise hides how widely features vary: ") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -14,16 +13,18 @@ import (
 )
 
 // verdicts are what is to be known of the fit before anything is read from it.
-func (c coordinator) verdicts(s *state) []string {
-	var all, said []string
+func (c coordinator) verdicts(s *state) (all []glm.Finding) {
+	var said []glm.Finding
 	for i, f := range s.Fits {
 		g := c.gram(s, i)
 		of := slices.Concat(c.unsettled(f, g), c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g),
 			c.divided(f, g))
 		for _, says := range of {
 			if !slices.Contains(said, says) { // the pair stands in what is its title
-				title, why, _ := strings.Cut(says, ". ")
-				all, said = append(all, title+c.against(s, i)+". "+why), append(said, says)
+				said = append(said, says)
+				end := len(says.Title) - 1
+				says.Title = says.Title[:end] + c.against(s, i) + says.Title[end:]
+				all = append(all, says)
 			}
 		}
 	}
@@ -57,7 +58,7 @@ func (c coordinator) against(s *state, i int) string {
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
-func (c coordinator) unsettled(f *fit, g *gram) []string {
+func (c coordinator) unsettled(f *fit, g *gram) []glm.Finding {
 	if f.Noise == 0 { // no gradient is left
 		return nil
 	}
@@ -66,15 +67,14 @@ func (c coordinator) unsettled(f *fit, g *gram) []string {
 	if !is {
 		return nil
 	}
-	return []string{fmt.Sprintf("The fit has not settled. Its last step still moved the log-odds of subjects by %.2g, "+
-		"and it takes them to be known within %.2g (root mean squares). Estimates are where it happened to stop: rely "+
-		"neither on them nor on intervals. Features that say nearly the same are the usual reason: leave some out, or "+
-		"join levels that overlap.", step, spread)}
+	return glm.OnConvergence.Say("The fit", fmt.Sprintf(" after %d gradients", f.Round), fmt.Sprintf("the last step "+
+		"still moved the log-odds of subjects by %.2g, and they are taken to be known within %.2g (root mean "+
+		"squares)", step, spread))
 }
 
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
 // mostly one value, farther from their centre than their scale says or far less, or of a scale that noise hides.
-func (c coordinator) misdescribed(s *state, g *gram) []string {
+func (c coordinator) misdescribed(s *state, g *gram) []glm.Finding {
 	all, names := c.names(), []string(nil)
 	add := func(columns []int, why func(j int) string) {
 		for _, j := range columns {
@@ -86,56 +86,41 @@ func (c coordinator) misdescribed(s *state, g *gram) []string {
 			math.Sqrt(g.Matrix.At(j, j)/g.Rows))
 	}
 	add(g.odd(), func(int) string { return "few subjects have much of its spread" })
-	wide, unknown := g.wide(), []int(nil)
+	wide := g.wide()
 	if add(wide, off); wide == nil && !c.learned() {
 		add(g.narrow(), off)
 	}
+	var unknown []int
 	for k, j := range c.columns.numbers[:c.columns.scaled] {
 		if c.learned() && s.Units.Open[k] >= unknownScale {
 			unknown = append(unknown, j)
 		}
 	}
-	const risk = "Effects of these numbers, and with them those of others, can come out too small or too large, and " +
-		"intervals hold less often than they say."
-	const wants = "a range that is no wider than it must be, constants that are publicly known, more subjects or a " +
-		"larger ε would tell."
-	if len(names) == 0 && len(unknown) > 0 {
+	if names == nil && unknown != nil {
 		for _, j := range unknown {
 			names = append(names, all[j])
 		}
-		return []string{"Noise hides how widely features vary: " + problem.Names(names) +
-			". The fit works in units that it had to guess. " + risk + " Only " + wants}
+		return glm.OnNoise.Say("how widely features vary:", problem.Names(names)+". The fit works in units that it "+
+			"had to guess, and effects of these numbers, and with them those of others, can come out too small or "+
+			"too large.")
 	}
 	add(unknown, func(int) string { return "noise hides how widely it varies" })
-	if names == nil {
-		return nil
-	}
-	advice := "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms."
-	if c.learned() {
-		advice += " Where noise hides a scale, " + wants
-	} else {
-		advice += " Let the centre and scale of each number be about its mean and standard deviation, or leave " +
-			"constants out, so that noised histograms tell them."
-	}
-	return []string{fmt.Sprintf("Features are not distributed as the fit supposes. They are %s. It works out what "+
-		"noise and clipping hide as if numbers were about normal, and takes values more than four scales off for "+
-		"four. %s %s", problem.Names(names), risk, advice)}
+	return glm.OnNumbers.Of(problem.Names(names))
 }
 
 // unsized says that the size of effects is lost in the noise.
-func (c coordinator) unsized(f *fit, g *gram) []string {
+func (c coordinator) unsized(f *fit, g *gram) []glm.Finding {
 	if !f.unsized(g, c.prior) {
 		return nil
 	}
-	return []string{"Noise hides how large effects are. They are at least as large as the plan's prior expects, but " +
-		"the noise leaves open by how much. Estimates can be much too small or too large, all by about the same " +
-		"factor, and intervals hold less often than they say. Signs, ratios of estimates and predictions are better " +
-		"known. More subjects or a larger ε would tell. A scale in the plan that is far wider than a number's values " +
-		"makes its effect large, too."}
+	return glm.OnNoise.Say("how large effects are.", "They are at least as large as the plan's prior expects, but by "+
+		"how much is open: estimates can be much too small or too large, all by about the same factor. Signs, ratios "+
+		"of estimates and predictions are better known. A scale in the plan that is far wider than a number's values "+
+		"makes its effect large, too.")
 }
 
 // hidden says that the rarer class is lost in the noise.
-func (c coordinator) hidden(s *state, i int, g *gram) []string {
+func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 	cases, noise, is := s.Fits[i].lost(g)
 	if !is {
 		return nil
@@ -144,15 +129,15 @@ func (c coordinator) hidden(s *state, i int, g *gram) []string {
 	if cases < 0 {
 		cases, level = -cases, other
 	}
-	return []string{fmt.Sprintf("Noise hides those with %s = %s: the model expects about %.0f of %.0f subjects, and "+
-		"the noise of all gradients together weighs as much as %.0f of these. Estimates are then too close to even "+
-		"odds and to no effect: %s can be several times rarer than predicted, and intervals hold less often than they "+
-		"say. Do not rely on the estimates. More subjects, a larger ε or fewer features would tell.",
-		c.Options.Outcome.Column, level, cases, g.Subjects, noise, level)}
+	return glm.OnNoise.Say(fmt.Sprintf("those with %s = %s:", c.Options.Outcome.Column, level), fmt.Sprintf("the "+
+		"model expects about %.0f of %.0f subjects, and the noise of all gradients together weighs as much as %.0f "+
+		"of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than "+
+		"predicted. Do not rely on the estimates.", cases,
+		g.Subjects, noise, level))
 }
 
 // divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
-func (c coordinator) divided(f *fit, g *gram) []string {
+func (c coordinator) divided(f *fit, g *gram) []glm.Finding {
 	if f.Noise == 0 || f.unsized(g, c.prior) {
 		return nil
 	}
@@ -170,19 +155,16 @@ func (c coordinator) divided(f *fit, g *gram) []string {
 
 // unlike says how sites differ, by gradients that they have released; nothing where they do not, as
 // far as their noise lets one see.
-func (c coordinator) unlike(s *state, i int) []string {
+func (c coordinator) unlike(s *state, i int) []glm.Finding {
 	sites := c.surpluses(s, i)
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
 		at, way := largestOf(by)
 		_, level := c.levels(s, i)
-		return []string{fmt.Sprintf("Outcomes differ between sites by more than the features and the noise explain. "+
-			"At %s the share of %s is about %.0f points %s than the model expects. Effects of features that differ "+
-			"between sites are then partly those of the sites, even with the wrong sign, and intervals are too "+
-			"narrow. See whether all sites code %s alike; if they do, make the site a feature, a category that says "+
-			"where a subject is from.",
-			c.Plan.Sites[at], level, 100*math.Abs(by[at])/sites[at].Rows, way,
-			c.Options.Outcome.Column)}
+		return glm.OnSites.Say("Outcomes differ between sites by more than the features explain", fmt.Sprintf("At %s "+
+			"the share of %s is about %.0f points %s than the model expects. ", c.Plan.Sites[at], level,
+			100*math.Abs(by[at])/sites[at].Rows, way),
+			"make the site a feature, a category that says where a subject is from")
 	}
 	var names []string
 	for j, name := range c.names()[:one] {
@@ -191,13 +173,11 @@ func (c coordinator) unlike(s *state, i int) []string {
 			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[at]))
 		}
 	}
-	if len(names) == 0 {
+	if names == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("Sites differ in the effect of %s, by more than the noise explains. One coefficient "+
-		"is an average that may hold at no site, and its interval is too narrow. See whether the sites code the "+
-		"outcome and these features alike, and have them in one unit; then fit the sites that agree, or make what "+
-		"sites differ by a feature.", problem.Names(names))}
+	return glm.OnSites.Say("Sites differ in the effect of "+problem.Names(names), "",
+		"fit the sites that agree, or make what sites differ by a feature")
 }
 
 // surpluses are those of the plan's sites; nil of a site that left.
