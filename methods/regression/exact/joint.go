@@ -353,7 +353,9 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	f := &fit{At: c.begin(scale)}
 	for range 200 {
-		f.take(c, scale, gather(c.at(f.At.Noise), f.At.Mean, len(f.Trace) == 0, d))
+		s := &c.form(taskSums).At[0]
+		s.gather(c.at(f.At.Noise), f.At.Mean, len(f.Trace) == 0, d)
+		f.take(c, scale, s)
 		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
 			break
 		}

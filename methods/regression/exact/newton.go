@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/wire"
@@ -38,18 +39,14 @@ func newSums(weights int) *Sums {
 	return &Sums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, glm.Triangle(weights))}
 }
 
-// gather makes the sums over the rows of a design at the weights w. The first ones of counts and of classes
-// have the derivatives of other parabolas: see [beginning] and [commonest].
-func gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) *Sums {
+// gather adds the rows of a design at the weights w, as far as the sums have a place for what is asked. The first ones
+// of counts and of classes have the derivatives of other parabolas: see [beginning] and [commonest].
+func (s *Sums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) {
 	classes, columns := l.Activations(), d.Columns()
-	s := newSums(classes * columns)
 	s.Rows = d.Rows()
 	_, counts := l.(glm.Poisson)
 	begin, common := beginningOf(d, counts && beginning), commonestOf(d, classes, beginning)
 	a, first, alpha := make([]float64, classes), make([]float64, classes), make([]float64, classes)
-	if classes > 1 {
-		s.Classes = make([]float64, classes)
-	}
 	for i := range d.Rows() {
 		r, y := d.Row(i), d.Outcome(i)
 		for k := range a {
@@ -57,14 +54,16 @@ func gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) *Sums 
 		}
 		value, h := l.LogLik(y, a, first)
 		s.Value += r.Weight * value
-		if classes == 1 {
+		switch {
+		case s.Information == nil:
+		case classes == 1:
 			if begin != nil {
 				first[0], h = begin.slopes(y, r.Offset, a[0])
 			}
 			h = r.Weight * max(h, 0)
 			s.Weight += h
 			s.addBlock(r, 0, 0, h)
-		} else {
+		default:
 			for k, g := range first {
 				alpha[k] = -g
 			}
@@ -82,7 +81,6 @@ func gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) *Sums 
 			}
 		}
 	}
-	return s
 }
 
 // addClasses adds (diag α − ααᵀ) ⊗ x xᵀ to the information.
@@ -118,12 +116,12 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 
 // newton is P⁻¹(gradient − Λ₀(m − m₀)) at weights m, for P = Λ₀ + information, of which it is not ok if it cannot be
 // inverted.
-func newton(prior glm.Gaussian, m, gradient, information []float64,
+func newton(prior glm.Gaussian, m []float64, s *Sums,
 	classes int) (by *mat.VecDense, chol *mat.Cholesky, ok bool) {
-	p, g := slices.Clone(information), mat.NewVecDense(len(m), nil)
+	p, g := slices.Clone(s.Information), mat.NewVecDense(len(m), nil)
 	for j, l := range prior.Lambda {
 		p[glm.Packed(j, j)] += l
-		g.SetVec(j, gradient[j]-(l*m[j]-prior.Eta[j]))
+		g.SetVec(j, s.Gradient[j]-(l*m[j]-prior.Eta[j]))
 	}
 	glm.Pin(p, len(m), classes)
 	by, chol = new(mat.VecDense), new(mat.Cholesky)
@@ -138,7 +136,7 @@ func newton(prior glm.Gaussian, m, gradient, information []float64,
 func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest,
 	largest float64) (next glm.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
-	by, chol, ok := newton(prior, q.Mean, s.Gradient, s.Information, classes)
+	by, chol, ok := newton(prior, q.Mean, s, classes)
 	var inverse mat.SymDense
 	if !ok || !glm.Usable(chol.InverseTo(&inverse)) {
 		return q, 0, false
@@ -261,26 +259,23 @@ func noiseOf(prior glm.Gaussian, q glm.Normal, s *Sums, at, n, outcome float64) 
 	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
 	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors
 	p := len(q.Mean)
-	h, root := mat.NewSymDense(p, nil), make([]float64, p)
-	squares, unsure := n*square, 0.0
-	for i := range p {
+	squares, unsure, root := n*square, 0.0, make([]float64, p)
+	h := glm.Sym(p, func(i, j int) float64 {
 		root[i] = math.Sqrt(prior.Lambda[i])
-		for j := range i + 1 {
-			x := at * s.Information[glm.Packed(i, j)]
-			h.SetSym(i, j, x/root[i]/root[j])
+		x := at * s.Information[glm.Packed(i, j)]
+		unsure += x * q.Covariance[glm.Packed(i, j)]
+		if j < i {
 			unsure += x * q.Covariance[glm.Packed(i, j)]
-			if j < i {
-				unsure += x * q.Covariance[glm.Packed(i, j)]
-			}
 		}
-	}
-	var e mat.EigenSym
-	if p > fitted.Most || !e.Factorize(h, true) {
+		return x / root[i] / root[j]
+	})
+	if p > fitted.Most {
 		return within(square + unsure/n)
 	}
-	var v mat.Dense
-	e.VectorsTo(&v)
-	values := e.Values(nil)
+	values, v := glm.Eigen(h)
+	if values == nil {
+		return within(square + unsure/n)
+	}
 	g, off := make([]float64, p), make([]float64, p) // in the eigenvectors' coordinates
 	for k := range p {
 		for i := range p {
@@ -315,13 +310,8 @@ const mostFixed = 10000
 func (s *Sums) times(factor float64) *Sums {
 	out := *s
 	out.Value, out.Weight = factor*s.Value, factor*s.Weight
-	out.Gradient, out.Information = make([]float64, len(s.Gradient)), make([]float64, len(s.Information))
-	for j, x := range s.Gradient {
-		out.Gradient[j] = factor * x
-	}
-	for j, x := range s.Information {
-		out.Information[j] = factor * x
-	}
+	out.Gradient = floats.ScaleTo(make([]float64, len(s.Gradient)), factor, s.Gradient)
+	out.Information = floats.ScaleTo(make([]float64, len(s.Information)), factor, s.Information)
 	return &out
 }
 

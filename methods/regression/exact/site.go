@@ -108,21 +108,18 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 			return nil, err
 		}
 	}
-	a := new(answer)
-	for _, x := range task.Points {
-		switch {
-		case marginal != nil:
-			at, err := marginal.At(x)
-			if err != nil {
-				return nil, err
-			}
-			a.At = append(a.At, Sums{Rows: d.Rows(), Value: at.Value, Gradient: at.Gradient, Information: at.Curvature})
-		case t.Kind == taskNested:
-			value, gradient := scoreOf(h.at(task.Noise), x.Weights, d)
-			a.At = append(a.At, Sums{Rows: d.Rows(), Value: value, Gradient: gradient})
-		default:
-			a.At = append(a.At, *gather(h.at(task.Noise), x.Weights, task.First, d))
+	a := h.form(t.Kind)
+	for i, x := range task.Points {
+		s := &a.At[i]
+		if marginal == nil {
+			s.gather(h.at(task.Noise), x.Weights, task.First, d)
+			continue
 		}
+		at, err := marginal.At(x)
+		if err != nil {
+			return nil, err
+		}
+		s.Rows, s.Value, s.Gradient, s.Information = d.Rows(), at.Value, at.Gradient, at.Curvature
 	}
 	return a, nil
 }

@@ -3,6 +3,7 @@ package exact
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -56,17 +57,12 @@ func (c coordinator) askNested(s *state) ([]method.Task, error) {
 // conditional is the normal density given that some weights are 0: its mean, and its covariance.
 func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.SymDense) {
 	n := len(q.Mean)
-	own, across := mat.NewSymDense(len(columns), nil), mat.NewDense(n, len(columns), nil)
-	value := mat.NewVecDense(len(columns), nil)
 	covariance = glm.Symmetric(q.Covariance, n)
+	own := glm.Sym(len(columns), func(a, b int) float64 { return covariance.At(columns[a], columns[b]) })
+	across, value := mat.NewDense(n, len(columns), nil), mat.NewVecDense(len(columns), nil)
 	for a, i := range columns {
 		value.SetVec(a, q.Mean[i])
-		for b, j := range columns[:a+1] {
-			own.SetSym(a, b, covariance.At(i, j))
-		}
-		for j := range n {
-			across.Set(j, a, covariance.At(j, i))
-		}
+		across.SetCol(a, mat.Row(nil, i, covariance))
 	}
 	inverse, _ := glm.PseudoInverse(own)
 	var by, explained mat.Dense
@@ -84,27 +80,6 @@ func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.S
 		mean[i] = 0
 	}
 	return mean, covariance
-}
-
-// scoreOf is the log-likelihood of the rows of a design, and its gradient.
-func scoreOf(l glm.Likelihood, w []float64, d *glm.Design) (value float64, gradient []float64) {
-	k, columns := l.Activations(), d.Columns()
-	gradient = make([]float64, k*columns)
-	f, first := make([]float64, k), make([]float64, k)
-	for i := range d.Rows() {
-		r := d.Row(i)
-		for c := range f {
-			f[c], _ = r.Activation(w[c*columns:], w[c*columns:])
-		}
-		v, _ := l.LogLik(d.Outcome(i), f, first)
-		value += r.Weight * v
-		for c, g := range first {
-			for m, j := range r.Index {
-				gradient[c*columns+int(j)] += r.Weight * g * r.Value[m]
-			}
-		}
-	}
-	return value, gradient
 }
 
 // test makes the tests of terms: twice the logarithm of the ratio of likelihoods, where that without a term is taken
@@ -204,14 +179,10 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 	}
 	var all []fitted.LeftOut
 	for i, own := range sums {
-		gradient, information := make([]float64, p), make([]float64, len(total.Information))
-		for j, x := range total.Gradient {
-			gradient[j] = scale * (x - own.Gradient[j])
-		}
-		for k, x := range total.Information {
-			information[k] = scale * (x - own.Information[k])
-		}
-		step, _, ok := newton(prior, last, gradient, information, c.classes())
+		rest := *total
+		rest.Gradient = floats.SubTo(make([]float64, p), total.Gradient, own.Gradient)
+		rest.Information = floats.SubTo(make([]float64, len(total.Information)), total.Information, own.Information)
+		step, _, ok := newton(prior, last, rest.times(scale), c.classes())
 		if !ok {
 			return nil
 		}

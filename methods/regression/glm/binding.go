@@ -71,10 +71,10 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 		return nil, err
 	}
 	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)),
-		outcome: o, event: -1, weight: -1, cluster: -1}
+		outcome: o, subject: -1, event: -1, offset: -1, weight: -1, cluster: -1}
 	for i := range e.Columns {
 		c := &e.Columns[i]
-		p, found := find(s, c.Name)
+		p, found := featureColumn(s, c.Name)
 		if found == nil {
 			return nil, fmt.Errorf("the data have no column %q", c.Name)
 		}
@@ -86,37 +86,27 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 		}
 		b.places[i] = p
 	}
-	if o != nil {
-		if b.subject, err = subjectColumn(s, o.Column, "the outcome"); err != nil {
-			return nil, err
+	// find finds a column that describes subjects.
+	find := func(to *int, name, what string) {
+		if name == "" {
+			return
 		}
-		if b.event, err = subjectColumn(s, o.Event, "the event"); err != nil {
-			return nil, err
-		}
-		if b.weight, err = subjectColumn(s, e.Weight, "the weight"); err != nil {
-			return nil, err
-		}
-		if b.cluster, err = subjectColumn(s, e.Cluster, "the cluster"); err != nil {
-			return nil, err
+		*to = slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == name })
+		if *to < 0 && err == nil {
+			err = fmt.Errorf("the data have no subject column %q, %s", name, what)
 		}
 	}
-	b.offset, err = subjectColumn(s, e.Offset, "the offset")
+	if o != nil {
+		find(&b.subject, o.Column, "the outcome")
+		find(&b.event, o.Event, "the event")
+		find(&b.weight, e.Weight, "the weight")
+		find(&b.cluster, e.Cluster, "the cluster")
+	}
+	find(&b.offset, e.Offset, "the offset")
 	return b, err
 }
 
-// subjectColumn finds a column that describes subjects; −1 for no name.
-func subjectColumn(s dataset.Schema, name, what string) (int, error) {
-	if name == "" {
-		return -1, nil
-	}
-	at := slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == name })
-	if at < 0 {
-		return 0, fmt.Errorf("the data have no subject column %q, %s", name, what)
-	}
-	return at, nil
-}
-
-func find(s dataset.Schema, name string) (place, *dataset.Column) {
+func featureColumn(s dataset.Schema, name string) (place, *dataset.Column) {
 	for v := range s.Views {
 		for c := range s.Views[v].Columns {
 			if s.Views[v].Columns[c].Name == name {
@@ -150,15 +140,9 @@ func (b *Binding) Level(r *dataset.Row, column int) int {
 // Row writes a subject's row of the design matrix to dst, whose slices it reuses.
 func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 	for i, p := range b.places {
-		x := b.Cell(r, i)
-		if p.code != nil && !math.IsNaN(x) {
-			if !(x >= 0 && x < float64(len(p.code))) { // no level of the schema
-				x = -1
-			} else {
-				x = p.code[int(x)]
-			}
+		if b.cells[i] = b.Cell(r, i); p.code != nil && !math.IsNaN(b.cells[i]) {
+			b.cells[i] = float64(b.Level(r, i))
 		}
-		b.cells[i] = x
 	}
 	if err := b.encoding.Encode(b.cells, dst); err != nil {
 		return err

@@ -165,8 +165,9 @@ func (e *Encoding) Width() int {
 		n += e.Columns[i].Width()
 	}
 	for _, t := range e.Interactions {
-		a, b, _, _ := e.pair(t)
-		n += a.Width() * b.Width()
+		a, _ := e.find(t[0])
+		b, _ := e.find(t[1])
+		n += e.Columns[a].Width() * e.Columns[b].Width()
 	}
 	n += len(e.Periods)
 	if e.Intercept {
@@ -251,17 +252,6 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 		return j, 1, nil
 	}
 	return 0, 0, nil // the reference
-}
-
-// Neutral says in words what a cell without effect counts as: see [Neutral].
-func (c *Column) Neutral() string {
-	switch {
-	case c.Reference != "":
-		return c.Reference
-	case len(c.Levels) > 0:
-		return "none of its levels"
-	}
-	return fmt.Sprintf("%.4g", c.Centre)
 }
 
 // Nobody is the row of a subject whose numbers are at their centres and whose categories at their references.

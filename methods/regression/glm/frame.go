@@ -127,14 +127,10 @@ func (s *Frame) OverRows(b *Binding, block func(y float64) int,
 }
 
 // labels are the columns of the subjects table that a row needs.
-func (s *Frame) labels() (names []string) {
-	for _, name := range []string{s.Outcome.Column, s.Outcome.Event, s.Encoding.Offset,
-		s.Encoding.Weight, s.Encoding.Cluster} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
+func (s *Frame) labels() []string {
+	e := &s.Encoding
+	return slices.DeleteFunc([]string{s.Outcome.Column, s.Outcome.Event, e.Offset, e.Weight, e.Cluster},
+		func(name string) bool { return name == "" })
 }
 
 // CheckRows reads all rows as a fit without privacy will, and says how many it cannot use,

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 )
 
@@ -44,8 +45,17 @@ type Binary interface {
 	ExpectNone(a, c float64) (value, slope float64)
 }
 
-// checkBinary wants −1 or +1.
-func checkBinary(y float64) error {
+// single is what likelihoods of one activation have in common, and binary those of −1 and +1.
+type (
+	single struct{}
+	binary struct{ single }
+)
+
+// Activations returns 1.
+func (single) Activations() int { return 1 }
+
+// Check wants −1 or +1.
+func (binary) Check(y float64) error {
 	if y != 1 && y != -1 {
 		return fmt.Errorf("outcome %v of a binary model: want -1 or +1", y)
 	}
@@ -53,13 +63,7 @@ func checkBinary(y float64) error {
 }
 
 // Logistic is p(y | f) = σ(y f) for y of −1 or +1.
-type Logistic struct{}
-
-// Activations returns 1.
-func (Logistic) Activations() int { return 1 }
-
-// Check wants −1 or +1.
-func (Logistic) Check(y float64) error { return checkBinary(y) }
+type Logistic struct{ binary }
 
 // LogLik returns ln σ(y f).
 func (Logistic) LogLik(y float64, f, first []float64) (value, curve float64) {
@@ -82,10 +86,10 @@ func (Logistic) ExpectNone(a, c float64) (value, slope float64) {
 }
 
 // Linear is y ~ N(f, Variance): regression with known noise.
-type Linear struct{ Variance float64 } // > 0
-
-// Activations returns 1.
-func (Linear) Activations() int { return 1 }
+type Linear struct {
+	single
+	Variance float64 // > 0
+}
 
 // Check wants a finite number and a positive variance.
 func (l Linear) Check(y float64) error {
@@ -157,7 +161,16 @@ func SoftmaxOf(x []float64) (lse float64) {
 		}
 	}
 	if math.IsInf(top, 0) {
-		alike(x, top)
+		none := true
+		for k, v := range x { // all places of the infinite top alike; all places if there is none
+			if x[k] = 0; v == top {
+				x[k], none = 1, false
+			}
+		}
+		if none {
+			floats.AddConst(1, x)
+		}
+		floats.Scale(1/floats.Sum(x), x)
 		return top
 	}
 	sum := 0.0
@@ -174,41 +187,18 @@ func SoftmaxOf(x []float64) (lse float64) {
 	return top + math.Log(sum)
 }
 
-// alike gives every place of the infinite top the same probability; all places if there is none.
-func alike(x []float64, top float64) {
-	n := 0
-	for _, v := range x {
-		if v == top {
-			n++
-		}
-	}
-	for k, v := range x {
-		switch {
-		case n == 0:
-			x[k] = 1 / float64(len(x))
-		case v == top:
-			x[k] = 1 / float64(n)
-		default:
-			x[k] = 0
-		}
-	}
-}
-
 // Poisson is p(y | f) = exp(y f − eᶠ)/y! for counts y: the rate's logarithm is the
 // activation. As E eᶠ = exp(a + c/2), everything has a closed form.
 //
 // Rates end at e³⁰, about 10¹³: from there on the exponential goes on as its own
 // parabola, so that no posterior, however wide, leads to numbers that are not finite, and
 // the free energy stays concave with continuous second derivatives.
-type Poisson struct{}
+type Poisson struct{ single }
 
 const (
 	largestCount = 1e9
 	logRateEnd   = 30
 )
-
-// Activations returns 1.
-func (Poisson) Activations() int { return 1 }
 
 // Check wants a whole number from 0 to 10⁹.
 func (Poisson) Check(y float64) error {
@@ -291,13 +281,7 @@ func CountQuantile(p, a, c float64) float64 {
 // Cloglog is p(+1 | f) = 1 − exp(−eᶠ), the complementary log-log link. Of an event in a period f is the logarithm
 // of the hazard summed over the period, so that effects are those of a model of proportional hazards
 // (Prentice and Gloeckler, Biometrics 1978).
-type Cloglog struct{}
-
-// Activations returns 1.
-func (Cloglog) Activations() int { return 1 }
-
-// Check wants −1 or +1.
-func (Cloglog) Check(y float64) error { return checkBinary(y) }
+type Cloglog struct{ binary }
 
 // LogLik returns −u or ln(1 − e⁻ᵘ), for u = eᶠ.
 func (Cloglog) LogLik(y float64, f, first []float64) (value, curve float64) {

@@ -18,7 +18,7 @@ func drawLikelihood(t *rapid.T) (Likelihood, float64) {
 	case 1:
 		return Cloglog{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 	case 2:
-		return Linear{rapid.Float64Range(0.1, 4).Draw(t, "noise")}, rapid.Float64Range(-5, 5).Draw(t, "y")
+		return Linear{Variance: rapid.Float64Range(0.1, 4).Draw(t, "noise")}, rapid.Float64Range(-5, 5).Draw(t, "y")
 	case 3:
 		return Poisson{}, float64(rapid.IntRange(0, 20).Draw(t, "y"))
 	}
@@ -87,8 +87,8 @@ func TestOutcomesAreChecked(t *testing.T) {
 	}{
 		{Logistic{}, 2, "want -1 or +1"},
 		{Logistic{}, math.NaN(), "want -1 or +1"},
-		{Linear{1}, math.Inf(1), "not finite"},
-		{Linear{0}, 1, "not positive"},
+		{Linear{Variance: 1}, math.Inf(1), "not finite"},
+		{Linear{Variance: 0}, 1, "not positive"},
 		{Poisson{}, -1, "whole number"},
 		{Poisson{}, 1.5, "whole number"},
 		{Poisson{}, 2e9, "whole number"},
@@ -110,7 +110,7 @@ func TestPredictionsOfClassesAreProbabilities(t *testing.T) {
 	if s := p[0] + p[1] + p[2]; math.Abs(s-1) > 1e-15 || p[2] > p[0] || p[2] > p[1] {
 		t.Errorf("probabilities %v", p)
 	}
-	Linear{1}.Predict([]float64{4}, []float64{1}, p[:1])
+	Linear{Variance: 1}.Predict([]float64{4}, []float64{1}, p[:1])
 	if p[0] != 4 {
 		t.Errorf("mean %v", p[0])
 	}

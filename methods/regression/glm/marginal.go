@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/wire"
@@ -63,12 +64,8 @@ func NewDerivatives(p int) *Derivatives {
 // Add adds another site's.
 func (d *Derivatives) Add(o *Derivatives) {
 	d.Value += o.Value
-	for i, x := range o.Gradient {
-		d.Gradient[i] += x
-	}
-	for i, x := range o.Curvature {
-		d.Curvature[i] += x
-	}
+	floats.Add(d.Gradient, o.Gradient)
+	floats.Add(d.Curvature, o.Curvature)
 }
 
 // Marginal is the log-likelihood of a site's rows over its random intercept,
@@ -266,37 +263,23 @@ func (d *Derivatives) concave(p int) {
 	if !convex {
 		return
 	}
-	block := Symmetric(d.Curvature, p)
-	if !floor(block, 0) {
-		return // whoever takes the curvature refuses it
-	}
-	for i := range p {
-		for j := range i + 1 {
-			d.Curvature[Packed(i, j)] = block.At(i, j)
-		}
+	if block := floor(Symmetric(d.Curvature, p), 0); block != nil { // else whoever takes the curvature refuses it
+		copy(d.Curvature, Lower(block))
 	}
 }
 
-// floor raises the eigenvalues of a symmetric matrix to smallest. It leaves it as it is, and says
-// no, if they are not found.
-func floor(m *mat.SymDense, smallest float64) bool {
-	var e mat.EigenSym
-	if !e.Factorize(m, true) {
-		return false
+// floor raises the eigenvalues of a symmetric matrix to smallest; nil if they are not found.
+func floor(m *mat.SymDense, smallest float64) *mat.SymDense {
+	values, vectors := Eigen(m)
+	if values == nil {
+		return nil
 	}
-	var vectors mat.Dense
-	e.VectorsTo(&vectors)
-	values := e.Values(nil)
-	for i := range len(values) {
-		for j := range i + 1 {
-			x := 0.0
-			for k, value := range values {
-				x += max(value, smallest) * vectors.At(i, k) * vectors.At(j, k)
-			}
-			m.SetSym(i, j, x)
+	return Sym(len(values), func(i, j int) (x float64) {
+		for k, value := range values {
+			x += max(value, smallest) * vectors.At(i, k) * vectors.At(j, k)
 		}
-	}
-	return true
+		return x
+	})
 }
 
 // outer gathers a mean and a covariance of weighted vectors, about the first of them, so that little cancels.

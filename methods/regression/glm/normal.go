@@ -3,6 +3,7 @@ package glm
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -26,12 +27,10 @@ func NewNormal(mean, covariance []float64) (Normal, error) {
 	if len(covariance) != Triangle(len(mean)) {
 		return n, fmt.Errorf("%d covariances of %d weights, want %d", len(covariance), len(mean), Triangle(len(mean)))
 	}
-	for j := range mean {
-		if n.Variance[j] = covariance[Packed(j, j)]; !(n.Variance[j] >= 0) {
-			return n, fmt.Errorf("the variance of weight %d is %v", j, n.Variance[j])
-		}
-	}
 	for i := range mean {
+		if n.Variance[i] = covariance[Packed(i, i)]; !(n.Variance[i] >= 0) {
+			return n, fmt.Errorf("the variance of weight %d is %v", i, n.Variance[i])
+		}
 		for j := range i {
 			if c := covariance[Packed(i, j)]; !(c*c <= n.Variance[i]*n.Variance[j]*1.000001) {
 				return n, fmt.Errorf("the covariance of weights %d and %d is %v, beyond their variances %v and %v", j,
@@ -47,6 +46,36 @@ func Triangle(d int) int { return d * (d + 1) / 2 }
 
 // Packed is the place of entry (i, j) in a lower triangle by rows, j ≤ i.
 func Packed(i, j int) int { return i*(i+1)/2 + j }
+
+// Entry is entry (i, j) of a symmetric matrix that is given as its lower triangle by rows.
+func Entry(lower []float64, i, j int) float64 { return lower[Packed(max(i, j), min(i, j))] }
+
+// Sym is the symmetric matrix with these entries (i, j), j ≤ i.
+func Sym(n int, entry func(i, j int) float64) *mat.SymDense {
+	m := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			m.SetSym(i, j, entry(i, j))
+		}
+	}
+	return m
+}
+
+// Symmetric unpacks the first d rows of a lower triangle.
+func Symmetric(lower []float64, d int) *mat.SymDense {
+	return Sym(d, func(i, j int) float64 { return lower[Packed(i, j)] })
+}
+
+// Eigen are the eigenvalues of a symmetric matrix and its eigenvectors, in columns; nil if they are not found.
+func Eigen(m mat.Symmetric) (values []float64, vectors *mat.Dense) {
+	var e mat.EigenSym
+	if !e.Factorize(m, true) {
+		return nil, nil
+	}
+	vectors = new(mat.Dense)
+	e.VectorsTo(vectors)
+	return e.Values(nil), vectors
+}
 
 // Marginals is the density that takes weights as independent, with the same means and variances.
 func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
@@ -87,24 +116,13 @@ func (n Normal) Between(a, b Row) (c float64) {
 			x := a.Value[i] * b.Value[k]
 			switch {
 			case n.Covariance != nil:
-				c += x * n.Covariance[Packed(int(max(j, m)), int(min(j, m)))]
+				c += x * Entry(n.Covariance, int(j), int(m))
 			case j == m:
 				c += x * n.Variance[j]
 			}
 		}
 	}
 	return c
-}
-
-// Symmetric unpacks the first d rows of a lower triangle.
-func Symmetric(lower []float64, d int) *mat.SymDense {
-	m := mat.NewSymDense(d, nil)
-	for i := range d {
-		for j := range i + 1 {
-			m.SetSym(i, j, lower[Packed(i, j)])
-		}
-	}
-	return m
 }
 
 // PseudoInverse inverts a symmetric matrix that is positive but for directions of which it says nothing, and returns
@@ -118,19 +136,9 @@ func PseudoInverse(m *mat.SymDense) (inverse *mat.SymDense, rank int) {
 			scale[i] = 0
 		}
 	}
-	r, inverse := mat.NewSymDense(n, nil), mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := range i + 1 {
-			r.SetSym(i, j, m.At(i, j)*scale[i]*scale[j])
-		}
-	}
-	var e mat.EigenSym
-	if !e.Factorize(r, true) {
-		return inverse, 0
-	}
-	var v mat.Dense
-	e.VectorsTo(&v)
-	for k, x := range e.Values(nil) {
+	values, v := Eigen(Sym(n, func(i, j int) float64 { return m.At(i, j) * scale[i] * scale[j] }))
+	inverse = mat.NewSymDense(n, nil)
+	for k, x := range values {
 		if x < 1e-9 {
 			continue
 		}
@@ -167,10 +175,7 @@ func Centre(mean, lower []float64, classes int) {
 	}
 	d, k := len(mean)/classes, float64(classes)
 	rows, columns := make([]float64, classes), make([]float64, classes) // means of a block
-	at := func(a, j, b, i int) *float64 {
-		j, i = a*d+j, b*d+i
-		return &lower[Packed(max(j, i), min(j, i))]
-	}
+	at := func(a, j, b, i int) *float64 { return &lower[Packed(max(a*d+j, b*d+i), min(a*d+j, b*d+i))] }
 	for j := range d {
 		common := 0.0
 		for a := range classes {
@@ -241,11 +246,7 @@ func Flat(d int) Gaussian {
 
 // Isotropic returns the density N(mean, variance) for each of d weights. The variance is positive.
 func Isotropic(d int, mean, variance float64) Gaussian {
-	g := Flat(d)
-	for j := range d {
-		g.Eta[j], g.Lambda[j] = mean/variance, 1/variance
-	}
-	return g
+	return Gaussian{slices.Repeat([]float64{mean / variance}, d), slices.Repeat([]float64{1 / variance}, d)}
 }
 
 // FromMoments returns the density with the given means and variances.

@@ -3,6 +3,7 @@ package glm
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/interp"
@@ -46,10 +47,8 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		if err := c.weights.InverseTo(&covariances[k]); !Usable(err) {
 			return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
 		}
-		means[k] = append([]float64(nil), grid[k].Weights...)
-		for j, x := range c.step {
-			means[k][j] += x
-		}
+		means[k] = slices.Clone(grid[k].Weights)
+		floats.Add(means[k], c.step)
 		logTau[k] = grid[k].LogTau
 		evidence[k] = c.evidence() - p.logTau(logTau[k])
 		if k > 0 && !(logTau[k] > logTau[k-1]) {
@@ -71,9 +70,7 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 	}
 	out := &Posterior{Mean: make([]float64, n), Covariance: make([]float64, n*(n+1)/2), Tau: tau}
 	for k, p := range share {
-		for j, x := range means[k] {
-			out.Mean[j] += p * x
-		}
+		floats.AddScaled(out.Mean, p, means[k])
 	}
 	for k, p := range share {
 		at := 0
@@ -262,9 +259,7 @@ func (p Prior) factorise(d *Derivatives) (*local, error) {
 	// Far from the mode the log posterior need not be concave in ln τ.
 	l.left = max(l.left, 0.25)
 	l.sd = 1 / math.Sqrt(l.left)
-	for j := range l.along {
-		l.along[j] = -l.along[j]
-	}
+	floats.Scale(-1, l.along)
 	return l, nil
 }
 
@@ -278,9 +273,7 @@ func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 	}
 	u := Clamp(g/l.left, largestLog)
 	step = append(step, own...)
-	for j := range step {
-		step[j] += l.along[j] * u
-	}
+	floats.AddScaled(step, u, l.along)
 	size = math.Abs(u) / l.sd
 	var covariance mat.SymDense
 	if err := l.weights.InverseTo(&covariance); !Usable(err) {
@@ -295,22 +288,13 @@ func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 // least is a curvature that is nowhere below the prior's, as none is: what errors of quadrature
 // make of it where τ is large beside what a row or two can tell need not be.
 func (p Prior) least(curvature *mat.SymDense) *mat.SymDense {
+	unit := func(i, j int) float64 { return math.Sqrt(p.Weights.Lambda[i] * p.Weights.Lambda[j]) }
 	n := curvature.SymmetricDim()
-	scaled := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := range i + 1 {
-			scaled.SetSym(i, j, curvature.At(i, j)/math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
-		}
-	}
-	if !floor(scaled, 1) {
+	scaled := floor(Sym(n, func(i, j int) float64 { return curvature.At(i, j) / unit(i, j) }), 1)
+	if scaled == nil {
 		return curvature
 	}
-	for i := range n {
-		for j := range i + 1 {
-			scaled.SetSym(i, j, scaled.At(i, j)*math.Sqrt(p.Weights.Lambda[i]*p.Weights.Lambda[j]))
-		}
-	}
-	return scaled
+	return Sym(n, func(i, j int) float64 { return scaled.At(i, j) * unit(i, j) })
 }
 
 // conditional is what is known of the weights at one τ, by Laplace's method.

@@ -1,6 +1,7 @@
 package glm
 
 import (
+	"iter"
 	"math"
 
 	"gonum.org/v1/gonum/integrate/quad"
@@ -46,17 +47,14 @@ func logSigma(f float64) float64 {
 	return math.Min(f, 0) - math.Log1p(math.Exp(-math.Abs(f)))
 }
 
-// gridNode holds what does not depend on the activation's distribution.
-type gridNode struct {
-	value, d1, d2, d3, d4 float64 // ln σ and its derivatives, the first two less their probit parts
-}
-
-var grid = func() (nodes [2*gridEnd + 1]gridNode) {
+// grid holds ln σ and its derivatives, which do not depend on the activation's distribution; the first two less their
+// probit parts.
+var grid = func() (nodes [2*gridEnd + 1]logSigmoid) {
 	for k := range nodes {
 		f := float64(k-gridEnd) * gridStep
 		hinge, below := smoothHinge(f, probitSD)
 		p, d2 := 1/(1+math.Exp(f)), 1/(2+2*math.Cosh(f))
-		nodes[k] = gridNode{logSigma(f) - hinge, p - below, -d2, -d2 * (2*p - 1), -d2 * (1 - 6*d2)}
+		nodes[k] = logSigmoid{logSigma(f) - hinge, [4]float64{p - below, -d2, -d2 * (2*p - 1), -d2 * (1 - 6*d2)}}
 	}
 	return nodes
 }()
@@ -77,29 +75,24 @@ type logSigmoid struct {
 // ExpectLogSigmoid returns E ln σ(f) for f ~ N(a, c), c ≥ 0, and the expectations of the first four
 // derivatives of ln σ(f): the first three numbers to about 1e-11 for every a and c.
 func ExpectLogSigmoid(a, c float64) (value float64, d [4]float64) {
-	e := expectLogSigmoid(a, c)
-	return e.value, e.d
-}
-
-func expectLogSigmoid(a, c float64) logSigmoid {
-	s := math.Sqrt(c)
+	e, s := logSigmoid{}, math.Sqrt(c)
 	switch {
 	case s > narrow:
-		return wideLogSigmoid(a, s)
+		e.value, e.d[0] = smoothHinge(a, math.Hypot(s, probitSD))
+		for n, p := range around(a, s) {
+			e.value += p * n.value
+			for i, d := range n.d {
+				e.d[i] += p * d
+			}
+		}
 	case s == 0:
-		e := logSigmoid{}
 		e.add(1, a)
-		return e
+	default:
+		for k, z := range twenty.Nodes {
+			e.add(twenty.Weights[k], a+s*z)
+		}
 	}
-	return twentyLogSigmoid(a, s)
-}
-
-// twentyLogSigmoid takes every expectation by the 20 nodes.
-func twentyLogSigmoid(a, s float64) (e logSigmoid) {
-	for k, z := range twenty.Nodes {
-		e.add(twenty.Weights[k], a+s*z)
-	}
-	return e
+	return e.value, e.d
 }
 
 // add adds what ln σ and its derivatives are at f, times w.
@@ -118,37 +111,21 @@ func (e *logSigmoid) add(w, f float64) {
 	e.d[3] -= w * d2 * (1 - 6*d2)
 }
 
-func wideLogSigmoid(a, s float64) (e logSigmoid) {
-	e.value, e.d[0] = smoothHinge(a, math.Hypot(s, probitSD))
-	w := newWalk(a, s)
-	for k := w.first; k <= w.last; k++ {
-		n, p := &grid[k], w.next()
-		e.value += p * n.value
-		e.d[0] += p * n.d1
-		e.d[1] += p * n.d2
-		e.d[2] += p * n.d3
-		e.d[3] += p * n.d4
+// around yields one node of the grid after the other with the normal density there times the step, by multiplication:
+// it is the exponential of a quadratic.
+func around(a, s float64) iter.Seq2[*logSigmoid, float64] {
+	return func(yield func(*logSigmoid, float64) bool) {
+		k := within(math.Ceil((a-farAway*s)/gridStep)+gridEnd, 0, 2*gridEnd+1)
+		last := within(math.Floor((a+farAway*s)/gridStep)+gridEnd, -1, 2*gridEnd)
+		f := float64(k-gridEnd)*gridStep - a
+		p := gridStep / (s * math.Sqrt(2*math.Pi)) * math.Exp(-f*f/(2*s*s))
+		ratio := math.Exp(-gridStep * (2*f + gridStep) / (2 * s * s))
+		curve := math.Exp(-gridStep * gridStep / (s * s))
+		for ; k <= last && yield(&grid[k], p); k++ {
+			p *= ratio
+			ratio *= curve
+		}
 	}
-	return e
-}
-
-// walk yields the normal density times the step at one node of the grid after the
-// other, by multiplication: it is the exponential of a quadratic.
-type walk struct {
-	first, last     int
-	p, ratio, curve float64
-}
-
-func newWalk(a, s float64) walk {
-	w := walk{
-		first: within(math.Ceil((a-farAway*s)/gridStep)+gridEnd, 0, 2*gridEnd+1),
-		last:  within(math.Floor((a+farAway*s)/gridStep)+gridEnd, -1, 2*gridEnd),
-	}
-	f := float64(w.first-gridEnd)*gridStep - a
-	w.p = gridStep / (s * math.Sqrt(2*math.Pi)) * math.Exp(-f*f/(2*s*s))
-	w.ratio = math.Exp(-gridStep * (2*f + gridStep) / (2 * s * s))
-	w.curve = math.Exp(-gridStep * gridStep / (s * s))
-	return w
 }
 
 // within converts a number to the nearest in [low, high], however large it is; NaN to low.
@@ -159,45 +136,28 @@ func within(x float64, low, high int) int {
 	return int(min(x, float64(high)))
 }
 
-func (w *walk) next() (p float64) {
-	p = w.p
-	w.p *= w.ratio
-	w.ratio *= w.curve
-	return p
-}
-
-// slopeLogSigmoid returns E σ(−f), for less than all of what [expectLogSigmoid] returns.
-func slopeLogSigmoid(a, c float64) (d1 float64) {
-	s := math.Sqrt(c)
-	if s > narrow {
-		_, d1 = smoothHinge(a, math.Hypot(s, probitSD))
-		w := newWalk(a, s)
-		for k := w.first; k <= w.last; k++ {
-			n, p := &grid[k], w.next()
-			d1 += p * n.d1
+// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for every a and c. It takes less than all
+// of what [ExpectLogSigmoid] returns for −a, as σ(f) = σ(−(−f)).
+func expectSigmoid(a, c float64) (p float64) {
+	if s := math.Sqrt(c); s > narrow {
+		_, p = smoothHinge(-a, math.Hypot(s, probitSD))
+		for n, density := range around(-a, s) {
+			p += density * n.d[0]
 		}
-		return d1
-	}
-	for k, z := range twenty.Nodes {
-		p := 1 / (1 + math.Exp(a+s*z)) // 0 where the exponential overflows
-		d1 += twenty.Weights[k] * p
-	}
-	return d1
-}
-
-// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for every a and c.
-func expectSigmoid(a, c float64) float64 {
-	d1 := slopeLogSigmoid(-a, c) // σ(f) = σ(−(−f))
-	if math.IsNaN(d1) {          // a or c is not finite
-		switch {
-		case !Finite(c) || math.IsNaN(a):
-			return 0.5
-		case a > 0:
-			return 1
+	} else {
+		for k, z := range twenty.Nodes {
+			p += twenty.Weights[k] * (1 / (1 + math.Exp(-a+s*z))) // 0 where the exponential overflows
 		}
-		return 0
 	}
-	return min(max(d1, 0), 1)
+	switch {
+	case !math.IsNaN(p):
+		return min(max(p, 0), 1)
+	case !Finite(c) || math.IsNaN(a): // or a is infinite
+		return 0.5
+	case a > 0:
+		return 1
+	}
+	return 0
 }
 
 // LogExpectSigmoid returns ln E σ(f). Where that is small, σ(f) = eᶠ σ(−f) gives the

@@ -7,18 +7,18 @@ import (
 
 // checkTerms reports terms that are none of the columns.
 func (e *Encoding) checkTerms() error {
-	for i, t := range e.Interactions {
+	for k, t := range e.Interactions {
 		for _, name := range t {
-			if e.column(name) < 0 {
-				return fmt.Errorf("interaction %d: there is no column %q", i+1, name)
+			if i, _ := e.find(name); i < 0 {
+				return fmt.Errorf("interaction %d: there is no column %q", k+1, name)
 			}
 		}
 		if t[0] == t[1] {
-			return fmt.Errorf("interaction %d: %q with itself", i+1, t[0])
+			return fmt.Errorf("interaction %d: %q with itself", k+1, t[0])
 		}
-		for _, other := range e.Interactions[:i] {
+		for _, other := range e.Interactions[:k] {
 			if t == other || t[0] == other[1] && t[1] == other[0] {
-				return fmt.Errorf("interaction %d: %q and %q are there twice", i+1, t[0], t[1])
+				return fmt.Errorf("interaction %d: %q and %q are there twice", k+1, t[0], t[1])
 			}
 		}
 	}
@@ -31,45 +31,34 @@ func (e *Encoding) checkTerms() error {
 	return e.Periods.Check()
 }
 
-// column returns the place of a column by its name, or −1.
-func (e *Encoding) column(name string) int {
-	return slices.IndexFunc(e.Columns, func(c Column) bool { return c.Name == name })
-}
-
-// pair returns both columns of an interaction, and where they begin in the design matrix.
-func (e *Encoding) pair(t Interaction) (a, b *Column, atA, atB int) {
-	at := 0
-	for i := range e.Columns {
-		c := &e.Columns[i]
-		switch c.Name {
-		case t[0]:
-			a, atA = c, at
-		case t[1]:
-			b, atB = c, at
+// find returns the place of a column by its name, or −1, and where it begins in the design matrix.
+func (e *Encoding) find(name string) (i, at int) {
+	for i = range e.Columns {
+		if e.Columns[i].Name == name {
+			return i, at
 		}
-		at += c.Width()
+		at += e.Columns[i].Width()
 	}
-	return a, b, atA, atB
+	return -1, at
 }
 
 // appendTerms adds the products of a row's first entries, for columns from at on, and returns the column after them.
 func (e *Encoding) appendTerms(at int, dst *Row) int {
 	entries := len(dst.Index)
 	for _, t := range e.Interactions {
-		a, b, atA, atB := e.pair(t)
+		a, atA := e.find(t[0])
+		b, atB := e.find(t[1])
+		wide, other := e.Columns[a].Width(), e.Columns[b].Width()
 		for i := range entries {
 			j := int(dst.Index[i]) - atA
-			if j < 0 || j >= a.Width() {
-				continue
-			}
 			for k := range entries {
-				if l := int(dst.Index[k]) - atB; l >= 0 && l < b.Width() {
-					dst.Index = append(dst.Index, int32(at+j*b.Width()+l))
+				if l := int(dst.Index[k]) - atB; j >= 0 && j < wide && l >= 0 && l < other {
+					dst.Index = append(dst.Index, int32(at+j*other+l))
 					dst.Value = append(dst.Value, dst.Value[i]*dst.Value[k])
 				}
 			}
 		}
-		at += a.Width() * b.Width()
+		at += wide * other
 	}
 	return at
 }
@@ -136,7 +125,8 @@ func (e *Encoding) layout() (all []designColumn) {
 		}
 	}
 	for _, t := range e.Interactions {
-		i, j := e.column(t[0]), e.column(t[1])
+		i, _ := e.find(t[0])
+		j, _ := e.find(t[1])
 		for k, a := range e.Columns[i].names() {
 			for l, b := range e.Columns[j].names() {
 				all = append(all, designColumn{a + " × " + b, t[0] + " × " + t[1], [][2]int{{i, k}, {j, l}}})
