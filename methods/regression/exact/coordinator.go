@@ -95,7 +95,17 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}
-	return s, c.restoreRandom(s)
+	if s.Search == nil {
+		if s.Phase == taskMarginal || s.Phase == taskGrid || s.Tau != nil {
+			return nil, fmt.Errorf("the state is not one of random intercepts")
+		}
+		return s, nil
+	}
+	err := s.Search.Check(c.Weights())
+	if err == nil && s.Tau != nil {
+		err = s.Tau.Check()
+	}
+	return s, err
 }
 
 // Next implements [method.Coordinator].
@@ -267,6 +277,32 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 	return tasks, info, err
 }
 
+// search makes a step of the sites' derivatives, and asks again or goes on to the assessment.
+func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, err error) {
+	total := c.total(s, s.Phase)
+	var sums []*glm.Derivatives
+	for _, at := range total.At {
+		sums = append(sums, &glm.Derivatives{Value: at.Value, Gradient: at.Gradient, Curvature: at.Information})
+	}
+	q, err := s.Search.Tell(c.random(s.Scale), sums, c.Options.Rounds)
+	if err != nil {
+		return nil, nil, fmt.Errorf("after %d exchanges: how much sites differ cannot be found: %w\n  hint: "+
+			"site_effects: none, or fewer features", s.Round, err)
+	}
+	if q == nil {
+		if x := s.Search.Size; x > 0 && len(s.Search.Grid) == 0 {
+			s.Fit.Trace = append(s.Fit.Trace, x)
+			info = method.Info{"step in standard deviations": x}
+		}
+		tasks, err = c.ask(s)
+		return tasks, info, err
+	}
+	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
+	s.Tau = &q.Tau
+	tasks, err = c.askQuality(s)
+	return tasks, nil, err
+}
+
 // Fold implements [method.Coordinator].
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
@@ -371,11 +407,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	effects := fitted.Coefficients(m)
 	if tests := c.termTests(s, m); len(tests) > 0 {
 		effects.Items = append(effects.Items, figure.Item{Table: fitted.Terms(m, tests, s.Ratios != nil)})
-		file, err := fitted.TermsFile(m, tests)
-		if err != nil {
+		if r.Files, err = fitted.TermsFile(r.Files, m, tests); err != nil {
 			return nil, err
 		}
-		r.Files = append(r.Files, file)
 	}
 	if pooled != nil && pooled.Periods != nil {
 		each, all := c.changes(s, pooled)
@@ -398,11 +432,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
 		}
 		if pooled.Periods != nil {
-			item, file, err := fitted.Survival(m, pooled.Periods)
+			item, files, err := fitted.Survival(r.Files, m, pooled.Periods)
 			if err != nil {
 				return nil, err
 			}
-			section.Items, r.Files = append(section.Items, item), append(r.Files, file)
+			section.Items, r.Files = append(section.Items, item), files
 		}
 		r.Sections = append(r.Sections, section)
 	}

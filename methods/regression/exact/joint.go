@@ -13,6 +13,9 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
@@ -229,9 +232,10 @@ func (c common) begin(scale *options.Scale) density {
 
 // fit is Newton's method between exchanges.
 type fit struct {
-	At     density   `cbor:"at"`     // where sums are asked for
-	Last   density   `cbor:"last"`   // the best so far, from which the step to At was made
-	Bound  float64   `cbor:"bound"`  // what steps raise, at Last: see [bound]
+	At   density `cbor:"at"`   // where sums are asked for
+	Last density `cbor:"last"` // the best so far, from which the step to At was made
+	// Bound is what steps raise, at Last: the logarithm of the posterior density, but for a constant.
+	Bound  float64   `cbor:"bound"`
 	Halved int       `cbor:"halved"` // how often the last step was
 	Trace  []float64 `cbor:"trace"`  // how far each step moved
 	// Settled says that the last step hardly moved; Stuck that there was no better one.
@@ -242,22 +246,15 @@ type fit struct {
 // mostHalvings is how often a step is halved that makes the bound smaller.
 const mostHalvings = 8
 
-// bound is what steps raise: the logarithm of the posterior density, but for a constant. Not
-// finite where it cannot be calculated.
-func bound(prior glm.Gaussian, mean []float64, s *Sums) float64 {
-	b := s.Value
-	for j, l := range prior.Lambda {
-		off := mean[j] - prior.Eta[j]/l
-		b -= l * off * off / 2
-	}
-	return b
-}
-
 // take moves on by the sums at At.
 func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	prior := c.PriorOf(scale)
 	q := f.At.normal()
-	bound := bound(prior, q.Mean, s)
+	bound := s.Value
+	for j, l := range prior.Lambda {
+		off := q.Mean[j] - prior.Eta[j]/l
+		bound -= l * off * off / 2
+	}
 	first := len(f.Trace) == 0
 	if !first && !c.estimated() && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 &&
 		!f.Settled {
@@ -267,11 +264,9 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 			}
 			return
 		}
-		half := make([]float64, len(q.Mean))
-		for j, m := range q.Mean {
-			half[j] = (f.Last.Mean[j] + m) / 2
-		}
-		f.At = density{half, f.At.Covariance, f.At.Noise}
+		half := floats.AddTo(make([]float64, len(q.Mean)), f.Last.Mean, q.Mean)
+		floats.Scale(0.5, half)
+		f.At.Mean = half
 		return
 	}
 	noise := f.At.Noise
@@ -302,16 +297,13 @@ func (f *fit) take(c common, scale *options.Scale, s *Sums) {
 	}
 	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
 	f.Last, f.Bound, f.Halved = f.At, bound, 0
-	f.At, f.Trace = pack(next, noise), append(f.Trace, moved)
+	f.At, f.Trace = density{next.Mean, next.Covariance, noise}, append(f.Trace, moved)
 }
 
 // nothing is the density where nothing was learned: the prior.
 func (c common) nothing(prior glm.Gaussian, noise float64) density {
 	mean, variance := prior.Moments()
-	covariance := make([]float64, glm.Triangle(len(mean)))
-	for j, v := range variance {
-		covariance[glm.Packed(j, j)] = v
-	}
+	covariance := glm.Lower(mat.NewDiagDense(len(mean), variance))
 	glm.Centre(mean, covariance, c.classes())
 	return density{mean, covariance, noise}
 }
@@ -333,10 +325,10 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	moments := new(options.ScaleAnswer)
 	noised := p.Privacy.Differential() // a plan that has all references
 	if !noised || s.Options.Scaling == glm.ScaleStandard {
-		if moments, err = s.Moments(ctx, rows); err != nil {
-			return nil, err
+		if moments, err = s.Moments(ctx, rows); err == nil {
+			scale, err = s.Pool([]*options.ScaleAnswer{moments})
 		}
-		if scale, err = s.Pool([]*options.ScaleAnswer{moments}); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -408,8 +400,6 @@ type density struct {
 	Noise      float64     `cbor:"noise"`
 }
 
-func pack(q glm.Normal, noise float64) density { return density{q.Mean, q.Covariance, noise} }
-
 // normal returns the density of what was checked.
 func (d density) normal() glm.Normal {
 	q, _ := glm.NewNormal(d.Mean, d.Covariance)
@@ -419,15 +409,4 @@ func (d density) normal() glm.Normal {
 // random is the prior of a model with random intercepts.
 func (c common) random(scale *options.Scale) glm.Prior {
 	return glm.Prior{Weights: c.PriorOf(scale), Tau: glm.TauScale(scale.Outcome)}
-}
-
-// checkTau reports a spread of sites that no honest coordinator sends.
-func (c common) checkTau(t *Task) error {
-	if c.Options.Random() != (t.Tau != nil) {
-		return fmt.Errorf("a spread of sites that does not fit the plan")
-	}
-	if t.Tau == nil {
-		return nil
-	}
-	return t.Tau.Check()
 }

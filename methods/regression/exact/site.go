@@ -180,20 +180,19 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	if task.Tau == nil {
-		return fitted.OwnReport(ctx, &h.Frame, h.Options, h.at(task.At.Noise), h.name, e, q, nil, data)
+	var b *glm.Intercept
+	if task.Tau != nil {
+		d, err := h.design(ctx, task.Scale, data)
+		if err != nil {
+			return nil, err
+		}
+		if b, err = h.own(task, d); err != nil {
+			return nil, err
+		}
 	}
-	d, err := h.design(ctx, task.Scale, data)
-	if err != nil {
-		return nil, err
-	}
-	b, err := h.own(task, d)
-	if err != nil {
-		return nil, err
-	}
-	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.Likelihood, h.name, e, q, b, data)
-	if err != nil {
-		return nil, err
+	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.at(task.At.Noise), h.name, e, q, b, data)
+	if err != nil || b == nil {
+		return r, err
 	}
 	m, err := h.model(task.Scale, &fit{At: task.At, Settled: true})
 	if err != nil {
@@ -205,10 +204,29 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	return r, err
 }
 
+// own is what the site knows of its own intercept under the shared model; nil without random
+// intercepts. It stays at the site.
+func (h *site) own(t *Task, d *glm.Design) (*glm.Intercept, error) {
+	if t.Tau == nil {
+		return nil, nil
+	}
+	m, err := glm.New(h.Likelihood, d)
+	if err != nil {
+		return nil, err
+	}
+	b := m.InterceptOver(t.At.Mean, *t.Tau)
+	return &b, nil
+}
+
 // check returns the density of a task.
 func (c common) check(t *Task) (glm.Normal, error) {
-	if err := c.checkTau(t); err != nil {
-		return glm.Normal{}, err
+	if c.Options.Random() != (t.Tau != nil) {
+		return glm.Normal{}, fmt.Errorf("a spread of sites that does not fit the plan")
+	}
+	if t.Tau != nil {
+		if err := t.Tau.Check(); err != nil {
+			return glm.Normal{}, err
+		}
 	}
 	return c.checkDensity(t)
 }

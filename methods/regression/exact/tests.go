@@ -227,7 +227,7 @@ func (c coordinator) turned(s *state, site string) float64 {
 		p, groups := c.Weights(), c.Encoding.Groups()
 		along, ones := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 		for j, w := range s.Fit.Last.Mean {
-			if ofEverybody(groups[j]) {
+			if glm.OfEverybody(groups[j]) {
 				ones.SetVec(j, 1)
 			} else {
 				along.SetVec(j, w)
@@ -246,6 +246,3 @@ func (c coordinator) turned(s *state, site string) float64 {
 
 // farTurned is how many there must be.
 const farTurned = 4
-
-// ofEverybody says whether columns of a group belong to no feature.
-func ofEverybody(group string) bool { return group == glm.InterceptGroup || group == glm.PeriodGroup }

@@ -92,7 +92,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	}
 	effects := 0
 	for _, g := range m.Encoding.Groups() {
-		if !ofEverybody(g) {
+		if !glm.OfEverybody(g) {
 			effects++
 		}
 	}
@@ -175,7 +175,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
 	}
 	for _, g := range groups {
-		if !ofEverybody(g) {
+		if !glm.OfEverybody(g) {
 			tests++
 		}
 	}

@@ -43,46 +43,34 @@ type Coefficient struct {
 const priorOnly = 0.9
 
 // Coefficients are those of a joint model, class by class.
-func (m *Model) Coefficients() []Coefficient {
-	_, variance := m.Posterior.Moments()
+func (m *Model) Coefficients() (all []Coefficient) {
+	q := m.Weights()
 	_, prior := m.Before()
-	groups := m.Encoding.Groups()
-	var out []Coefficient
-	add := func(unit, against string) {
-		j := len(out)
-		e := m.Effects[j]
-		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: against, Unit: unit, Estimate: e.Mean, SE: e.SD,
-			P:        m.P(e.Mean, e.SD),
-			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
-		g := groups[j%len(groups)]
-		if c.Base = g == glm.InterceptGroup || g == glm.PeriodGroup; c.Base || m.Private {
-			c.P = math.NaN()
-		}
-		c.PriorOnly = math.Sqrt(variance[j]/prior[j]) > priorOnly || c.Subjects == 0
-		if slices.Contains(m.hidden, c.Feature) || m.Options.Counts() { // which were of rows
-			c.Subjects = math.NaN()
-		}
-		out = append(out, c)
-	}
-	units := map[string]string{}
+	units, references := map[string]string{}, map[string]string{}
 	for _, v := range m.Views {
 		for _, c := range v.Columns {
 			units[c.Name] = c.Unit
 		}
 	}
-	for len(out) < len(m.Effects) {
-		end := len(out) + m.Encoding.Width()
-		for i := range m.Encoding.Columns {
-			c := &m.Encoding.Columns[i]
-			for range c.Width() {
-				add(units[c.Name], c.Reference)
-			}
-		}
-		for len(out) < end { // interactions, periods and the intercept
-			add("", "")
-		}
+	for i := range m.Encoding.Columns {
+		references[m.Encoding.Columns[i].Name] = m.Encoding.Columns[i].Reference
 	}
-	return out
+	groups := m.Encoding.Groups()
+	for j, e := range m.Effects {
+		g := groups[j%len(groups)]
+		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: references[g], Unit: units[g], Estimate: e.Mean,
+			SE: e.SD, P: m.P(e.Mean, e.SD), Base: glm.OfEverybody(g),
+			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
+		if c.Base || m.Private {
+			c.P = math.NaN()
+		}
+		c.PriorOnly = math.Sqrt(q.Variance[j]/prior[j]) > priorOnly || c.Subjects == 0
+		if slices.Contains(m.hidden, c.Feature) || m.Options.Counts() { // which were of rows
+			c.Subjects = math.NaN()
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // orNaN is a number, or NaN if there is none.
@@ -109,22 +97,16 @@ func (m *Model) Ratio() string {
 
 // Counts puts in how many subjects have each level of each category, in the order of the encoding's columns.
 func (m *Model) Counts(levels []float64) {
-	j := 0
+	j, width := 0, m.Encoding.Width()
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
-		if len(c.Levels) == 0 {
-			j += c.Width()
-			continue
-		}
-		for l, name := range c.Levels {
-			if name != c.Reference {
-				for k := j; k < len(m.Effects) && l < len(levels); k += m.Encoding.Width() { // of each class
-					m.Effects[k].Subjects = &levels[l]
-				}
-				j++
+		for k, name := range c.Own() {
+			l := slices.Index(c.Levels, name)
+			for at := j + k; at < len(m.Effects) && l < len(levels); at += width { // of each class
+				m.Effects[at].Subjects = &levels[l]
 			}
 		}
-		levels = levels[min(len(c.Levels), len(levels)):]
+		j, levels = j+c.Width(), levels[min(len(c.Levels), len(levels)):]
 	}
 }
 
@@ -139,26 +121,24 @@ func (m *Model) Files() ([]method.File, error) {
 		return nil, err
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}}
-	tables := []struct {
-		name string
-		make func() ([]byte, error)
-	}{{"coefficients", m.coefficientsCSV}, {"correlations", m.correlationsCSV}}
 	if m.Covariance == nil {
-		tables[0].name, tables[0].make = "posterior", m.posteriorCSV
-		tables = tables[:1]
+		return add(files, "posterior", m.posteriorCSV())
 	}
-	for _, f := range tables {
-		data, err := f.make()
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, method.File{Name: "model/" + f.name + ".csv", Data: data})
+	if files, err = add(files, "coefficients", m.coefficientsCSV()); err != nil {
+		return nil, err
 	}
-	return files, nil
+	return add(files, "correlations", m.correlationsCSV())
+}
+
+// add adds a table to a model's files.
+func add(files []method.File, name string, records [][]string) ([]method.File, error) {
+	var b bytes.Buffer
+	err := csv.NewWriter(&b).WriteAll(records)
+	return append(files, method.File{Name: "model/" + name + ".csv", Data: b.Bytes()}), err
 }
 
 // coefficientsCSV is the regression table.
-func (m *Model) coefficientsCSV() ([]byte, error) {
+func (m *Model) coefficientsCSV() [][]string {
 	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95",
 		"p_value", "robust_standard_error", "robust_standard_error_by_site"}
 	ratio := m.Ratio() != ""
@@ -175,13 +155,16 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 	for _, c := range m.Coefficients() {
 		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
 		r := []string{c.Feature, c.Against, c.Unit}
-		for _, x := range []float64{c.Subjects, c.Estimate, c.SE, low, high, c.P, c.Robust, c.BySite} {
-			r = append(r, decimalIf(x))
-		}
+		x := []float64{c.Subjects, c.Estimate, c.SE, low, high, c.P, c.Robust, c.BySite}
 		if ratio {
-			for _, x := range []float64{c.Estimate, low, high} {
-				r = append(r, decimalIf(math.Exp(x)))
+			x = append(x, math.Exp(c.Estimate), math.Exp(low), math.Exp(high))
+		}
+		for _, x := range x {
+			if !glm.Finite(x) { // unknown
+				r = append(r, "")
+				continue
 			}
+			r = decimals(r, x)
 		}
 		only := ""
 		if c.PriorOnly {
@@ -192,19 +175,11 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 		}
 		records = append(records, r)
 	}
-	return writeCSV(records)
-}
-
-// decimalIf is a number, or nothing if it is not finite.
-func decimalIf(x float64) string {
-	if !glm.Finite(x) {
-		return ""
-	}
-	return decimal(x)
+	return records
 }
 
 // correlationsCSV has the correlation of every two effects in the features' own units, as a square table.
-func (m *Model) correlationsCSV() ([]byte, error) {
+func (m *Model) correlationsCSV() [][]string {
 	q, n, own := m.Weights(), len(m.Effects), m.own()
 	records := [][]string{{"feature"}}
 	for i := range n {
@@ -212,33 +187,33 @@ func (m *Model) correlationsCSV() ([]byte, error) {
 		r := []string{m.Effects[i].Label()}
 		for j := range n {
 			c := q.Between(own[i], own[j]) / (m.Effects[i].SD * m.Effects[j].SD)
-			r = append(r, decimal(min(max(c, -1), 1)))
+			r = decimals(r, min(max(c, -1), 1))
 		}
 		records = append(records, r)
 	}
-	return writeCSV(slices.Clip(records))
+	return records
 }
 
 // posteriorCSV is a posterior of independent weights as a table for other programs: effects in the
 // features' own units with an interval of 90 %, and the weights of scaled columns.
-func (m *Model) posteriorCSV() ([]byte, error) {
+func (m *Model) posteriorCSV() [][]string {
 	z := m.Deviate(Z90)
 	mean, variance := m.Posterior.Moments()
 	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
 	for j, e := range m.Effects {
-		records = append(records, []string{e.Class, e.Feature, decimal(e.Mean), decimal(e.SD),
-			decimal(e.Mean - z*e.SD), decimal(e.Mean + z*e.SD), decimal(mean[j]), decimal(math.Sqrt(variance[j]))})
+		records = append(records, decimals([]string{e.Class, e.Feature}, e.Mean, e.SD, e.Mean-z*e.SD,
+			e.Mean+z*e.SD, mean[j], math.Sqrt(variance[j])))
 	}
-	return writeCSV(records)
+	return records
 }
 
-func writeCSV(records [][]string) ([]byte, error) {
-	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(records)
-	return b.Bytes(), err
+// decimals adds numbers to a record.
+func decimals(record []string, x ...float64) []string {
+	for _, v := range x {
+		record = append(record, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return record
 }
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
 // Coefficients is the regression table of a joint model, with its forest plot.
 func Coefficients(m *Model) figure.Section {
@@ -295,11 +270,7 @@ func Coefficients(m *Model) figure.Section {
 	}
 	shown := []bool{len(m.Options.Classes()) > 1, true, true, true, true, true, !m.Private, beside &&
 		!m.Options.Robust(), word != "", marked}
-	for i, show := range slices.Backward(shown) {
-		if !show {
-			table.Columns = slices.Delete(table.Columns, i, i+1)
-		}
-	}
+	show(&table, shown)
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across " +
 			"zero leaves the direction open. Effects describe what goes together in these data; they do not say what " +
@@ -334,7 +305,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 	largest := map[int]float64{}
 	var columns []int
 	for j, group := range groups {
-		if group == glm.InterceptGroup || group == glm.PeriodGroup {
+		if glm.OfEverybody(group) {
 			continue // its place is no effect
 		}
 		columns = append(columns, j)
@@ -371,6 +342,15 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 		}
 	}
 	return forest, caption
+}
+
+// show leaves out of a table the columns that are not to be shown.
+func show(t *figure.Table, shown []bool) {
+	for i, show := range slices.Backward(shown) {
+		if !show {
+			t.Columns = slices.Delete(t.Columns, i, i+1)
+		}
+	}
 }
 
 // meaningful is how many digits after the point two digits of a standard error have.

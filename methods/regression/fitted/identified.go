@@ -85,7 +85,7 @@ func bestKnown(m *Model, width int) (best knowledge) {
 // termsOf lists effects as combinations of weights: every column but intercept and periods.
 func termsOf(groups []string) (terms []glm.Row) {
 	for j, g := range groups {
-		if g != glm.InterceptGroup && g != glm.PeriodGroup {
+		if !glm.OfEverybody(g) {
 			terms = append(terms, glm.Row{Index: []int32{int32(j)}, Value: []float64{1}})
 		}
 	}

@@ -23,7 +23,6 @@ import (
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
-	"parley/methods/regression/predict"
 	"parley/problem"
 	"parley/study"
 )
@@ -86,11 +85,11 @@ type ModelSite struct {
 // ownSite is a site's own intercept.
 type ownSite struct {
 	Name string `json:"name"`
-	predict.SiteEffect
+	glm.Intercept
 }
 
 // At returns the model of a site's own subjects, which stays there.
-func (m *Model) At(site string, b predict.SiteEffect) *Model {
+func (m *Model) At(site string, b glm.Intercept) *Model {
 	own := *m
 	own.Site = &ownSite{site, b}
 	return &own

@@ -137,38 +137,22 @@ func worseThanBase(sites []Report, unit string) (worse, by []string) {
 
 // scoreTable has a line for each site.
 func scoreTable(o *options.Options, rows []Report) *figure.Table {
-	var names []string
-	var n, accuracy, logLik, rmse, off figure.Numbers
-	for _, r := range rows {
-		k := float64(r.Rows)
-		cal := r.Calibration()
-		names, n = append(names, r.Site), append(n, k)
-		accuracy, logLik = append(accuracy, float64(r.Correct)/k), append(logLik, r.LogLik/k)
-		rmse, off = append(rmse, math.Sqrt(r.Squares/k)), append(off, cal.Error())
-	}
+	number, ranked := o.Numeric(), !o.Numeric() && rows[0].Ranking != nil
 	t := &figure.Table{ID: "prediction-by-site", Title: "By site",
 		Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 " +
 			"would be certainty.",
-		Columns: []figure.Column{{Name: "site", Text: names}, {Name: o.Unit() + "s", Format: figure.Count, Numbers: n},
-			{Name: "log-likelihood per " + o.Unit(), Numbers: logLik}}}
-	if o.Numeric() {
-		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
-		return t
-	}
-	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy},
-		figure.Column{Name: "calibration error", Format: figure.Score, Numbers: off})
-	if rows[0].Ranking != nil {
-		var base, area figure.Numbers
-		for _, r := range rows {
-			if r.Ranking == nil { // what a site does not say is not known
-				base, area = append(base, math.NaN()), append(area, math.NaN())
-				continue
-			}
-			base, area = append(base, r.Ranking.Base()), append(area, r.Ranking.Area())
+		Columns: []figure.Column{{Name: "site"}, {Name: o.Unit() + "s", Format: figure.Count},
+			{Name: "log-likelihood per " + o.Unit()}, {Name: "root mean squared error"},
+			{Name: "predicted correctly", Format: figure.Percent}, {Name: "calibration error", Format: figure.Score},
+			{Name: "log-likelihood of the base rate"}, {Name: "area under ROC", Format: figure.Score}}}
+	for _, r := range rows {
+		k, cal, base, area := float64(r.Rows), r.Calibration(), math.NaN(), math.NaN() // what a site does not say
+		if r.Ranking != nil {
+			base, area = r.Ranking.Base(), r.Ranking.Area()
 		}
-		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base},
-			figure.Column{Name: "area under ROC", Format: figure.Score, Numbers: area})
+		t.Add(r.Site, k, r.LogLik/k, math.Sqrt(r.Squares/k), float64(r.Correct)/k, cal.Error(), base, area)
 	}
+	show(t, []bool{true, true, true, number, !number, !number, ranked, ranked})
 	return t
 }
 

@@ -28,13 +28,30 @@ type Forecaster struct {
 }
 
 // Forecaster predicts rows of a schema that has the model's features.
-func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
-	b, err := m.Encoding.Bind(s, nil)
+func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) { return m.forecaster(s, nil) }
+
+// forecaster is one that reads outcomes, too, unless outcome is nil.
+func (m *Model) forecaster(s dataset.Schema, outcome *glm.Outcome) (*Forecaster, error) {
+	e := m.Encoding
+	e.Weight, e.Cluster = "", "" // belong to the fit
+	b, err := e.Bind(s, outcome)
 	if err != nil {
 		return nil, err
 	}
 	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(),
-		until: make([]predict.Survival, len(m.Encoding.Periods)), free: m.Free}, nil
+		until: make([]predict.Survival, len(e.Periods)), free: m.Free}, nil
+}
+
+// meet predicts a subject.
+func (f *Forecaster) meet(row *dataset.Row) error {
+	err := f.binding.Row(row, &f.row)
+	if err == nil {
+		err = f.new.meet(f.binding, row, f.row, f.predict)
+	}
+	if err == nil {
+		f.predict.Row(f.row)
+	}
+	return err
 }
 
 // predictor predicts rows of the design matrix. With random intercepts they are of the site
@@ -43,9 +60,9 @@ func (m *Model) predictor() *predict.Predictor {
 	p := predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())
 	switch {
 	case m.Site != nil:
-		p.At(m.Site.SiteEffect)
+		p.At(m.Site.Intercept)
 	case m.BetweenSites != nil:
-		p.At(predict.SiteEffect{Variance: m.BetweenSites.Square})
+		p.At(glm.Intercept{Variance: m.BetweenSites.Square})
 	}
 	return p
 }
@@ -54,13 +71,9 @@ func (m *Model) predictor() *predict.Predictor {
 // activations, and nothing is expected of features, which the model takes as given. Of a
 // hazard model the outcome is whether the event is before the last cut.
 func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	if err := f.binding.Row(row, &f.row); err != nil {
+	if err := f.meet(row); err != nil {
 		return err
 	}
-	if err := f.new.meet(f.binding, row, f.row, f.predict); err != nil {
-		return err
-	}
-	f.predict.Row(f.row)
 	dst.Unknown(len(f.predict.A), row)
 	copy(dst.Latent, f.predict.A)
 	if n := len(f.until); n > 0 {
@@ -102,9 +115,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 	if opts.Score {
 		outcome = &m.Options.Outcome
 	}
-	e := m.Encoding
-	e.Weight, e.Cluster = "", "" // belong to the fit
-	b, err := e.Bind(data.Schema(), outcome)
+	f, err := m.forecaster(data.Schema(), outcome)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -112,28 +123,22 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 	if err := w.Write(m.header()); err != nil {
 		return 0, nil, err
 	}
-	l := m.Options.Family()
-	p, met, scores := m.predictor(), m.newcomers(), predict.NewAssessment()
+	l, p, scores := m.Options.Family(), f.predict, predict.NewAssessment()
 	z := m.Deviate(math.Sqrt2 * math.Erfinv(opts.Level))
-	var x glm.Row
-	subjects, until := 0, make([]predict.Survival, len(e.Periods))
-	record := make([]string, 0, 2+len(p.P))
+	subjects := 0
+	var record []string
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return subjects, nil, err
 		}
-		if err := b.Row(row, &x); err != nil {
+		if err := f.meet(row); err != nil {
 			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
-		if err := met.meet(b, row, x, p); err != nil {
-			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
-		}
-		p.Row(x)
 		record = append(record[:0], row.ID)
-		if len(until) > 0 {
-			p.Survival(x, z, until)
-			for _, s := range until {
-				record = append(record, decimal(s.Mean), decimal(s.Low), decimal(s.High))
+		if len(f.until) > 0 {
+			p.Survival(f.row, z, f.until)
+			for _, s := range f.until {
+				record = decimals(record, s.Mean, s.Low, s.High)
 			}
 		} else {
 			record = m.record(record, p, z)
@@ -145,7 +150,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 		if !opts.Score {
 			continue
 		}
-		err := b.Rows(l, row, &x, func(x glm.Row, y float64) error {
+		err := f.binding.Rows(l, row, &f.row, func(x glm.Row, y float64) error {
 			p.Row(x)
 			p.Score(y, 1, scores)
 			return nil
@@ -162,7 +167,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 		return 0, nil, problem.Problem{Where: "data", What: "there are no subjects in them",
 			Hint: "subjects.csv needs a row for each subject"}
 	}
-	notes := met.notes()
+	notes := f.new.notes()
 	if !opts.Score && notes == nil {
 		return subjects, nil, nil
 	}
@@ -183,7 +188,7 @@ func (m *Model) header() []string {
 		head := []string{"id"}
 		for _, c := range m.Encoding.Periods {
 			for _, what := range []string{"survival", "low", "high"} {
-				head = append(head, what+"="+decimal(c))
+				head = append(head, what+"="+decimals(nil, c)[0])
 			}
 		}
 		return head
@@ -201,23 +206,19 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 	switch l := p.Likelihood.(type) {
 	case glm.Linear:
 		sd := math.Sqrt(l.Variance + p.C[0])
-		return append(record, decimal(p.A[0]), decimal(sd), decimal(p.A[0]-z*sd), decimal(p.A[0]+z*sd))
+		return decimals(record, p.A[0], sd, p.A[0]-z*sd, p.A[0]+z*sd)
 	case glm.Poisson:
 		tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
-		return append(record, decimal(p.P[0]), decimal(glm.CountSpread(p.A[0], p.C[0])),
-			decimal(glm.CountQuantile(tail, p.A[0], p.C[0])), decimal(glm.CountQuantile(1-tail, p.A[0], p.C[0])))
+		return decimals(record, p.P[0], glm.CountSpread(p.A[0], p.C[0]), glm.CountQuantile(tail, p.A[0], p.C[0]),
+			glm.CountQuantile(1-tail, p.A[0], p.C[0]))
 	case glm.Softmax:
-		record = append(record, levels[predict.Surest(p.P)])
-		for _, x := range p.P {
-			record = append(record, decimal(x))
-		}
-		return record
+		return decimals(append(record, levels[predict.Surest(p.P)]), p.P...)
 	}
 	predicted := levels[0]
 	if p.P[0] > 0.5 {
 		predicted = levels[1]
 	}
-	return append(record, predicted, decimal(1-p.P[0]), decimal(p.P[0]))
+	return decimals(append(record, predicted), 1-p.P[0], p.P[0])
 }
 
 // predictionScores is how well outcomes were predicted, as JSON.
@@ -257,15 +258,13 @@ func (m *Model) scored(a *predict.Assessment) *method.Account {
 
 // calibrationTable shows expected against observed frequencies.
 func calibrationTable(c *evaluate.Calibration) figure.Table {
-	var from []string
-	var rows figure.Numbers
+	t := figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
+		Columns: []figure.Column{{Name: "probability"}, {Name: "predictions", Format: figure.Count}}}
 	for i, b := range c {
-		from, rows = append(from, fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1))), append(rows, float64(b.Rows))
+		t.Add(fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1)), b.Rows)
 	}
 	expected, observed := c.Points()
-	return figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
-		Columns: []figure.Column{{Name: "probability", Text: from},
-			{Name: "predictions", Format: figure.Count, Numbers: rows},
-			{Name: "expected", Format: figure.Percent, Numbers: expected},
-			{Name: "observed", Format: figure.Percent, Numbers: observed}}}
+	t.Columns = append(t.Columns, figure.Column{Name: "expected", Format: figure.Percent, Numbers: expected},
+		figure.Column{Name: "observed", Format: figure.Percent, Numbers: observed})
+	return t
 }

@@ -117,7 +117,6 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
 		return nil, err
 	}
 	metrics["weights"] = float64(len(m.Effects))
-	addMetrics(m.Options, pooled, len(m.Effects), metrics)
 	r := &method.Result{Files: files, Metrics: metrics, Found: found(m), Sure: sure(m, pooled),
 		Sections: glm.Warnings(m.Verdicts)}
 	if m.Converged != nil {
@@ -129,92 +128,81 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
 	}
 	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: m.Options.Outcome.Column},
 		figure.Fact{Name: "sites", Value: strconv.Itoa(len(m.Sites))})
-	r.Headline = slices.Concat(r.Headline, facts, headline(m.Options, pooled))
+	r.Headline = append(r.Headline, facts...)
+	for _, s := range scores(m.Options, pooled, len(m.Effects)) {
+		if s.metric != "" {
+			metrics[s.metric] = s.x
+		}
+		if s.fact != "" {
+			r.Headline = append(r.Headline, figure.Fact{Name: s.fact, Value: s.text})
+		}
+	}
 	return r, nil
 }
 
-// addMetrics adds how well outcomes are predicted, of a model with so many weights; nothing if pooled is nil.
-func addMetrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
-	if pooled == nil {
-		return
-	}
-	n := float64(pooled.Rows)
-	unit := strings.ReplaceAll(o.Unit(), "-", "_")
-	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
-	if o.Numeric() {
-		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
-		if x := pooled.RSquared(); !math.IsNaN(x) {
-			out["r_squared"] = x
-		}
-		if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && !r.Sampled &&
-			r.Weight > float64(weights) {
-			out["dispersion"] = r.Second / (r.Weight - float64(weights))
-		}
-		return
-	}
-	cal := pooled.Calibration()
-	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
-	if r := pooled.Ranking; r != nil {
-		name, x := "auc", r.Area()
-		if pooled.Periods != nil {
-			name, x = "concordance", pooled.Periods.Concordance()
-		}
-		if !math.IsNaN(x) {
-			out[name] = x
-		}
-	}
+// score is a number on how well outcomes are predicted: its name among the metrics, and what people read; "" of what is
+// in one of both alone.
+type score struct {
+	metric, fact string
+	x            float64
+	text         string
 }
 
-// headline says in a few words how well outcomes are predicted; nothing if pooled is nil.
-func headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
+// scores are those of a model with so many weights, as far as they are known; none if pooled is nil.
+func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []score) {
 	if pooled == nil {
 		return nil
 	}
-	n := float64(pooled.Rows)
-	rows, correct, logLik := pooled.Margins()
+	add := func(metric, fact string, x float64, text string) {
+		if !math.IsNaN(x) {
+			all = append(all, score{metric, fact, x, text})
+		}
+	}
+	ofFit := func(metric, fact, format string, times, x float64, by string) {
+		add(metric, fact+method.OfFit, x, strings.Replace(fmt.Sprintf(format, times*x), "±", by, 1))
+	}
 	off := func(digits int, x float64) string { // by noise
 		if pooled.Noise == 0 {
 			return ""
 		}
 		return " ± " + strconv.FormatFloat(x, 'f', digits, 64)
 	}
-	facts := []figure.Fact{{Name: o.Unit() + "s", Value: figure.Count.Text(float64(pooled.Rows)) + off(0, rows)}}
-	if p := pooled.Periods; p != nil {
-		if s := pooled.Scatter; s != nil && o.Cluster == "" {
-			facts = append([]figure.Fact{{Name: "subjects", Value: figure.Count.Text(float64(s.Clusters))}}, facts...)
-		}
-		_, events := p.Count()
-		facts = append(facts, figure.Fact{Name: "events", Value: figure.Count.Text(floats.Sum(events))})
-		if c := p.Concordance(); !math.IsNaN(c) {
-			facts = append(facts, figure.Fact{Name: "concordance" + method.OfFit, Value: fmt.Sprintf("%.3f", c)})
-		}
-		return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit,
-			Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	n, count := float64(pooled.Rows), figure.Count.Text
+	rows, correct, logLik := pooled.Margins()
+	unit, periods := strings.ReplaceAll(o.Unit(), "-", "_"), pooled.Periods
+	if s := pooled.Scatter; s != nil && periods != nil && o.Cluster == "" {
+		add("", "subjects", float64(s.Clusters), count(float64(s.Clusters)))
 	}
+	add(unit+"s", o.Unit()+"s", n, count(n)+off(0, rows))
 	if o.Numeric() {
-		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit,
-			Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
-		if x := pooled.RSquared(); !math.IsNaN(x) {
-			facts = append(facts, figure.Fact{Name: "of the outcome's variance explained" + method.OfFit,
-				Value: fmt.Sprintf("%.1f %%", 100*x)})
+		ofFit("root_mean_squared_error", "root mean squared error", "%.4g", 1, math.Sqrt(pooled.Squares/n), "")
+		ofFit("r_squared", "of the outcome's variance explained", "%.1f %%", 100, pooled.RSquared(), "")
+		if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && !r.Sampled &&
+			r.Weight > float64(weights) {
+			add("dispersion", "", r.Second/(r.Weight-float64(weights)), "")
 		}
 	} else {
-		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit,
-			Value: fmt.Sprintf("%.2f", 100*float64(pooled.Correct)/n) + off(2, 100*correct) + " %"})
-	}
-	if r := pooled.Ranking; r != nil {
-		if area := r.Area(); !math.IsNaN(area) {
-			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit,
-				Value: fmt.Sprintf("%.3f", area)})
+		cal, share := pooled.Calibration(), float64(pooled.Correct)/n
+		add("calibration_error", "", cal.Error(), "")
+		if periods == nil {
+			ofFit("accuracy", "predicted correctly", "%.2f± %%", 100, share, off(2, 100*correct))
+		} else {
+			add("accuracy", "", share, "")
+			_, events := periods.Count()
+			add("", "events", floats.Sum(events), count(floats.Sum(events)))
+			ofFit("concordance", "concordance", "%.3f", 1, periods.Concordance(), "")
 		}
 	}
-	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit,
-		Value: fmt.Sprintf("%.4f", pooled.LogLik/n) + off(4, logLik)})
+	if r := pooled.Ranking; r != nil && !o.Numeric() && periods == nil {
+		ofFit("auc", "area under the ROC curve", "%.3f", 1, r.Area(), "")
+	}
+	ofFit("log_likelihood_per_"+unit, "log-likelihood per "+o.Unit(), "%.4f±", 1, pooled.LogLik/n, off(4, logLik))
+	return all
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
 // b; nil if sites have none. Weights of rows are those of a sample, or count rows.
-func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design, sampled bool) *predict.Assessment {
+func Assess(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, sampled bool) *predict.Assessment {
 	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
 	if b != nil {
 		m.At(*b)
@@ -229,7 +217,7 @@ func Assess(l glm.Likelihood, q glm.Normal, b *predict.SiteEffect, d *glm.Design
 // OwnReport is a site's report about its own rows, which leaves out those that a private study
 // counted as nothing. It never leaves the site.
 func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Likelihood, site string, e *glm.Encoding,
-	q glm.Normal, effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
+	q glm.Normal, effect *glm.Intercept, data dataset.Source) (*method.Result, error) {
 	b, err := s.Bind(e, data.Schema())
 	if err != nil {
 		return nil, err

@@ -61,18 +61,17 @@ func Terms(m *Model, tests []TermTest, ratios bool) *figure.Table {
 	return t
 }
 
-// TermsFile is the same as a file.
-func TermsFile(m *Model, tests []TermTest) (method.File, error) {
+// TermsFile adds the same as a file.
+func TermsFile(files []method.File, m *Model, tests []TermTest) ([]method.File, error) {
 	name := "chi_squared"
 	if m.Free > 0 {
 		name = "f"
 	}
 	records := [][]string{{"term", name, "degrees_of_freedom", "p_value"}}
 	for _, t := range tests {
-		records = append(records, []string{t.Term, decimal(t.Statistic), fmt.Sprint(t.Free), decimal(t.P)})
+		records = append(records, decimals([]string{t.Term}, t.Statistic, float64(t.Free), t.P))
 	}
-	data, err := writeCSV(records)
-	return method.File{Name: "model/terms.csv", Data: data}, err
+	return add(files, "terms", records)
 }
 
 // Without shows what fits without each site say, beside the fit to all.
@@ -118,7 +117,7 @@ func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table 
 
 // Survival shows the share of people without the event over time: of everybody by the rows of periods, and of a
 // person who is average in numbers and at the reference of every category, by the model. The file has both.
-func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File, error) {
+func Survival(files []method.File, m *Model, periods *predict.Periods) (figure.Item, []method.File, error) {
 	cuts := m.Encoding.Periods
 	base := make([]predict.Survival, len(cuts))
 	m.predictor().Survival(m.Encoding.Nobody(), Z95, base)
@@ -137,21 +136,20 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File, err
 		table.X, table.Y = append(table.X, end), append(table.Y, observed)
 		model.X, model.Y = append(model.X, end), append(model.Y, s.Mean)
 		model.Low, model.High = append(model.Low, s.Low), append(model.High, s.High)
-		records = append(records, []string{decimal(end), decimal(rows[k]), decimal(events[k]), decimal(observed),
-			decimal(1 - s.Mean/before), decimal(s.Mean), decimal(s.Low), decimal(s.High)})
+		records = append(records, decimals(nil, end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean,
+			s.Low, s.High))
 		before = s.Mean
 	}
-	data, err := writeCSV(records)
+	files, err := add(files, "survival", records)
 	return figure.Item{Figure: &figure.Figure{ID: "survival", Title: "How long without the event?",
-			Chart: figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column},
-				Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " +
-					m.Options.Outcome.Levels[1]},
-				Series: []figure.Line{model, table}},
-			Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
-				"category, with an interval of 95 %; that of everybody is of the people observed. Who is lost " +
-				"within a period counts up to it, and within the first not at all. model/survival.csv has the numbers.",
-			Alt: "Survival curves of an average person and of everybody."}},
-		method.File{Name: "model/survival.csv", Data: data}, err
+		Chart: figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column},
+			Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " +
+				m.Options.Outcome.Levels[1]},
+			Series: []figure.Line{model, table}},
+		Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
+			"category, with an interval of 95 %; that of everybody is of the people observed. Who is lost " +
+			"within a period counts up to it, and within the first not at all. model/survival.csv has the numbers.",
+		Alt: "Survival curves of an average person and of everybody."}}, files, err
 }
 
 // contrast is what Contrast says, as JSON.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -111,13 +112,19 @@ func (d *Design) AppendDense(x []float64, outcome float64) error {
 	if len(x) != d.columns {
 		return fmt.Errorf("row %d: %d values for %d columns", d.Rows(), len(x), d.columns)
 	}
-	var r Row
-	for j, v := range x {
-		if v != 0 {
-			r.Index, r.Value = append(r.Index, int32(j)), append(r.Value, v)
-		}
-	}
+	r := Dense(x)
+	r.Index = slices.DeleteFunc(r.Index, func(j int32) bool { return x[j] == 0 })
+	r.Value = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return v == 0 })
 	return d.Append(r, outcome)
+}
+
+// Dense is a row with an entry for every column.
+func Dense(x []float64) Row {
+	r := Row{Value: x}
+	for j := range x {
+		r.Index = append(r.Index, int32(j))
+	}
+	return r
 }
 
 // Activation returns mean and variance of Offset + w·x under independent weights with the given means and variances.

@@ -325,18 +325,26 @@ func (o *outer) moments() (mean, covariance []float64) {
 	return o.mean, o.square
 }
 
-// intercept is what a site knows of its own intercept: normal, by the first two moments.
-type intercept struct {
-	Mean, Variance float64   // given the weights
-	Slope          []float64 // derivative of the mean by each weight
+// Intercept is what is known of the random intercept of a site: normal given the weights, by the first two moments, with
+// a mean that has a slope in them. The zero value is none.
+type Intercept struct {
+	Mean     float64   `json:"mean"`
+	Variance float64   `json:"variance"`
+	Slope    []float64 `json:"slope"` // of Mean by each weight; nil if it does not depend on them
+}
+
+// SD is the standard deviation of the intercept, of what is not known of weights too.
+func (b Intercept) SD(q Normal) float64 {
+	_, v := q.Activation(Dense(b.Slope), 0)
+	return math.Sqrt(b.Variance + v)
 }
 
 // Intercept returns the posterior of the site's intercept at a point. With weights that are N(m, S) themselves it is
 // N(Mean, Variance + Slopeᵀ S Slope), and an activation x·w + b has variance Variance + (x + Slope)ᵀ S (x + Slope).
-func (m *Marginal) Intercept(x MixedPoint) intercept {
+func (m *Marginal) Intercept(x MixedPoint) Intercept {
 	m.at(x.Weights)
 	b, prob, _ := m.quadrature(math.Exp(x.LogTau))
-	out := intercept{Slope: make([]float64, len(x.Weights))}
+	out := Intercept{Slope: make([]float64, len(x.Weights))}
 	for k, p := range prob {
 		out.Mean += p * b[k]
 	}

@@ -170,8 +170,8 @@ const endShare = 0.1848
 
 // InterceptOver is [Marginal.Intercept] averaged over what is known of τ, by its median and its
 // quantiles: with few rows at each site τ is the larger part of what is not known.
-func (m *Marginal) InterceptOver(weights []float64, t Spread) intercept {
-	out := intercept{Slope: make([]float64, len(weights))}
+func (m *Marginal) InterceptOver(weights []float64, t Spread) Intercept {
+	out := Intercept{Slope: make([]float64, len(weights))}
 	square := 0.0
 	for _, at := range []struct{ tau, share float64 }{{t.Low, endShare}, {t.Median, 1 - 2*endShare},
 		{t.High, endShare}} {

@@ -65,8 +65,8 @@ type Options struct {
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
 	Cluster string `json:"cluster,omitempty"`
-	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
-	SiteEffects string `json:"site_effects,omitempty"`
+	// Intercepts is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
+	Intercepts string `json:"site_effects,omitempty"`
 
 	Scaling   string         `json:"scaling"`             // one of the Scale constants (standard)
 	Constants []glm.Constant `json:"constants,omitempty"` // scaling constants: for every number

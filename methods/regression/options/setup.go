@@ -41,7 +41,7 @@ func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	groups, alone := e.Groups(), e.Alone()
 	for j := range g.Lambda {
 		g.Lambda[j] *= alone[j%d]
-		if group := groups[j%d]; group == glm.InterceptGroup || group == glm.PeriodGroup {
+		if glm.OfEverybody(groups[j%d]) {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
 		}
@@ -213,4 +213,4 @@ func (o *Options) Classes() []string {
 }
 
 // Random says whether every site has a random intercept.
-func (o *Options) Random() bool { return o.SiteEffects == effectsRandom }
+func (o *Options) Random() bool { return o.Intercepts == effectsRandom }

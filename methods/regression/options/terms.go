@@ -117,8 +117,8 @@ func (c *optionCheck) plain() {
 		}
 	}
 	slices.Sort(has)
-	if c.SiteEffects != "" {
-		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
+	if c.Intercepts != "" {
+		c.report.OneOf("site_effects", c.Intercepts, effectsNone, effectsRandom)
 	}
 	if c.Random() && c.Likelihood == glm.LikelihoodSoftmax {
 		c.report("site_effects", "a softmax model has no random intercepts: sites can differ by one number, and each "+

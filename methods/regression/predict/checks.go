@@ -97,7 +97,7 @@ func (b *binSums) add(c binSums) {
 
 // ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
 // nil if sites have none. The outcome has one activation.
-func ResidualsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, sampled bool) *Residuals {
+func ResidualsOf(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, sampled bool) *Residuals {
 	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
 	if b != nil {
 		m.At(*b)

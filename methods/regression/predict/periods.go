@@ -41,7 +41,7 @@ func newPeriods(periods, weights int) *Periods {
 
 // PeriodsOf sums up the person-periods of a design whose last columns are so many periods, of a
 // site whose own effect is b; nil if sites have none.
-func PeriodsOf(l glm.Likelihood, q glm.Normal, b *SiteEffect, d *glm.Design, periods int) *Periods {
+func PeriodsOf(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, periods int) *Periods {
 	columns, own, unit := d.Columns()-periods, 0.0, 0.0
 	s := newPeriods(periods, d.Columns())
 	if b != nil {

@@ -15,7 +15,7 @@ import (
 type Predictor struct {
 	Likelihood glm.Likelihood
 	posterior  glm.Normal
-	site       SiteEffect
+	site       glm.Intercept
 	columns    int
 	lacking    []lacking // of the next rows, for each activation
 	classes    *average  // of several activations with covariances; else nil
@@ -39,7 +39,7 @@ func New(l glm.Likelihood, q glm.Normal, columns int) *Predictor {
 
 // At makes the predictor one of subjects of a site. For a site that took no part, the effect
 // has mean 0 and the variance between sites.
-func (m *Predictor) At(b SiteEffect) { m.site = b }
+func (m *Predictor) At(b glm.Intercept) { m.site = b }
 
 // Row sets A, C and P.
 func (m *Predictor) Row(r glm.Row) {
@@ -78,7 +78,7 @@ func (m *Predictor) observed(r glm.Row, offset int) (a, c float64) {
 	for i, j := range r.Index {
 		x[j] += r.Value[i]
 	}
-	_, c = m.posterior.Activation(dense(x), offset)
+	_, c = m.posterior.Activation(glm.Dense(x), offset)
 	return a + m.site.Mean, c + m.site.Variance
 }
 
@@ -165,29 +165,6 @@ func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 		b := m.Likelihood.(glm.Binary)
 		dst.LogP = append(dst.LogP, measured(b.LogExpect(-1, m.A[0], m.C[0])), measured(b.LogExpect(1, m.A[0], m.C[0])))
 	}
-}
-
-// SiteEffect is what is known of the random intercept of a site: normal given the weights,
-// with a mean that has a slope in them. The zero value is none.
-type SiteEffect struct {
-	Mean     float64   `json:"mean"`
-	Variance float64   `json:"variance"`
-	Slope    []float64 `json:"slope"` // of Mean by each weight; nil if it does not depend on them
-}
-
-// SD is the standard deviation of the intercept, of what is not known of weights too.
-func (b SiteEffect) SD(q glm.Normal) float64 {
-	_, v := q.Activation(dense(b.Slope), 0)
-	return math.Sqrt(b.Variance + v)
-}
-
-// dense is a row with an entry for every weight.
-func dense(x []float64) glm.Row {
-	r := glm.Row{Value: x}
-	for j := range x {
-		r.Index = append(r.Index, int32(j))
-	}
-	return r
 }
 
 // unseen is what the next rows lack of an activation.
@@ -383,7 +360,7 @@ func (m *Predictor) spread(x glm.Row, times float64) (variance float64) {
 		for i, j := range x.Index {
 			all[j] += x.Value[i]
 		}
-		x = dense(all)
+		x = glm.Dense(all)
 	}
 	_, variance = m.posterior.Activation(x, 0)
 	return variance + times*times*(m.site.Variance+m.unseen(0).variance)

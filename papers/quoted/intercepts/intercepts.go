@@ -180,7 +180,7 @@ func cover(ctx context.Context, r *rand.Rand, k kind, sites, rows int, tau float
 func seen(l glm.Likelihood, m *glm.Marginal, q *glm.Posterior, weights glm.Normal) *predict.Predictor {
 	b := m.InterceptOver(q.Mean, q.Tau)
 	p := predict.New(l, weights, len(q.Mean))
-	p.At(predict.SiteEffect{Mean: b.Mean, Variance: b.Variance, Slope: b.Slope})
+	p.At(b)
 	p.Row(glm.Row{Index: []int32{int32(len(q.Mean) - 1)}, Value: []float64{1}, Weight: 1})
 	return p
 }
