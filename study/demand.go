@@ -17,37 +17,35 @@ func (r Report) Within(section string) Report {
 	return func(key, what, hint string) { r(section+"."+key, what, hint) }
 }
 
+// If reports what is so, and says whether it is.
+func (r Report) If(is bool, key, what, hint string) bool {
+	if is {
+		r(key, what, hint)
+	}
+	return is
+}
+
 // OneOf demands one of a few words.
 func (r Report) OneOf(key, value string, allowed ...string) bool {
-	known := slices.Contains(allowed, value)
-	if !known {
-		r(key, fmt.Sprintf("%q is not known", value), "one of "+strings.Join(allowed, ", "))
-	}
-	return known
+	return !r.If(!slices.Contains(allowed, value), key, fmt.Sprintf("%q is not known", value),
+		"one of "+strings.Join(allowed, ", "))
 }
 
 // AtLeast demands a whole number from least on.
 func (r Report) AtLeast(key string, value, least int) {
-	if value < least {
-		r(key, fmt.Sprintf("%d is too few", value), fmt.Sprintf("at least %d", least))
-	}
+	r.If(value < least, key, fmt.Sprintf("%d is too few", value), fmt.Sprintf("at least %d", least))
 }
 
 // Positive demands a positive, finite number.
 func (r Report) Positive(key string, x float64) bool {
-	good := x > 0 && !math.IsInf(x, 1)
-	if !good {
-		r(key, fmt.Sprintf("%v is not positive and finite", x), "a positive number")
-	}
-	return good
+	return !r.If(!(x > 0 && x <= math.MaxFloat64), key, fmt.Sprintf("%v is not positive and finite", x),
+		"a positive number")
 }
 
 // Share demands a part, above 0 and at most 1; cannot says of what in words that follow
 // the number.
 func (r Report) Share(key string, x float64, cannot string) {
-	if !(x > 0 && x <= 1) {
-		r(key, fmt.Sprintf("%v %s", x, cannot), "above 0, to 1 for all of it")
-	}
+	r.If(!(x > 0 && x <= 1), key, fmt.Sprintf("%v %s", x, cannot), "above 0, to 1 for all of it")
 }
 
 // Absent demands that options are not given, in the order of their keys.

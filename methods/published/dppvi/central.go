@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/methods/regression/fitted"
@@ -78,16 +80,9 @@ func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *r
 	with.Steps, with.Batch = 1, minibatch
 	u := gradients{expectationsOf(c.Likelihood), c.Encoding.Width(), max(all, minibatch), with}
 	from := pointOf(q)
-	squares, err := accumulators(carried, len(from))
-	if err != nil {
+	if change, carry, err = u.run(q, c.prior, carried, r, sum); err != nil {
 		return nil, nil, err
 	}
-	if change, err = u.run(q, c.prior, squares, r, sum); err != nil {
-		return nil, nil, err
-	}
-	for i := range change {
-		change[i] -= from[i]
-	}
-	carry, err = wire.Marshal(accumulatorState{squares})
-	return change, carry, err
+	floats.Sub(change, from)
+	return change, carry, nil
 }

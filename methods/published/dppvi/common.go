@@ -125,30 +125,6 @@ func (c *common) draws(purpose, site string, n int) *rand.Rand {
 
 func (c *common) global() bool { return c.own.Algorithm == algorithmGlobal }
 
-// gaussian is a Gaussian as it travels and is kept.
-type gaussian struct {
-	Eta    wire.Vector `cbor:"eta"`
-	Lambda wire.Vector `cbor:"lambda"`
-}
-
-// packed writes a Gaussian.
-func packed(g glm.Gaussian) gaussian { return gaussian{g.Eta, g.Lambda} }
-
-// unchecked returns it unchecked.
-func (m gaussian) unchecked() glm.Gaussian { return glm.Gaussian{Eta: m.Eta, Lambda: m.Lambda} }
-
-// factor returns a Gaussian over p weights that need not be a density.
-func (m gaussian) factor(p int) (glm.Gaussian, error) {
-	g := m.unchecked()
-	return g, g.Check(p)
-}
-
-// density returns a Gaussian over p weights that is one.
-func (m gaussian) density(p int) (glm.Gaussian, error) {
-	g := m.unchecked()
-	return g, g.CheckProper(p)
-}
-
 // TaskUpdate asks for a refinement of the site's factor. Tasks are named in the words that progress and logs show.
 const TaskUpdate = "update"
 
@@ -169,22 +145,22 @@ type scaleTask struct{}
 // updateTask asks for one update. What a site does with it is decided by the plan
 // that it agreed to: the task brings the coordinator's state and chooses nothing.
 type updateTask struct {
-	Scale  *scale   `cbor:"scale"`
-	Q      gaussian `cbor:"q"`
-	Factor gaussian `cbor:"factor"` // the site's own
-	Update int      `cbor:"update"` // the site's count, from 1
+	Scale  *scale       `cbor:"scale"`
+	Q      glm.Gaussian `cbor:"q"`
+	Factor glm.Gaussian `cbor:"factor"` // the site's own
+	Update int          `cbor:"update"` // the site's count, from 1
 }
 
 // updateAnswer is where the local optimisation led from q: the quotient of the two,
 // before damping.
 type updateAnswer struct {
-	Change gaussian `cbor:"change"`
+	Change glm.Gaussian `cbor:"change"`
 }
 
 // assessTask asks how well the model predicts; it is what sites get back, too.
 type assessTask struct {
-	Scale *scale   `cbor:"scale"`
-	Q     gaussian `cbor:"q"`
+	Scale *scale       `cbor:"scale"`
+	Q     glm.Gaussian `cbor:"q"`
 }
 
 // Bounds on every number that passes between the halves, beside those of package options: a site's factor is
@@ -210,14 +186,22 @@ func bounded(g glm.Gaussian) error {
 	return nil
 }
 
-// boundedDensity reports in addition precisions that no honest coordinator sends.
-func boundedDensity(g glm.Gaussian) error {
+// boundedDensity reports in addition what is no density over the plan's weights, or has precisions that no honest
+// coordinator sends.
+func (c *common) boundedDensity(what string, g glm.Gaussian) error {
+	err := g.CheckProper(c.Weights())
 	for j, l := range g.Lambda {
-		if !(l >= 1/taskLargest) {
-			return fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
+		if err == nil && !(l >= 1/taskLargest) {
+			err = fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
 		}
 	}
-	return bounded(g)
+	if err == nil {
+		err = bounded(g)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
 }
 
 // workable reports a factor of an exact or published update that leads where no

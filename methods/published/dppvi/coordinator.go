@@ -97,7 +97,7 @@ func (c coordinator) assess(s *State) (method.Step, error) {
 	}
 	s.Phase = taskAssess
 	tasks, err := method.Ask(s.Phase, c.staying(s), func(string) (any, error) {
-		return assessTask{Scale: s.Scale, Q: packed(q)}, nil
+		return assessTask{Scale: s.Scale, Q: q}, nil
 	})
 	return method.Step{State: s, Tasks: method.Optional(tasks)}, err
 }
@@ -161,7 +161,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		return nil, fmt.Errorf("after this answer: %w", err)
 	}
 	r.Folded++
-	r.From = gaussian{}
+	r.From = glm.Gaussian{}
 	return s, s.Trace.follow(before, after)
 }
 
@@ -173,7 +173,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 		return nil, err
 	}
 	r := s.Sites[site]
-	s.Left, r.Asked, r.From = left, r.Folded, gaussian{}
+	s.Left, r.Asked, r.From = left, r.Folded, glm.Gaussian{}
 	return s, nil
 }
 
@@ -184,7 +184,7 @@ func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wire.Marshal(assessTask{Scale: s.Scale, Q: packed(q)})
+	return wire.Marshal(assessTask{Scale: s.Scale, Q: q})
 }
 
 // The means of a point are bounded by pointLargest, the logarithms of variances by
@@ -224,17 +224,16 @@ func (c coordinator) foldChange(s *State, in method.Contribution, q glm.Gaussian
 	if err := method.DecodeAnswer(in, a); err != nil {
 		return err
 	}
-	change, err := a.Change.factor(c.Weights())
-	if err != nil {
+	if err := a.Change.Check(c.Weights()); err != nil {
 		return err
 	}
 	// Damping and projection need the quotient of the optimum and q alone.
-	factor, applied, projected := refine(r.Factor.unchecked(), glm.Flat(c.Weights()), change, c.own.Damping)
+	factor, applied, projected := refine(r.Factor, glm.Flat(c.Weights()), a.Change, c.own.Damping)
 	if err := workable(factor, c.prior); err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}
 	s.Trace.Projected += projected
-	r.Factor = packed(factor)
+	r.Factor = factor
 	r.Before, r.Moved = r.Moved, moved(q, applied)/c.own.Damping
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 // siteFactor is what a coordinator knows of a site whose factor it keeps, in a posterior that is
 // the prior times the factors of all sites: so no change can be in q and not in a factor.
 type siteFactor struct {
-	Factor  gaussian     `cbor:"factor"`
-	From    gaussian     `cbor:"from"`  // q as the site was sent it with the update that it works on
+	Factor  glm.Gaussian `cbor:"factor"`
+	From    glm.Gaussian `cbor:"from"`  // q as the site was sent it with the update that it works on
 	Asked   int          `cbor:"asked"` // updates asked for
 	Folded  int          `cbor:"folded"`
 	Moved   float64      `cbor:"moved"`  // by its last update, before damping: see moved
@@ -27,7 +27,7 @@ func (r *siteFactor) waits() bool { return r.Asked > r.Folded }
 func (c *common) factors() map[string]*siteFactor {
 	sites := map[string]*siteFactor{}
 	for _, name := range c.Plan.Sites {
-		sites[name] = &siteFactor{Factor: packed(glm.Flat(c.Weights()))}
+		sites[name] = &siteFactor{Factor: glm.Flat(c.Weights())}
 	}
 	return sites
 }
@@ -44,11 +44,11 @@ func (c *common) checkFactors(sites map[string]*siteFactor) error {
 			return fmt.Errorf("%d updates asked for, %d folded, that moved it by %v and %v", r.Asked, r.Folded,
 				r.Before, r.Moved)
 		}
-		if _, err := r.Factor.factor(c.Weights()); err != nil {
+		if err := r.Factor.Check(c.Weights()); err != nil {
 			return fmt.Errorf("factor: %w", err)
 		}
 		if r.waits() {
-			if _, err := r.From.density(c.Weights()); err != nil {
+			if err := r.From.CheckProper(c.Weights()); err != nil {
 				return fmt.Errorf("q: %w", err)
 			}
 		}
@@ -71,19 +71,11 @@ func (c *common) poolFactors(sites map[string]*siteFactor) (*scale, error) {
 	return c.pool(moments)
 }
 
-// list returns the factors in the plan's order.
-func (c *common) list(sites map[string]*siteFactor) (factors []glm.Gaussian) {
-	for _, name := range c.Plan.Sites {
-		factors = append(factors, sites[name].Factor.unchecked())
-	}
-	return factors
-}
-
 // product is the prior times the factors.
 func (c *common) product(sites map[string]*siteFactor) (glm.Gaussian, error) {
 	q := c.prior
-	for _, f := range c.list(sites) {
-		q = q.Times(f)
+	for _, name := range c.Plan.Sites {
+		q = q.Times(sites[name].Factor)
 	}
 	return q, q.CheckProper(c.Weights())
 }
@@ -91,22 +83,17 @@ func (c *common) product(sites map[string]*siteFactor) (glm.Gaussian, error) {
 // ask is the task of a site's next update, from q.
 func (r *siteFactor) ask(scale *scale, q glm.Gaussian) updateTask {
 	r.Asked++
-	r.From = packed(q)
-	return updateTask{Scale: scale, Q: packed(q), Factor: r.Factor, Update: r.Asked}
+	r.From = q
+	return updateTask{Scale: scale, Q: q, Factor: r.Factor, Update: r.Asked}
 }
 
 // openModel checks what makes predictions against the plan.
-func (c *common) openModel(scale *scale, m gaussian) (e *glm.Encoding, q glm.Gaussian, err error) {
-	if e, err = c.scaled(scale); err != nil {
-		return nil, q, err
-	}
-	if q, err = m.density(c.Weights()); err == nil {
-		err = boundedDensity(q)
-	}
+func (c *common) openModel(scale *scale, q glm.Gaussian) (*glm.Encoding, error) {
+	e, err := c.scaled(scale)
 	if err != nil {
-		return nil, q, fmt.Errorf("q: %w", err)
+		return nil, err
 	}
-	return e, q, nil
+	return e, c.boundedDensity("q", q)
 }
 
 // optimum is the exact update: it finds the optimum of the local free energy.
@@ -121,7 +108,7 @@ func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, 
 		return nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", glm.ErrNotConverged,
 			info.Steps, info.Step)
 	}
-	return &updateAnswer{Change: packed(target.Over(q))}, nil
+	return &updateAnswer{Change: target.Over(q)}, nil
 }
 
 // moved says how far a change leads from q: the largest shift of a mean, in

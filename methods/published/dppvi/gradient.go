@@ -75,8 +75,19 @@ func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 // the next, and starting anew each time costs eight points of accuracy on its
 // distribution C.
 type adagrad struct {
-	Rate float64   `cbor:"rate" json:"rate"`
-	Sum  []float64 `cbor:"sum" json:"sum"` // of squared gradients
+	Rate float64     `cbor:"-" json:"rate"`
+	Sum  wire.Vector `cbor:"sum" json:"sum"` // of squared gradients
+}
+
+// adagradOf is a state of n coordinates that a site carried, zeros at first.
+func adagradOf(carried []byte, n int, rate float64) (*adagrad, error) {
+	s := &adagrad{rate, make(wire.Vector, n)}
+	if carried != nil {
+		if err := wire.Unmarshal(carried, s); err != nil {
+			return nil, fmt.Errorf("the site's own state: %w", err)
+		}
+	}
+	return s, s.Check(n)
 }
 
 // Check reports a state that is not one of n coordinates.
@@ -88,7 +99,7 @@ func (s *adagrad) Check(n int) error {
 		return fmt.Errorf("%d accumulators for %d coordinates", len(s.Sum), n)
 	}
 	for i, v := range s.Sum {
-		if !(v >= 0) || !glm.Finite(v) {
+		if !glm.Inside(v, 0, math.MaxFloat64) {
 			return fmt.Errorf("accumulator %d is %v: want a finite number that is not negative", i, v)
 		}
 	}
@@ -158,63 +169,34 @@ func (u *gradients) Mechanism() account.Mechanism {
 // error of sum is returned as it is.
 func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
 	sum rowSum) (target glm.Gaussian, carry []byte, err error) {
-	squares, err := accumulators(carried, 2*len(q.Eta))
+	x, carry, err := u.run(q, q.Over(factor), carried, r, sum)
 	if err != nil {
 		return target, nil, err
 	}
-	var failed error // of a sum: nothing that noise could be blamed for
-	x, err := u.run(q, q.Over(factor), squares, r,
-		func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
-			v, err := sum(contribution)
-			failed = err
-			return v, err
-		})
-	if failed != nil {
-		return target, nil, failed
-	}
-	if err == nil {
-		target, err = fromPoint(x)
-	}
-	if err != nil { // noise has led out of all bounds: stay where we are
+	if target, err = fromPoint(x); err != nil { // noise has led out of all bounds: stay where we are
 		target = q
 	}
-	carry, err = wire.Marshal(accumulatorState{squares})
-	return target, carry, err
+	return target, carry, nil
 }
 
-// accumulatorState is what a site keeps of its optimiser between updates.
-type accumulatorState struct {
-	Sum wire.Vector `cbor:"sum"`
-}
-
-// accumulators decodes what a site carried, zeros at first.
-func accumulators(carried []byte, n int) ([]float64, error) {
-	s := accumulatorState{Sum: make(wire.Vector, n)}
-	if carried != nil {
-		if err := wire.Unmarshal(carried, &s); err != nil {
-			return nil, fmt.Errorf("the site's own state: %w", err)
-		}
-	}
-	return s.Sum, nil
-}
-
-// run takes the steps of one update from q, and returns the point where they end.
-// Squares are Adagrad's accumulators, of 2P gradients, and carry over from one update
-// to the next: run adds to them. Draws come from r; they decide nothing about privacy.
-// Each step asks for one sum.
-func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand, sum rowSum) ([]float64, error) {
+// run takes the steps of one update from q, and returns the point where they end, and
+// the accumulators to be carried on, of 2P gradients. Draws come from r; they decide
+// nothing about privacy. Each step asks for one sum.
+func (u *gradients) run(q, cavity glm.Gaussian, carried []byte, r *rand.Rand,
+	sum rowSum) (x []float64, carry []byte, err error) {
 	g, err := newGradient(u.Likelihood, cavity, u.Columns, float64(u.Rows), float64(u.batch()))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	optimiser := adagrad{Rate: u.LearningRate, Sum: squares}
-	if err := optimiser.Check(2 * g.p); err != nil {
-		return nil, fmt.Errorf("accumulators: %w", err)
+	optimiser, err := adagradOf(carried, 2*g.p, u.LearningRate)
+	if err == nil {
+		err = q.CheckProper(g.p)
 	}
-	if err := q.CheckProper(g.p); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
-	draws, x := make([]float64, u.Draws), pointOf(q)
+	draws := make([]float64, u.Draws)
+	x = pointOf(q)
 	for range u.Steps {
 		if _, two := u.Likelihood.(logistic); two {
 			for i := range draws {
@@ -225,14 +207,15 @@ func (u *gradients) run(q, cavity glm.Gaussian, squares []float64, r *rand.Rand,
 		g.At(x)
 		gradient, err := sum(g.Example)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if len(gradient) != 2*g.p {
-			return nil, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), 2*g.p)
+			return nil, nil, fmt.Errorf("a sum of %d numbers, want %d", len(gradient), 2*g.p)
 		}
 		optimiser.Step(x, gradient)
 	}
-	return x, nil
+	carry, err = wire.Marshal(optimiser)
+	return x, carry, err
 }
 
 // minibatches are sums without privacy: each over so many rows that r draws without

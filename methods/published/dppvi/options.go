@@ -2,6 +2,7 @@ package dppvi
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/methods/regression/glm"
@@ -267,19 +268,18 @@ func (s *updateSettings) fill(at string, rate float64, byShare bool, missing fun
 func (s *updateSettings) check(at string, private bool, report study.Report) {
 	glm.Positive(report, at+"learning_rate", s.LearningRate)
 	report.AtLeast(at+"draws", s.Draws, 1)
-	switch {
-	case s.Batch != 0 && s.BatchShare != 0:
-		report(at+"batch", "the minibatch has a share of the rows already", "one of batch and batch_share")
-	case s.BatchShare != 0:
-		report.Share(at+"batch_share", s.BatchShare, "of the rows cannot be in a minibatch")
-	default:
+	if s.BatchShare == 0 {
 		report.AtLeast(at+"batch", s.Batch, 1)
+	} else if !report.If(s.Batch != 0, at+"batch", "the minibatch has a share of the rows already",
+		"one of batch and batch_share") {
+		report.Share(at+"batch_share", s.BatchShare, "of the rows cannot be in a minibatch")
 	}
 	if private {
 		glm.Positive(report, at+"noise", s.Noise)
-	} else if s.Noise != 0 || s.DeltaByRows {
-		report(at+"noise", "noise and delta_by_rows mean nothing with protection: none", "leave them out")
+		return
 	}
+	report.If(s.Noise != 0 || s.DeltaByRows, at+"noise", "noise and delta_by_rows mean nothing with protection: none",
+		"leave them out")
 }
 
 // byTotal says whether the schedule counts updates of all sites together.
@@ -305,44 +305,60 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("schedule", o.Schedule, scheduleSequential, scheduleSynchronous, scheduleAsynchronous, scheduleRandom)
 	report.Share("damping", o.Damping, "of a change cannot be applied")
 	o.checkRows(p, report)
-	if o.Tolerance != nil && !(*o.Tolerance >= 0 && glm.Finite(*o.Tolerance)) {
-		report("tolerance", fmt.Sprintf("%v is negative or not finite", *o.Tolerance),
-			"0 to make all rounds, or a change in standard deviations such as 0.001")
-	}
-	if o.Tolerance != nil && o.Algorithm != algorithmExact {
-		report("tolerance", "noise and steps of single minibatches never settle",
+	if o.Tolerance != nil {
+		report.If(!glm.Inside(*o.Tolerance, 0, math.MaxFloat64), "tolerance",
+			fmt.Sprintf("%v is negative or not finite", *o.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
+		report.If(o.Algorithm != algorithmExact, "tolerance", "noise and steps of single minibatches never settle",
 			"leave it out, or without privacy algorithm: exact")
 	}
-	if o.Algorithm != algorithmPVI && p.Privacy.Differential() {
-		report("algorithm", fmt.Sprintf("%q has no differentially private form", o.Algorithm), "algorithm: pvi")
+	private := p.Privacy.Differential()
+	report.If(o.Algorithm != algorithmPVI && private, "algorithm", fmt.Sprintf("%q has no differentially private form",
+		o.Algorithm), "algorithm: pvi")
+	for _, of := range []struct {
+		key, algorithm, has string
+		settings            *updateSettings
+	}{{"global", algorithmGlobal, "learning_rate, batch and draws", o.Global},
+		{"update", algorithmPVI, "steps, batch, draws and learning_rate, with privacy also noise", o.Update}} {
+		if o.Algorithm != of.algorithm {
+			report.If(of.settings != nil, of.key, "these options belong to algorithm: "+of.algorithm, "leave them out")
+		} else if !report.If(of.settings == nil, of.key, "missing", of.has) {
+			of.settings.check(of.key+".", private, report)
+		}
 	}
-	o.checkGlobal(report)
-	o.checkUpdate(p.Privacy.Differential(), report)
-	o.checkPrivacy(p, report)
+	if o.Algorithm == algorithmGlobal {
+		report.If(!o.byTotal(), "schedule", fmt.Sprintf("%q is not one of algorithm: global", o.Schedule),
+			"random, as published, or asynchronous")
+		report.If(o.Damping != 1, "damping", "the steps of algorithm: global are not damped", "leave it out")
+		report.If(o.Global != nil && o.Global.Steps != 0, "global.steps", "a site of algorithm: global takes one step",
+			"leave it out")
+	} else if o.Algorithm == algorithmPVI && o.Update != nil {
+		report.AtLeast("update.steps", o.Update.Steps, 1)
+	}
+	if private {
+		o.checkPrivacy(p, report)
+		return
+	}
+	report.If(o.Clip != nil, "clip", "means nothing with protection: none", "leave it out")
 }
 
 // checkModel checks the outcome, and how it depends on the features.
 func (o *Options) checkModel(p *study.Plan, report study.Report) {
 	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
-	if o.Outcome.Check(p, o.Likelihood, report) {
-		switch linear := o.Likelihood == glm.LikelihoodLinear; {
-		case !linear && o.NoiseVariance != nil:
-			report("noise_variance", "belongs to likelihood: linear", "leave it out")
-		case linear && o.NoiseVariance == nil:
-			report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation",
-				"such as noise_variance: 1, in the outcome's unit squared")
-		case linear:
-			glm.Positive(report, "noise_variance", *o.NoiseVariance)
-		}
+	linear := o.Likelihood == glm.LikelihoodLinear
+	switch {
+	case !o.Outcome.Check(p, o.Likelihood, report):
+	case report.If(!linear && o.NoiseVariance != nil, "noise_variance", "belongs to likelihood: linear",
+		"leave it out"):
+	case !linear || report.If(o.NoiseVariance == nil, "noise_variance",
+		"missing: a linear model needs the variance of the outcome around its expectation",
+		"such as noise_variance: 1, in the outcome's unit squared"):
+	default:
+		glm.Positive(report, "noise_variance", *o.NoiseVariance)
 	}
-	if o.Outcome.Event != "" || len(o.Outcome.Cuts) > 0 {
-		report("outcome", "event and cuts belong to times until an event, of which "+Name+" has no model",
-			"leave them out, or name: regression")
-	}
-	if o.Scaling == glm.ScaleStandard && p.Privacy.Differential() {
-		report("scaling", "pooled means and standard deviations would leave the sites without noise",
-			"scaling: range, or constants that are publicly known")
-	}
+	report.If(o.Outcome.Event != "" || len(o.Outcome.Cuts) > 0, "outcome", "event and cuts belong to times until an "+
+		"event, of which "+Name+" has no model", "leave them out, or name: regression")
+	report.If(o.Scaling == glm.ScaleStandard && p.Privacy.Differential(), "scaling", "pooled means and standard "+
+		"deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
 	glm.CheckScaling(p, o.Scaling, o.Scaling == glm.ScaleRange, o.Constants, report)
 	glm.Positive(report, "prior_variance", o.PriorVariance)
 	glm.Positive(report, "intercept_variance", o.InterceptVariance)
@@ -354,95 +370,33 @@ func (o *Options) checkRows(p *study.Plan, report study.Report) {
 	seen := map[string]bool{}
 	for i, r := range o.Rows {
 		at := fmt.Sprintf("rows[%d]", i)
-		switch {
-		case !slices.Contains(p.Sites, r.Site):
-			report(at+".site", fmt.Sprintf("%q is not a site of the plan", r.Site), "one of "+problem.Names(p.Sites))
-		case seen[r.Site]:
-			report(at+".site", fmt.Sprintf("site %s is named twice", r.Site), "one entry for each site")
-		case r.Rows < 1:
-			report(at+".rows", fmt.Sprintf("%d rows", r.Rows), "at least 1")
-		}
+		report.If(!slices.Contains(p.Sites, r.Site), at+".site", fmt.Sprintf("%q is not a site of the plan", r.Site),
+			"one of "+problem.Names(p.Sites))
+		report.If(seen[r.Site], at+".site", fmt.Sprintf("site %s is named twice", r.Site), "one entry for each site")
+		report.If(r.Rows < 1, at+".rows", fmt.Sprintf("%d rows", r.Rows), "at least 1")
 		seen[r.Site] = true
 	}
-	if len(o.Rows) == 0 && (o.Algorithm == algorithmGlobal || p.Privacy.Differential()) {
-		report("rows", "missing: minibatches, gradients and the schedule go by every site's number of rows",
-			"the number of rows of each site, which is then public")
-	}
+	report.If(len(o.Rows) == 0 && (o.Algorithm == algorithmGlobal || p.Privacy.Differential()), "rows",
+		"missing: minibatches, gradients and the schedule go by every site's number of rows",
+		"the number of rows of each site, which is then public")
 	for _, site := range p.Sites {
-		if len(o.Rows) > 0 && !seen[site] {
-			report("rows", fmt.Sprintf("site %s has no entry", site), "one entry for each site, or none at all")
-		}
+		report.If(len(o.Rows) > 0 && !seen[site], "rows", fmt.Sprintf("site %s has no entry", site),
+			"one entry for each site, or none at all")
 	}
 }
 
-// checkGlobal checks what belongs to Global VI alone.
-func (o *Options) checkGlobal(report study.Report) {
-	if o.Algorithm != algorithmGlobal {
-		if o.Global != nil {
-			report("global", "these options belong to algorithm: global", "leave them out")
-		}
-		return
-	}
-	if !o.byTotal() {
-		report("schedule", fmt.Sprintf("%q is not one of algorithm: global", o.Schedule),
-			"random, as published, or asynchronous")
-	}
-	if o.Damping != 1 {
-		report("damping", "the steps of algorithm: global are not damped", "leave it out")
-	}
-	if o.Global == nil {
-		report("global", "missing", "learning_rate, batch and draws")
-		return
-	}
-	o.Global.check("global.", false, report)
-	if o.Global.Steps != 0 {
-		report("global.steps", "a site of algorithm: global takes one step", "leave it out")
-	}
-}
-
-// checkUpdate checks what belongs to updates by gradients.
-func (o *Options) checkUpdate(private bool, report study.Report) {
-	if o.Clip != nil && !private {
-		report("clip", "means nothing with protection: none", "leave it out")
-	}
-	if o.Algorithm != algorithmPVI {
-		if o.Update != nil {
-			report("update", "these options belong to algorithm: pvi", "leave them out")
-		}
-		return
-	}
-	if o.Update == nil {
-		report("update", "missing", "steps, batch, draws and learning_rate, with privacy also noise")
-		return
-	}
-	report.AtLeast("update.steps", o.Update.Steps, 1)
-	o.Update.check("update.", private, report)
-}
-
-// checkPrivacy checks what belongs to differential privacy, or to none.
+// checkPrivacy checks what belongs to differential privacy.
 func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	pr := p.Privacy
-	if !pr.Differential() {
-		return
-	}
-	if pr.Total == nil && pr.PerRelease != nil {
-		report("", Name+" makes as many updates as a total allows, and the plan has none",
-			"privacy.total instead of per_release")
-	}
-	if pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne {
-		report("", "the published accountant knows one subject more or less",
-			"privacy.unit: subject and adjacency: add-remove, or of two classes name: regression, which has both "+
-				"adjacencies")
-	}
-	if pr.Diagnostics > 0 && o.Likelihood == glm.LikelihoodLinear {
-		report("", "privacy.diagnostics buys how well classes of single subjects are predicted",
-			"leave it out for a linear likelihood")
-	}
-	switch {
-	case o.Algorithm != algorithmPVI:
-	case o.Clip == nil:
-		report("clip", "missing: the largest norm of a row's gradient", "leave it out for the default")
-	default:
+	report.If(pr.Total == nil && pr.PerRelease != nil, "", Name+" makes as many updates as a total allows, and the "+
+		"plan has none", "privacy.total instead of per_release")
+	report.If(pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne, "",
+		"the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, or of two classes name: regression, "+
+			"which has both adjacencies")
+	report.If(pr.Diagnostics > 0 && o.Likelihood == glm.LikelihoodLinear, "", "privacy.diagnostics buys how well "+
+		"classes of single subjects are predicted", "leave it out for a linear likelihood")
+	if o.Algorithm == algorithmPVI && !report.If(o.Clip == nil, "clip", "missing: the largest norm of a row's gradient",
+		"leave it out for the default") {
 		glm.Positive(report, "clip", *o.Clip)
 	}
 }

@@ -73,10 +73,9 @@ func (h *siteHalf) request(kind string) privacy.Request {
 
 // updating is one update that the site is asked for.
 type updating struct {
-	number    int          // the site's count, from 1
-	q, factor glm.Gaussian // the posterior, and the site's own factor in it
-	encoding  *glm.Encoding
-	carried   []byte // by the site since its update before; nil at first
+	*updateTask
+	encoding *glm.Encoding
+	carried  []byte // by the site since its update before; nil at first
 }
 
 // open checks the task of an update against the plan. Every number has a bound, so that none can lead
@@ -90,25 +89,18 @@ func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	if most := h.times(t.Kind); task.Update < 1 || task.Update > most {
 		return nil, fmt.Errorf("update %d: the plan has 1 to %d", task.Update, most)
 	}
-	e, q, err := h.openModel(task.Scale, task.Q)
+	e, err := h.openModel(task.Scale, task.Q)
 	if err != nil {
 		return nil, err
 	}
-	factor, err := task.Factor.factor(h.Weights())
-	if err == nil {
-		err = bounded(factor)
+	if err = task.Factor.Check(h.Weights()); err == nil {
+		err = bounded(task.Factor)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("factor: %w", err)
 	}
-	rest := q.Over(factor)
-	if err = rest.CheckProper(h.Weights()); err == nil {
-		err = boundedDensity(rest)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cavity: %w", err)
-	}
-	return &updating{task.Update, q, factor, e, carried}, nil
+	return &updating{task, e, carried},
+		h.boundedDensity("cavity", task.Q.Over(task.Factor))
 }
 
 // Run implements [method.Site].
@@ -157,21 +149,21 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 	if err != nil {
 		return nil, nil, err
 	}
-	activations := h.draws("activations", h.name, u.number)
+	activations := h.draws("activations", h.name, u.Update)
 	minibatch := func(s *updateSettings) (int, rowSum) {
 		n := s.of(d.Rows())
-		return n, minibatches(d, n, 2*h.Weights(), h.draws("batch", h.name, u.number))
+		return n, minibatches(d, n, 2*h.Weights(), h.draws("batch", h.name, u.Update))
 	}
 	switch h.own.Algorithm {
 	case algorithmExact:
-		answer, err = h.optimum(u.q, u.factor, d)
+		answer, err = h.optimum(u.Q, u.Factor, d)
 		return answer, nil, err
 	case algorithmPVI:
 		_, sum := minibatch(h.own.Update)
 		return h.refine(u, h.updateOf(d.Rows()), activations, sum)
 	}
 	n, sum := minibatch(h.own.Global)
-	change, carry, err := baselineStep(h.common, n, u.q, carried, activations, sum)
+	change, carry, err := baselineStep(h.common, n, u.Q, carried, activations, sum)
 	return stepAnswer{change}, carry, err
 }
 
@@ -201,25 +193,25 @@ func (h *siteHalf) noised(ctx context.Context, t method.Task,
 		}
 		return noised.Floats(0), nil
 	}
-	return h.refine(u, h.updateOf(h.own.rowsOf(h.name)), h.draws("activations", h.name, u.number), sum)
+	return h.refine(u, h.updateOf(h.own.rowsOf(h.name)), h.draws("activations", h.name, u.Update), sum)
 }
 
-// model opens the task of an assessment.
-func (h *siteHalf) model(t method.Task) (*glm.Encoding, glm.Normal, error) {
+// model opens the task of an assessment, or what a site gets back.
+func (h *siteHalf) model(body []byte) (*glm.Encoding, glm.Normal, error) {
 	task := new(assessTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return nil, glm.Normal{}, err
+	if err := wire.Unmarshal(body, task); err != nil {
+		return nil, glm.Normal{}, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	e, q, err := h.openModel(task.Scale, task.Q)
+	e, err := h.openModel(task.Scale, task.Q)
 	if err != nil {
-		return nil, glm.Normal{}, err
+		return nil, glm.Normal{}, fmt.Errorf("the shared model: %w", err)
 	}
-	return e, q.Normal(), nil
+	return e, task.Q.Normal(), nil
 }
 
 // assess answers without protection how well the model predicts the site's rows.
 func (h *siteHalf) assess(ctx context.Context, t method.Task, data dataset.Source) (*predict.Assessment, error) {
-	e, q, err := h.model(t)
+	e, q, err := h.model(t.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +224,7 @@ func (h *siteHalf) assess(ctx context.Context, t method.Task, data dataset.Sourc
 
 // assessed sums up, with noise, how well the site's outcomes are predicted.
 func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
-	_, q, err := h.model(t)
+	_, q, err := h.model(t.Body)
 	if err != nil {
 		return err
 	}
@@ -243,31 +235,27 @@ func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy
 
 // Report shows a site its own rows under the shared model. It never leaves.
 func (h *siteHalf) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	task := new(assessTask)
-	if err := wire.Unmarshal(shared, task); err != nil {
-		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	e, q, err := h.openModel(task.Scale, task.Q)
+	e, q, err := h.model(shared)
 	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
+		return nil, err
 	}
 	o, err := fitted.OptionsOf(h.own)
 	if err != nil {
 		return nil, err
 	}
-	return fitted.OwnReport(ctx, &h.Frame, o, h.Likelihood, h.name, e, q.Normal(), nil, data)
+	return fitted.OwnReport(ctx, &h.Frame, o, h.Likelihood, h.name, e, q, nil, data)
 }
 
 // refine answers with the change that steps lead to, and what the site carries to its next update.
 func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, sum rowSum) (any, []byte, error) {
-	target, carry, err := by.Refine(u.q, u.factor, u.carried, activations, sum)
+	target, carry, err := by.Refine(u.Q, u.Factor, u.carried, activations, sum)
 	if err != nil {
 		return nil, nil, err
 	}
-	change := target.Over(u.q)
-	if refined, _, _ := refine(u.factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined,
+	change := target.Over(u.Q)
+	if refined, _, _ := refine(u.Factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined,
 		h.prior) != nil {
 		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
-	return updateAnswer{Change: packed(change)}, carry, nil
+	return updateAnswer{Change: change}, carry, nil
 }

@@ -96,10 +96,10 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, factor := range c.list(f.Sites) {
-		name := c.Plan.Sites[i]
-		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: f.Sites[name].Folded,
-			Information: informationOf(factor, c.prior), Left: slices.Contains(f.Left, name), Factor: factor})
+	for _, name := range c.Plan.Sites {
+		site := f.Sites[name]
+		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: site.Folded,
+			Information: informationOf(site.Factor, c.prior), Left: slices.Contains(f.Left, name), Factor: site.Factor})
 	}
 	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
 	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(m.Options, pooled, nil),

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/internal/testkit"
+	"parley/internal/wire"
 	"parley/methods/regression/glm"
 	"parley/privacy/account"
 )
@@ -51,11 +52,12 @@ func TestPublishedUpdate(t *testing.T) {
 	u.BatchShare = 0.5
 	r := rand.New(rand.NewPCG(1, 2))
 	sum := clippedSum(r, d, 8, 0.5, 75, 0)
-	squares := make([]float64, 8)
+	var carried []byte
 	before := testkit.Get(divergence(q, want))(t)
 	for range 8 {
-		x, err := u.run(q, prior, squares, r, sum)
-		if err == nil {
+		var x []float64
+		var err error
+		if x, carried, err = u.run(q, prior, carried, r, sum); err == nil {
 			q, err = fromPoint(x)
 		}
 		if err != nil {
@@ -66,7 +68,7 @@ func TestPublishedUpdate(t *testing.T) {
 	if err != nil || !(after < before/20) {
 		t.Errorf("from %v to %v nats from the optimum (%v)", before, after, err)
 	}
-	for i, s := range squares {
+	for i, s := range testkit.Get(adagradOf(carried, 8, 1))(t).Sum {
 		if !(s > 0) {
 			t.Errorf("accumulator %d is %v", i, s)
 		}
@@ -79,12 +81,14 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	u := gradients{logistic{}, 3, 100, settings(t)}
 	run := func() []float64 {
 		r := rand.New(rand.NewPCG(3, 4))
-		return testkit.Get(u.run(prior, prior, make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375)))(t)
+		x, _, err := u.run(prior, prior, nil, r, clippedSum(r, d, 6, 0.2, 75, 375))
+		testkit.Do(t, err)
+		return x
 	}
 	near(t, "point", run(), run(), 0)
 	for name, bad := range map[string][]float64{"short": {1}, "not a number": {math.NaN(), 0, 0, 0, 0, 0}} {
 		sum := func(func(glm.Row, float64, []float64)) ([]float64, error) { return bad, nil }
-		x, err := u.run(prior, prior, make([]float64, 6), rand.New(rand.NewPCG(1, 1)), sum)
+		x, _, err := u.run(prior, prior, nil, rand.New(rand.NewPCG(1, 1)), sum)
 		if err == nil {
 			_, err = fromPoint(x)
 		}
@@ -92,7 +96,8 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := u.run(prior, prior, make([]float64, 5), rand.New(rand.NewPCG(1, 1)), nil); err == nil {
+	five := testkit.Get(wire.Marshal(&adagrad{1, make([]float64, 5)}))(t)
+	if _, _, err := u.run(prior, prior, five, rand.New(rand.NewPCG(1, 1)), nil); err == nil {
 		t.Error("five accumulators of six were accepted")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/wire"
 )
 
 // Normal is a density over weights: N(Mean, Σ), where Σ has Variance on its diagonal. Covariance is its lower
@@ -235,8 +237,8 @@ func Pin(lower []float64, weights, classes int) {
 // factor of one. The density N(m, diag v) has η = m/v and λ = 1/v. A factor may have precisions λ that are zero or
 // negative; a density may not. Operations want operands of one length: see [Gaussian.Check].
 type Gaussian struct {
-	Eta    []float64 `cbor:"eta" json:"eta"`       // precision × mean
-	Lambda []float64 `cbor:"lambda" json:"lambda"` // precision
+	Eta    wire.Vector `cbor:"eta" json:"eta"`       // precision × mean
+	Lambda wire.Vector `cbor:"lambda" json:"lambda"` // precision
 }
 
 // Flat returns the factor 1 over d weights.

@@ -57,38 +57,29 @@ func Positive(report study.Report, key string, x float64) {
 
 // Check reports what no outcome of a plan is, or of a likelihood; false where it is missing.
 func (y *Outcome) Check(p *study.Plan, likelihood string, report study.Report) bool {
-	if y.Column == "" {
-		report("outcome", "what is to be predicted is missing",
-			"such as outcome: {column: relapse, levels: [no, yes]}, a column under subjects")
+	if report.If(y.Column == "", "outcome", "what is to be predicted is missing",
+		"such as outcome: {column: relapse, levels: [no, yes]}, a column under subjects") {
 		return false
 	}
-	if !slices.Contains(p.Subjects, y.Column) {
-		report("outcome.column", fmt.Sprintf("%q is not a column under subjects", y.Column),
-			problem.DidYouMean(y.Column, p.Subjects, "list it there; it may not be a feature of a view"))
-	}
+	report.If(!slices.Contains(p.Subjects, y.Column), "outcome.column", fmt.Sprintf("%q is not a column under subjects",
+		y.Column), problem.DidYouMean(y.Column, p.Subjects, "list it there; it may not be a feature of a view"))
 	for i, l := range y.Levels {
-		if l == "" || slices.Contains(y.Levels[:i], l) {
-			report("outcome.levels", fmt.Sprintf("level %q is empty or there twice", l), "each class once")
-		}
+		report.If(l == "" || slices.Contains(y.Levels[:i], l), "outcome.levels", fmt.Sprintf("level %q is empty or "+
+			"there twice", l), "each class once")
 		for _, other := range y.Levels[:i] {
-			if problem.Confusable(other, l) {
-				report("outcome.levels", fmt.Sprintf("level %+q looks like %+q and is another", l, other),
-					"write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
-			}
+			report.If(problem.Confusable(other, l), "outcome.levels",
+				fmt.Sprintf("level %+q looks like %+q and is another", l, other),
+				"write it once, and the same way in the data of all sites; a site's mapping.yaml can do that")
 		}
 	}
 	n := len(y.Levels)
-	switch {
-	case likelihood == LikelihoodLogistic && n != 2:
-		report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n),
-			"two levels, or likelihood: softmax for more")
-	case likelihood == LikelihoodSoftmax && (n < 2 || n > MaxClasses):
-		report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n),
-			fmt.Sprintf("from 2 to %d", MaxClasses))
-	case (likelihood == LikelihoodLinear || likelihood == LikelihoodPoisson) && n > 0:
-		report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", likelihood),
-			"leave them out, or likelihood: logistic or softmax")
-	}
+	report.If(likelihood == LikelihoodLogistic && n != 2, "outcome.levels", fmt.Sprintf("%d levels, and a logistic "+
+		"model has two", n), "two levels, or likelihood: softmax for more")
+	report.If(likelihood == LikelihoodSoftmax && (n < 2 || n > MaxClasses), "outcome.levels", fmt.Sprintf("%d levels "+
+		"for a softmax model", n), fmt.Sprintf("from 2 to %d", MaxClasses))
+	report.If((likelihood == LikelihoodLinear || likelihood == LikelihoodPoisson) && n > 0, "outcome.levels",
+		fmt.Sprintf("a %s model predicts a number, which has no levels", likelihood),
+		"leave them out, or likelihood: logistic or softmax")
 	return true
 }
 
@@ -118,22 +109,16 @@ func Predicts(p *study.Plan, y *Outcome, likelihood string) string {
 // goes by public ranges.
 func CheckScaling(p *study.Plan, scaling string, ranged bool, constants []Constant, report study.Report) {
 	report.OneOf("scaling", scaling, ScaleStandard, ScaleRange, ScaleConstants)
-	if len(constants) > 0 && scaling != ScaleConstants {
-		report("constants", fmt.Sprintf("mean nothing with scaling: %s", scaling),
-			"scaling: constants, or leave them out")
-	}
+	report.If(len(constants) > 0 && scaling != ScaleConstants, "constants", "mean nothing with scaling: "+scaling,
+		"scaling: constants, or leave them out")
 	given := map[string]bool{}
 	for i, k := range constants {
 		at := fmt.Sprintf("constants[%d]", i)
-		if given[k.Feature] {
-			report(at+".feature", fmt.Sprintf("%q is there twice", k.Feature), "each feature once")
-		}
+		report.If(given[k.Feature], at+".feature", fmt.Sprintf("%q is there twice", k.Feature), "each feature once")
 		given[k.Feature] = true
 		Positive(report, at+".scale", k.Scale)
-		if !Inside(k.Centre, -Largest, Largest) {
-			report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre),
-				fmt.Sprintf("a number within ±%v", Largest))
-		}
+		report.If(!Inside(k.Centre, -Largest, Largest), at+".centre", fmt.Sprintf("%v is not finite, or cannot be "+
+			"calculated with", k.Centre), fmt.Sprintf("a number within ±%v", Largest))
 	}
 	for k, v := range p.Views {
 		for j, f := range v.Features {

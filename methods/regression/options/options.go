@@ -65,8 +65,8 @@ type Options struct {
 	// Cluster is a subject column with the same cell in rows that go together, such as visits of one person:
 	// standard errors are then robust, by clusters.
 	Cluster string `json:"cluster,omitempty"`
-	// Intercepts is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
-	Intercepts string `json:"site_effects,omitempty"`
+	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
+	SiteEffects string `json:"site_effects,omitempty"`
 
 	Scaling   string         `json:"scaling"`             // one of the Scale constants (standard)
 	Constants []glm.Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -213,7 +213,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.size()
 	c.terms()
 	c.offset()
-	c.plain()
+	c.effects()
 	c.references()
 	c.privacy()
 	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
@@ -234,10 +234,11 @@ type optionCheck struct {
 
 // size checks how many weights there are.
 func (c *optionCheck) size() {
-	if n := len(c.Classes()) * c.columns(c.p); n > mostJoint && !c.p.Privacy.Differential() {
-		c.report("", fmt.Sprintf("a posterior of %d weights together is too large to be sent", n),
-			fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
-	}
+	n := len(c.Classes()) * c.columns(c.p)
+	c.report.If(n > mostJoint && !c.p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is "+
+		"too large to be "+
+		"sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact",
+		mostJoint))
 }
 
 // references checks those that the plan names.
@@ -292,11 +293,9 @@ func (c *optionCheck) outcome() {
 // scaling checks that every number is brought to common units.
 func (c *optionCheck) scaling() {
 	noised := c.p.Privacy.Differential()
-	if c.Scaling == glm.ScaleRange && noised {
-		c.report("scaling", "a range is no unit: where it is many standard deviations wide, the prior and the noise "+
-			"hide effects", "leave it out, so that noised histograms over the ranges tell the units, or constants "+
-			"that are publicly known")
-	}
+	c.report.If(c.Scaling == glm.ScaleRange && noised, "scaling", "a range is no unit: where it is many standard "+
+		"deviations wide, the prior and the noise hide effects", "leave it out, so that noised histograms over the "+
+		"ranges tell the units, or constants that are publicly known")
 	ranged := c.Scaling == glm.ScaleRange || c.Scaling == glm.ScaleStandard && noised
 	glm.CheckScaling(c.p, c.Scaling, ranged, c.Constants, c.report)
 }

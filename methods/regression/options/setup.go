@@ -213,4 +213,4 @@ func (o *Options) Classes() []string {
 }
 
 // Random says whether every site has a random intercept.
-func (o *Options) Random() bool { return o.Intercepts == effectsRandom }
+func (o *Options) Random() bool { return o.SiteEffects == effectsRandom }
