@@ -19,12 +19,12 @@ func TestPapersAreToldWhatToCite(t *testing.T) {
 	for options, want := range map[string]string{
 		`name: regression, outcome: {column: y, levels: ["0", "1"]}`: "y was related to 2 features by " +
 			"logistic regression with",
-		`name: regression, outcome: {column: y}, noise_variance: 1, site_effects: random`: "linear regression with an " +
-			"independent normal prior",
+		`name: regression, outcome: {column: y}, noise_variance: 1, site_effects: random`: "linear regression with " +
+			"an independent normal prior",
 		`name: regression, outcome: {column: y, levels: ["0", "1"]}, link: cloglog`: "binary regression with a " +
 			"complementary log-log link",
-		`name: regression, outcome: {column: y, event: e, levels: [a, b], cuts: [1, 2]}`: "discrete-time survival over 2 " +
-			"periods with a logistic link",
+		`name: regression, outcome: {column: y, event: e, levels: [a, b], cuts: [1, 2]}`: "discrete-time survival " +
+			"over 2 periods with a logistic link",
 		`name: factors, latent: select`: "a number of factors that was " +
 			"chosen on subjects who were left out",
 		`name: mixture, components: 2`: "A mixture of normal " +

@@ -307,7 +307,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	o.checkRows(p, report)
 	if o.Tolerance != nil {
 		report.If(!glm.Inside(*o.Tolerance, 0, math.MaxFloat64), "tolerance",
-			fmt.Sprintf("%v is negative or not finite", *o.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
+			fmt.Sprintf("%v is negative or not finite", *o.Tolerance),
+			"0 to make all rounds, or a change in standard deviations such as 0.001")
 		report.If(o.Algorithm != algorithmExact, "tolerance", "noise and steps of single minibatches never settle",
 			"leave it out, or without privacy algorithm: exact")
 	}
@@ -391,8 +392,8 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	report.If(pr.Total == nil && pr.PerRelease != nil, "", Name+" makes as many updates as a total allows, and the "+
 		"plan has none", "privacy.total instead of per_release")
 	report.If(pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne, "",
-		"the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, or of two classes name: regression, "+
-			"which has both adjacencies")
+		"the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, " +
+			"or of two classes name: regression, which has both adjacencies")
 	report.If(pr.Diagnostics > 0 && o.Likelihood == glm.LikelihoodLinear, "", "privacy.diagnostics buys how well "+
 		"classes of single subjects are predicted", "leave it out for a linear likelihood")
 	if o.Algorithm == algorithmPVI && !report.If(o.Clip == nil, "clip", "missing: the largest norm of a row's gradient",

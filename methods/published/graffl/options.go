@@ -122,41 +122,29 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	if !report.OneOf("algorithm", o.Algorithm, Rows, Sets) {
 		return
 	}
-	for _, x := range []struct {
-		key, algorithm string
-		there          bool
-	}{{"rounds", Rows, o.Rounds != 0}, {"accepted", Rows, o.Accepted != 0}, {"set", Sets, o.Set != nil}} {
-		if x.there && o.Algorithm != x.algorithm {
-			report(x.key, "belongs to algorithm: "+x.algorithm, "leave it out")
-		}
-	}
-	draws, key := o.Accepted, "accepted"
-	if o.Algorithm == Sets {
-		if o.Set == nil { // in an encoding that somebody else made
-			report("set", "missing", "discrepancy, particles, proposals, rows, keep and least_acceptance")
+	sets := o.Algorithm == Sets
+	report.If(sets && o.Rounds != 0, "rounds", "belongs to algorithm: "+Rows, "leave it out")
+	report.If(sets && o.Accepted != 0, "accepted", "belongs to algorithm: "+Rows, "leave it out")
+	report.If(!sets && o.Set != nil, "set", "belongs to algorithm: "+Sets, "leave it out")
+	draws, key, what := o.Accepted, "accepted", "the published algorithm releases exact distances, which give rows away"
+	if sets {
+		if report.If(o.Set == nil, "set", "missing", // in an encoding that somebody else made
+			"discrepancy, particles, proposals, rows, keep and least_acceptance") {
 			return
 		}
-		draws, key = max(o.Set.Particles, setBatch), "set.particles"
+		draws, key, what = max(o.Set.Particles, setBatch), "set.particles",
+			"set discrepancies are released exactly, for as many simulated sets as there are proposals"
 		o.checkSet(report)
 	} else {
-		if o.Rounds < 1 || o.Rounds > maxRounds {
-			report("rounds", fmt.Sprintf("%d rounds", o.Rounds), fmt.Sprintf("from 1 to %d", maxRounds))
-		}
-		if o.Accepted < 1 || o.Accepted > maxAccepted {
-			report("accepted", fmt.Sprintf("%d accepted proposals", o.Accepted),
-				fmt.Sprintf("from 1 to %d", maxAccepted))
-		}
+		report.If(o.Rounds < 1 || o.Rounds > maxRounds, "rounds", fmt.Sprintf("%d rounds", o.Rounds),
+			fmt.Sprintf("from 1 to %d", maxRounds))
+		report.If(o.Accepted < 1 || o.Accepted > maxAccepted, "accepted", fmt.Sprintf("%d accepted proposals", o.Accepted),
+			fmt.Sprintf("from 1 to %d", maxAccepted))
 	}
 	if fitted.Check(p, o.Components, draws, key, report) {
 		o.checkPrior(p, report)
 	}
-	if p.Privacy.Differential() {
-		what := "the published algorithm releases exact distances, which give rows away"
-		if o.Algorithm == Sets {
-			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
-		}
-		report("", what, "name: "+fitted.Name+", or protection: none among simulated sites")
-	}
+	report.If(p.Privacy.Differential(), "", what, "name: "+fitted.Name+", or protection: none among simulated sites")
 }
 
 // checkPrior holds the prior against bounds beyond which weights or covariances that are drawn from it are not
@@ -169,10 +157,8 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) {
 	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6},
 		{"spread", o.Prior.Spread, 1e-6, 1e3},
 		{"freedom", o.Prior.Freedom, float64(fitted.Features(p)) + 1.1, 1e6}} { // from d + 1 down there is no mean
-		if !(c.x >= c.lo && c.x <= c.hi) {
-			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
-			ok = false
-		}
+		ok = !report.If(!(c.x >= c.lo && c.x <= c.hi), "prior."+c.key, fmt.Sprintf("%v is out of range", c.x),
+			fmt.Sprintf("from %v to %v", c.lo, c.hi)) && ok
 	}
 	if _, err := o.prior(p); ok && err != nil {
 		report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")

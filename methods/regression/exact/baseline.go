@@ -135,7 +135,7 @@ type byOutcome struct {
 // byOutcome takes apart the sums of a site's first exchange, at which all rows have the same activation. The gradient
 // of a class is then Σ [y = k] x + c_k Σ x, where c_k follows from its intercept and the rows of the class, and the
 // information of the intercept has Σ x. Nothing is told where rows have weights or offsets, or outcomes are no classes.
-func (c common) byOutcome(to *byOutcome, s *Sums) {
+func (c common) byOutcome(to *byOutcome, s *rowSums) {
 	o, width := c.Options, c.Encoding.Width()
 	classes := len(o.Outcome.Levels)
 	if classes < 2 || o.Outcome.Event != "" || o.Weights != nil || c.Encoding.Offset != "" || o.Random() {

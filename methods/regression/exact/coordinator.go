@@ -91,7 +91,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		if i > 0 && len(d.Mean) == 0 { // no step has been made
 			continue
 		}
-		if _, err := c.checkDensity(&Task{Scale: s.Scale, At: d}); err != nil {
+		if _, err := c.checkDensity(&modelTask{Scale: s.Scale, At: d}); err != nil {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}
@@ -245,7 +245,7 @@ func (c coordinator) total(s *state, kind string) *answer {
 func (c coordinator) askQuality(s *state) ([]method.Task, error) {
 	s.Phase = options.TaskAssess
 	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) {
-		return Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil
+		return modelTask{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil
 	})
 	return method.Optional(tasks), err
 }
@@ -359,7 +359,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 // Share gives every site the model: it is the study's result.
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(Task{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau})
+	return wire.Marshal(modelTask{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau})
 }
 
 // Result implements [method.Coordinator].

@@ -26,8 +26,8 @@ import (
 	"parley/study"
 )
 
-// The tasks that ask for [Sums] at points: for a step of the weights; with random intercepts at one point in each step
-// of [glm.Search], and at the end twice at those of its grid; and of likelihoods without each term of the model.
+// The tasks that ask for [rowSums] at points: for a step of the weights; with random intercepts at one point in each
+// step of [glm.Search], and at the end twice at those of its grid; and of likelihoods without each term of the model.
 const (
 	taskSums     = "sums"
 	taskMarginal = "marginal"
@@ -45,7 +45,7 @@ type pointsTask struct {
 
 // answer has the sums at each point.
 type answer struct {
-	At []Sums `cbor:"at"`
+	At []rowSums `cbor:"at"`
 }
 
 // form is an answer to a task of this kind, all 0.
@@ -155,8 +155,8 @@ const (
 	settledLate = 5e-3
 )
 
-// Task asks how well a posterior predicts. It is what sites get back, too.
-type Task struct {
+// modelTask asks how well a posterior predicts. It is what sites get back, too.
+type modelTask struct {
 	Scale *options.Scale `cbor:"scale"`
 	At    density        `cbor:"at"`
 	Tau   *glm.Spread    `cbor:"tau,omitempty"` // with random intercepts
@@ -247,7 +247,7 @@ type fit struct {
 const mostHalvings = 8
 
 // take moves on by the sums at At.
-func (f *fit) take(c common, scale *options.Scale, s *Sums) {
+func (f *fit) take(c common, scale *options.Scale, s *rowSums) {
 	prior := c.PriorOf(scale)
 	q := f.At.normal()
 	bound := s.Value

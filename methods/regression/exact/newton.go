@@ -12,7 +12,7 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// Sums are those over a site's rows at weights w, by which all of them move
+// rowSums are those over a site's rows at weights w, by which all of them move
 // together. Every row counts by its weight, if rows have weights. With f = x·w of a row they are
 //
 //	value        Σ ln p(y | f)
@@ -26,7 +26,7 @@ import (
 //
 // With random intercepts they are derivatives of the site's marginal likelihood, by ln τ too, without a weight; and
 // where a likelihood is all that is asked for, there is no information.
-type Sums struct {
+type rowSums struct {
 	Rows        int         `cbor:"rows"`
 	Value       float64     `cbor:"value" sums:"signed"`
 	Weight      float64     `cbor:"weight"`
@@ -35,13 +35,13 @@ type Sums struct {
 	Classes     []float64   `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
 }
 
-func newSums(weights int) *Sums {
-	return &Sums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, glm.Triangle(weights))}
+func newSums(weights int) *rowSums {
+	return &rowSums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, glm.Triangle(weights))}
 }
 
 // gather adds the rows of a design at the weights w, as far as the sums have a place for what is asked. The first ones
 // of counts and of classes have the derivatives of other parabolas: see [beginning] and [commonest].
-func (s *Sums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) {
+func (s *rowSums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) {
 	classes, columns := l.Activations(), d.Columns()
 	s.Rows = d.Rows()
 	_, counts := l.(glm.Poisson)
@@ -84,7 +84,7 @@ func (s *Sums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Desi
 }
 
 // addClasses adds (diag α − ααᵀ) ⊗ x xᵀ to the information.
-func (s *Sums) addClasses(r glm.Row, columns int, alpha []float64) {
+func (s *rowSums) addClasses(r glm.Row, columns int, alpha []float64) {
 	for k, p := range alpha {
 		own := 0.0 // α_k (1 − α_k), where α_k may be 1 but for rounding
 		for o, other := range alpha {
@@ -102,7 +102,7 @@ func (s *Sums) addClasses(r glm.Row, columns int, alpha []float64) {
 }
 
 // addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not beyond the first.
-func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
+func (s *rowSums) addBlock(r glm.Row, offset, other int, h float64) {
 	for k, j := range r.Index {
 		row, last := s.Information[glm.Packed(offset+int(j), other):], len(r.Index)
 		if offset == other {
@@ -116,7 +116,7 @@ func (s *Sums) addBlock(r glm.Row, offset, other int, h float64) {
 
 // newton is P⁻¹(gradient − Λ₀(m − m₀)) at weights m, for P = Λ₀ + information, of which it is not ok if it cannot be
 // inverted.
-func newton(prior glm.Gaussian, m []float64, s *Sums,
+func newton(prior glm.Gaussian, m []float64, s *rowSums,
 	classes int) (by *mat.VecDense, chol *mat.Cholesky, ok bool) {
 	p, g := slices.Clone(s.Information), mat.NewVecDense(len(m), nil)
 	for j, l := range prior.Lambda {
@@ -133,7 +133,7 @@ func newton(prior glm.Gaussian, m []float64, s *Sums,
 // what all of them have in common. Moved is how far, in standard deviations: of the weight whose mean moves most, or
 // the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be inverted. Activations move
 // by at most farthest, and a mean beyond largest is no step.
-func step(prior glm.Gaussian, q glm.Normal, s *Sums, classes int, farthest,
+func step(prior glm.Gaussian, q glm.Normal, s *rowSums, classes int, farthest,
 	largest float64) (next glm.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
 	by, chol, ok := newton(prior, q.Mean, s, classes)
@@ -255,7 +255,7 @@ func (b *commonest) slopes(y int, a, alpha, first []float64) {
 // and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than fitted.Most weights
 // it is the mean square at q with what is unsure of expectations. The variance is within many orders of magnitude of
 // the outcome's.
-func noiseOf(prior glm.Gaussian, q glm.Normal, s *Sums, at, n, outcome float64) float64 {
+func noiseOf(prior glm.Gaussian, q glm.Normal, s *rowSums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
 	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors
 	p := len(q.Mean)
@@ -307,7 +307,7 @@ func noiseOf(prior glm.Gaussian, q glm.Normal, s *Sums, at, n, outcome float64) 
 const mostFixed = 10000
 
 // times are the sums where the log-likelihood of every row is so many times as much.
-func (s *Sums) times(factor float64) *Sums {
+func (s *rowSums) times(factor float64) *rowSums {
 	out := *s
 	out.Value, out.Weight = factor*s.Value, factor*s.Weight
 	out.Gradient = floats.ScaleTo(make([]float64, len(s.Gradient)), factor, s.Gradient)

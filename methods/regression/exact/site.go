@@ -135,7 +135,7 @@ func (h *site) design(ctx context.Context, scale *options.Scale, data dataset.So
 
 // assess answers how well a posterior predicts.
 func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
-	task := new(Task)
+	task := new(modelTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 // Report shows a site its own rows under the shared model, and with random intercepts has the
 // model of its own subjects. It never leaves.
 func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	task := new(Task)
+	task := new(modelTask)
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
@@ -206,7 +206,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 
 // own is what the site knows of its own intercept under the shared model; nil without random
 // intercepts. It stays at the site.
-func (h *site) own(t *Task, d *glm.Design) (*glm.Intercept, error) {
+func (h *site) own(t *modelTask, d *glm.Design) (*glm.Intercept, error) {
 	if t.Tau == nil {
 		return nil, nil
 	}
@@ -219,7 +219,7 @@ func (h *site) own(t *Task, d *glm.Design) (*glm.Intercept, error) {
 }
 
 // check returns the density of a task.
-func (c common) check(t *Task) (glm.Normal, error) {
+func (c common) check(t *modelTask) (glm.Normal, error) {
 	if c.Options.Random() != (t.Tau != nil) {
 		return glm.Normal{}, fmt.Errorf("a spread of sites that does not fit the plan")
 	}
@@ -231,7 +231,7 @@ func (c common) check(t *Task) (glm.Normal, error) {
 	return c.checkDensity(t)
 }
 
-func (c common) checkDensity(t *Task) (glm.Normal, error) {
+func (c common) checkDensity(t *modelTask) (glm.Normal, error) {
 	if _, err := c.Scaled(t.Scale); err != nil {
 		return glm.Normal{}, err
 	}

@@ -135,7 +135,7 @@ const fewestSites = 3
 
 // siteSums are the sums of sites at the last weights that these were asked at, if there are enough. Of a single
 // contribution of all sites there is nothing to tell.
-func (c coordinator) siteSums(s *state) (names []string, sums []*Sums) {
+func (c coordinator) siteSums(s *state) (names []string, sums []*rowSums) {
 	for _, name := range c.Plan.Sites {
 		if own := s.Sums[name]; own != nil {
 			names, sums = append(names, name), append(sums, &own.At[0])

@@ -151,7 +151,7 @@ func (m *Model) coefficientsCSV() [][]string {
 		head = append([]string{"class"}, head...)
 	}
 	records := [][]string{head}
-	z := m.Deviate(Z95)
+	z := m.Deviate(z95)
 	for _, c := range m.Coefficients() {
 		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
 		r := []string{c.Feature, c.Against, c.Unit}
@@ -240,7 +240,7 @@ func Coefficients(m *Model) figure.Section {
 		table.Caption += " p is that of Wald's test against 0."
 	}
 	table.Caption += termsCaption(m.Options)
-	word, beside, marked, z := m.Ratio(), false, false, m.Deviate(Z95)
+	word, beside, marked, z := m.Ratio(), false, false, m.Deviate(z95)
 	var only []string
 	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)",
 		"standard error", "p", "robust standard error", word+" (95 %)", "known from")
@@ -272,7 +272,7 @@ func Coefficients(m *Model) figure.Section {
 		!m.Options.Robust(), word != "", marked}
 	show(&table, shown)
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "What is estimated is the " + EffectLabel(m.Options) + ", given all other features. An interval across " +
+		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across " +
 			"zero leaves the direction open. Effects describe what goes together in these data; they do not say what " +
 			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
 			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
@@ -301,7 +301,7 @@ func Coefficients(m *Model) figure.Section {
 // Strongest draws effects of scaled columns: the largest, or of several classes those of a feature beside each other.
 func Strongest(m *Model) (forest figure.Bars, caption string) {
 	mean, variance := m.Posterior.Moments()
-	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(Z95)
+	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(z95)
 	largest := map[int]float64{}
 	var columns []int
 	for j, group := range groups {
@@ -319,7 +319,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 			own[c.Name] = ", per " + figure.General.Text(c.Scale)
 		}
 	}
-	forest = figure.Bars{X: figure.Axis{Label: EffectLabel(m.Options)}, Top: 40}
+	forest = figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}, Top: 40}
 	caption = "An effect of a number is for as many of its units as stand behind its name, so that effects can be " +
 		"compared: the larger, the more the feature moves predictions. "
 	if len(classes) <= 1 {

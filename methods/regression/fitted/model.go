@@ -356,11 +356,11 @@ func Evaluator(p *study.Plan, files []method.File) (evaluate.Model, error) {
 	return m.Forecaster(p.Schema())
 }
 
-// Z90 and Z95 are the 95 % and 97.5 % quantiles of the standard normal distribution: so many
+// Z90 and z95 are the 95 % and 97.5 % quantiles of the standard normal distribution: so many
 // standard deviations to both sides hold 90 and 95 %.
 const (
 	Z90 = 1.6448536269514722
-	Z95 = 1.959963984540054
+	z95 = 1.959963984540054
 )
 
 // Deviate is how many standard deviations to both sides hold as much of a weight, or of the next

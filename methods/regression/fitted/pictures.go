@@ -54,8 +54,8 @@ func Data(p *study.Plan, o *options.Options, sites []Report, lacks func(site str
 	return section
 }
 
-// EffectLabel says what effects are measured in.
-func EffectLabel(o *options.Options) string {
+// effectLabel says what effects are measured in.
+func effectLabel(o *options.Options) string {
 	switch o.Likelihood {
 	case glm.LikelihoodLinear:
 		return "change of the expected " + o.Outcome.Column

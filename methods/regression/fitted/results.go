@@ -274,7 +274,7 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 func found(m *Model) string {
 	percent, z := 90, m.Deviate(Z90)
 	if m.Covariance != nil { // as the table of coefficients has it
-		percent, z = 95, m.Deviate(Z95)
+		percent, z = 95, m.Deviate(z95)
 	}
 	mean, variance := m.Posterior.Moments()
 	deviations := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }

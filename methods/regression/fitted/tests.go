@@ -120,7 +120,7 @@ func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table 
 func Survival(files []method.File, m *Model, periods *predict.Periods) (figure.Item, []method.File, error) {
 	cuts := m.Encoding.Periods
 	base := make([]predict.Survival, len(cuts))
-	m.predictor().Survival(m.Encoding.Nobody(), Z95, base)
+	m.predictor().Survival(m.Encoding.Nobody(), z95, base)
 	rows, events := periods.Count()
 	table := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
 	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1},
@@ -183,7 +183,7 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	value := func(r glm.Row) float64 { x, _ := q.Activation(r, 0); return x }
 	c := contrast{Of: of, Against: against, Estimate: value(a) - value(b),
 		SE: math.Sqrt(max(q.Between(a, a)+q.Between(b, b)-2*q.Between(a, b), 0))}
-	z := m.Deviate(Z95)
+	z := m.Deviate(z95)
 	c.Low, c.High = c.Estimate-z*c.SE, c.Estimate+z*c.SE
 	out := &method.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)},

@@ -325,8 +325,8 @@ func (o *outer) moments() (mean, covariance []float64) {
 	return o.mean, o.square
 }
 
-// Intercept is what is known of the random intercept of a site: normal given the weights, by the first two moments, with
-// a mean that has a slope in them. The zero value is none.
+// Intercept is what is known of the random intercept of a site: normal given the weights, by the first two moments,
+// with a mean that has a slope in them. The zero value is none.
 type Intercept struct {
 	Mean     float64   `json:"mean"`
 	Variance float64   `json:"variance"`

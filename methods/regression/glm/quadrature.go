@@ -136,8 +136,8 @@ func within(x float64, low, high int) int {
 	return int(min(x, float64(high)))
 }
 
-// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for every a and c. It takes less than all
-// of what [ExpectLogSigmoid] returns for −a, as σ(f) = σ(−(−f)).
+// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for every a and c. It takes less than
+// all of what [ExpectLogSigmoid] returns for −a, as σ(f) = σ(−(−f)).
 func expectSigmoid(a, c float64) (p float64) {
 	if s := math.Sqrt(c); s > narrow {
 		_, p = smoothHinge(-a, math.Hypot(s, probitSD))

@@ -32,20 +32,20 @@ type Assessment struct {
 	Scatter   *scatter   `cbor:"scatter,omitempty"` // likewise
 }
 
-// Bins is how many bins calibration has.
-const Bins = len(evaluate.Calibration{})
+// tenths is how many bins calibration has.
+const tenths = len(evaluate.Calibration{})
 
 // Values is how many numbers an assessment has, and Says what they are.
 const (
-	Values = 4 + 3*Bins + 2*ranks
+	Values = 4 + 3*tenths + 2*ranks
 	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, " +
 		"and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds"
 )
 
 // NewAssessment is that of no rows.
 func NewAssessment() *Assessment {
-	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins),
-		Observed: make(wire.Vector, Bins)}
+	return &Assessment{Count: make(wire.Vector, tenths), Expected: make(wire.Vector, tenths),
+		Observed: make(wire.Vector, tenths)}
 }
 
 // Check refuses what no rows can give, where they were counted without noise, and what is not in a form: see [Form].
@@ -124,7 +124,7 @@ func (a *Assessment) RSquared() float64 {
 	return 1 - a.Squares/total
 }
 
-// Calibration turns sums into frequencies. Bins that noise could have filled, with less than three standard
+// Calibration turns sums into frequencies. tenths that noise could have filled, with less than three standard
 // deviations of it, are left empty, and frequencies are kept within what their bin allows.
 func (a *Assessment) Calibration() (c evaluate.Calibration) {
 	for i := range c {
@@ -132,7 +132,7 @@ func (a *Assessment) Calibration() (c evaluate.Calibration) {
 		if !(n > 3*a.Noise) {
 			continue
 		}
-		half := 0.5 / float64(Bins)
+		half := 0.5 / float64(tenths)
 		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
 		c[i] = evaluate.Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
 	}
@@ -140,7 +140,7 @@ func (a *Assessment) Calibration() (c evaluate.Calibration) {
 }
 
 // middle is that of a bin.
-func middle(i int) float64 { return (float64(i) + 0.5) / float64(Bins) }
+func middle(i int) float64 { return (float64(i) + 0.5) / float64(tenths) }
 
 // bin counts a probability n times, and whether what it was given to happened.
 func (a *Assessment) bin(p float64, happened bool, n float64) {
@@ -156,7 +156,7 @@ func binOf(p float64) int {
 	if !(p > 0) { // NaN too, which is no whole number
 		return 0
 	}
-	return min(int(min(p, 1)*float64(Bins)), Bins-1)
+	return min(int(min(p, 1)*float64(tenths)), tenths-1)
 }
 
 // Form is an assessment with everything that one may have, all 0: of so many weights, of all classes together, of which

@@ -33,16 +33,16 @@ func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y
 		m.Row(x)
 		p, happened, correct, logLik := m.judge(y)
 		i := binOf(p)
-		v[i], v[Bins+i] = 1, (p-middle(i))*float64(Bins)
+		v[i], v[tenths+i] = 1, (p-middle(i))*float64(tenths)
 		if happened {
-			v[2*Bins+i] = 1
+			v[2*tenths+i] = 1
 		}
 		if correct {
-			v[3*Bins] = 1
+			v[3*tenths] = 1
 		} else {
-			v[3*Bins+1] = 1
+			v[3*tenths+1] = 1
 		}
-		v[3*Bins+2] = -max(logLik, -Worst) / unit
+		v[3*tenths+2] = -max(logLik, -Worst) / unit
 	}
 }
 
@@ -58,12 +58,12 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 		v[i] = glm.Clamp(v[i], glm.MostRows)
 	}
 	a := NewAssessment()
-	for i := range Bins {
-		a.Count[i], a.Expected[i], a.Observed[i] = v[i], middle(i)*v[i]+v[Bins+i]/float64(Bins), v[2*Bins+i]
+	for i := range tenths {
+		a.Count[i], a.Expected[i], a.Observed[i] = v[i], middle(i)*v[i]+v[tenths+i]/float64(tenths), v[2*tenths+i]
 	}
-	right, wrong := max(int(math.Round(v[3*Bins])), 0), max(int(math.Round(v[3*Bins+1])), 0)
+	right, wrong := max(int(math.Round(v[3*tenths])), 0), max(int(math.Round(v[3*tenths+1])), 0)
 	a.Rows, a.Correct = max(right+wrong, 1), right
-	a.LogLik = min(-v[3*Bins+2]*unit, 0)
+	a.LogLik = min(-v[3*tenths+2]*unit, 0)
 	a.Noise = sum.SD()
 	return a, nil
 }
@@ -71,9 +71,9 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 // CheckNoised refuses what [Noised] does not give.
 func (a *Assessment) CheckNoised() error {
 	const most = 2 * glm.MostRows
-	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
+	if len(a.Count) != tenths || len(a.Expected) != tenths || len(a.Observed) != tenths {
 		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected),
-			len(a.Observed), Bins)
+			len(a.Observed), tenths)
 	}
 	for _, x := range slices.Concat(a.Count, a.Expected, a.Observed, []float64{a.LogLik}) {
 		if !glm.Inside(x, -most, most) {

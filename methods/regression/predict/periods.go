@@ -150,7 +150,7 @@ func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each 
 		for a, i := range columns {
 			u.SetVec(a, s.Score[i])
 			for b, j := range columns[:a+1] {
-				v.SetSym(a, b, s.Second[glm.Packed(max(i, j), min(i, j))]-explained.At(i, j))
+				v.SetSym(a, b, glm.Entry(s.Second, i, j)-explained.At(i, j))
 			}
 		}
 		for a, i := range columns {
@@ -194,7 +194,7 @@ func Quadratic(mean, covariance []float64, columns []int) (x float64, free int) 
 	for a, i := range columns {
 		u.SetVec(a, mean[i])
 		for b, j := range columns[:a+1] {
-			v.SetSym(a, b, covariance[glm.Packed(max(i, j), min(i, j))])
+			v.SetSym(a, b, glm.Entry(covariance, i, j))
 		}
 	}
 	return quadratic(v, u)
