@@ -392,7 +392,7 @@ func (o *Options) checkPrivacy(p *study.Plan, report study.Report) {
 	report.If(pr.Total == nil && pr.PerRelease != nil, "", Name+" makes as many updates as a total allows, and the "+
 		"plan has none", "privacy.total instead of per_release")
 	report.If(pr.Unit == study.UnitSite || pr.Adjacency == account.ReplaceOne, "",
-		"the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, " +
+		"the published accountant knows one subject more or less", "privacy.unit: subject and adjacency: add-remove, "+
 			"or of two classes name: regression, which has both adjacencies")
 	report.If(pr.Diagnostics > 0 && o.Likelihood == glm.LikelihoodLinear, "", "privacy.diagnostics buys how well "+
 		"classes of single subjects are predicted", "leave it out for a linear likelihood")

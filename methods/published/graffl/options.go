@@ -3,6 +3,7 @@ package graffl
 import (
 	"fmt"
 
+	"parley/method"
 	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/study"
@@ -42,7 +43,7 @@ type PriorOptions struct {
 	Freedom float64 `json:"freedom"`
 }
 
-// SetOptions are those of sets: see [set] and [discrepancy]. Distances are in the
+// SetOptions say how parameters are learned from set discrepancies: see [discrepancy]. Distances are in the
 // features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -51,8 +52,33 @@ type SetOptions struct {
 	Proposals   int     `json:"proposals"`           // most of them, over all generations, to 100000 (15000)
 	Rows        int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
 	Keep        float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.7)
-	// the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
+	// the study ends, inside a generation too, when so small a share of at least as many proposals as there are particles
+	// is accepted, in [0, 1) (0.01)
 	LeastAcceptance float64 `json:"least_acceptance"`
+}
+
+// defaultSet is what 15 000 proposals are best spent on for three components in two dimensions.
+func defaultSet() SetOptions {
+	return SetOptions{Discrepancy: string(byEnergy), Particles: 128, Proposals: 15000, Rows: 150, Keep: 0.7,
+		LeastAcceptance: 0.01}
+}
+
+// Check reports what is wrong with the choices of the sampler.
+func (c *SetOptions) Check() error {
+	switch {
+	case c.Particles < 16 || c.Particles > fitted.MaxDraws:
+		return fmt.Errorf("%d particles: want 16 to %d", c.Particles, fitted.MaxDraws)
+	case c.Proposals < c.Particles || c.Proposals > maxSetProposals:
+		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most %d",
+			c.Proposals, c.Particles, maxSetProposals)
+	case c.Rows < 2 || c.Rows > maxSetRows:
+		return fmt.Errorf("%d rows simulated from each proposal: want 2 to %d", c.Rows, maxSetRows)
+	case !(c.Keep > 0 && c.Keep < 1):
+		return fmt.Errorf("a share of %v kept between generations: want a number between 0 and 1", c.Keep)
+	case !(c.LeastAcceptance >= 0 && c.LeastAcceptance < 1):
+		return fmt.Errorf("a least acceptance of %v: want a number from 0 to below 1", c.LeastAcceptance)
+	}
+	return nil
 }
 
 const (
@@ -87,9 +113,9 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if o.Set == nil {
 		o.Set = &SetOptions{}
 	}
-	q, c := o.Set, defaultSet(0)
+	q, c := o.Set, defaultSet()
 	for key, fill := range map[string]func(){
-		"discrepancy": func() { q.Discrepancy = string(byEnergy) }, "particles": func() { q.Particles = c.Particles },
+		"discrepancy": func() { q.Discrepancy = c.Discrepancy }, "particles": func() { q.Particles = c.Particles },
 		"proposals": func() { q.Proposals = c.Proposals }, "rows": func() { q.Rows = c.Rows },
 		"keep": func() { q.Keep = c.Keep }, "least_acceptance": func() { q.LeastAcceptance = c.LeastAcceptance },
 	} {
@@ -187,7 +213,7 @@ func (o *Options) checkSet(report study.Report) {
 	if err := o.discrepancy().Check(); err != nil {
 		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
 	}
-	if err := o.choices(0).Check(); err != nil {
+	if err := o.Set.Check(); err != nil {
 		report("set", err.Error(), "leave them out for the defaults; for closer answers, name: "+fitted.Name)
 	}
 }
@@ -195,13 +221,6 @@ func (o *Options) checkSet(report study.Report) {
 // discrepancy is by which sets are compared.
 func (o *Options) discrepancy() discrepancy {
 	return discrepancy{Kind: discrepancyKind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
-}
-
-// choices are those of the sampler of sets.
-func (o *Options) choices(seed uint64) set {
-	q := o.Set
-	return set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep,
-		LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // together is how many rounds, from round first on, one task asks for.
@@ -237,6 +256,19 @@ func setUp(p *study.Plan) (setup, error) {
 	}
 	prior, err := own.prior(p)
 	return setup{fitted.NewSetup(p, prior), own}, err
+}
+
+// counted holds a state's numbers by site to what they can be; there is a map even if there are none.
+func (s setup) counted(what string, of *map[string]int, most int) error {
+	if *of == nil {
+		*of = map[string]int{}
+	}
+	for site, n := range *of {
+		if method.Member(s.Plan.Sites, site) != nil || n < 0 || n > most {
+			return fmt.Errorf("the state has %d %s of %q", n, what, site)
+		}
+	}
+	return nil
 }
 
 // says is what a model file says of the method.

@@ -2,6 +2,7 @@ package graffl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -67,15 +68,9 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 	if err := method.KnownPhase("", s.Left, c.Plan.Sites); err != nil {
 		return nil, err
 	}
-	for name, n := range s.Rows {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > fitted.MaxRows {
-			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
-		}
-	}
-	for name, n := range s.Folded {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > all {
-			return nil, fmt.Errorf("the state has %d of %d iterations answered by %q", n, all, name)
-		}
+	if err := errors.Join(c.counted("rows", &s.Rows, fitted.MaxRows), c.counted("answered iterations", &s.Folded,
+		all)); err != nil {
+		return nil, err
 	}
 	for i, a := range s.Kept.Kept {
 		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 ||
@@ -83,12 +78,6 @@ func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
 			a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
 			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
 		}
-	}
-	if s.Rows == nil {
-		s.Rows = map[string]int{}
-	}
-	if s.Folded == nil {
-		s.Folded = map[string]int{}
 	}
 	return s, nil
 }
@@ -207,20 +196,27 @@ type site struct {
 // all reads the rows, and keeps them.
 func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
 	data, err := s.Data()
-	if err != nil || h.rows != nil {
-		return h.rows, err
+	if err == nil && h.rows == nil {
+		h.rows, _, err = h.complete(ctx, data)
 	}
-	rows, x := []float64{}, make([]float64, len(h.Names))
+	return h.rows, err
+}
+
+// complete reads the rows that have all features, and counts the others.
+func (h *site) complete(ctx context.Context, data dataset.Source) (rows []float64, left int, err error) {
+	rows = []float64{}
+	x := make([]float64, len(h.Names))
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if fitted.Complete(row, x) {
 			rows = append(rows, x...)
+		} else {
+			left++
 		}
 	}
-	h.rows = rows
-	return rows, ctx.Err()
+	return rows, left, ctx.Err()
 }
 
 // rowsSite is the site half of Algorithm 2.
@@ -279,22 +275,13 @@ func (h *rowsSite) distances(ctx context.Context, task *distancesTask, s *privac
 
 // Report tells a site how many rows took part.
 func (h *rowsSite) Report(ctx context.Context, _ []byte, data dataset.Source) (*method.Result, error) {
-	x := make([]float64, len(h.Names))
-	rows, left := 0, 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if fitted.Complete(row, x) {
-			rows++
-		} else {
-			left++
-		}
+	rows, left, err := h.complete(ctx, data)
+	if err != nil {
+		return nil, err
 	}
-	return &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-			Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away",
-				Value: strconv.Itoa(rows)}}},
-		nil
+	n := len(rows) / len(h.Names)
+	return &method.Result{Metrics: map[string]float64{"subjects": float64(n), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away", Value: strconv.Itoa(n)}}}, nil
 }
 
 // taskDistances asks for some rounds of Algorithm 2: proposals are functions of the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
 
 	"parley/dataset"
@@ -47,7 +46,7 @@ func (s *setsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c *setsCoordinator) Init() (method.State, error) {
-	smc, err := newSMC(c.Prior, c.own.choices(fitted.SeedOf(c.Plan, "sets")))
+	smc, err := newSMC(c.Prior, *c.own.Set, c.seed())
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.own.choices(fitted.SeedOf(c.Plan, "sets")) || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
+	if s.SMC.Choices != *c.own.Set || s.SMC.Seed != c.seed() || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -72,18 +71,10 @@ func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
 	}); err != nil {
 		return nil, err
 	}
-	for name, n := range s.Rows {
-		if !slices.Contains(c.Plan.Sites, name) || n < 0 || n > fitted.MaxRows {
-			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
-		}
-	}
 	if s.Answers == nil {
 		s.Answers = map[string]*discrepanciesAnswer{}
 	}
-	if s.Rows == nil {
-		s.Rows = map[string]int{}
-	}
-	return s, nil
+	return s, c.counted("rows", &s.Rows, fitted.MaxRows)
 }
 
 // Next implements [method.Coordinator].

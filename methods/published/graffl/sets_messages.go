@@ -113,11 +113,14 @@ func checkProposal(s *fitted.Setup, u []float64) error {
 	return nil
 }
 
+// seed is that of proposals and sets.
+func (s setup) seed() uint64 { return fitted.SeedOf(s.Plan, "sets") }
+
 // each calls f with the set that both halves simulate from each proposal, the first of
 // which has a number; nil where a proposal cannot be simulated, for which covariances may be
 // too near to singular. The set is overwritten by the next.
 func each(s setup, first int, proposals [][]float64, f func(i int, set []float64)) {
-	smc := &SMC{Prior: s.Prior, Choices: s.own.choices(fitted.SeedOf(s.Plan, "sets")), Used: first}
+	smc := &SMC{Prior: s.Prior, Choices: *s.own.Set, Seed: s.seed(), Used: first}
 	rows := make([]float64, s.own.Set.Rows*len(s.Names))
 	for i, u := range proposals {
 		if err := smc.Set(u, i, rows); err != nil || gmm.NotFinite(rows) >= 0 {

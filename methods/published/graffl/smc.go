@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 )
 
@@ -35,7 +34,8 @@ type setParticle struct {
 // which, and [SMC.Fold] takes how far their sets lie. All that must be carried is in its fields.
 type SMC struct {
 	Prior      gmm.Prior     `json:"-" cbor:"prior"`
-	Choices    set           `json:"-" cbor:"choices"`
+	Choices    SetOptions    `json:"-" cbor:"choices"`
+	Seed       uint64        `json:"-" cbor:"seed"`
 	Particles  []setParticle `json:"particles" cbor:"particles"`
 	Generation int           `json:"generation" cbor:"generation"` // 0 while the prior is drawn from
 	Threshold  float64       `json:"threshold" cbor:"threshold"`   // of the generation; +Inf in the first
@@ -49,11 +49,11 @@ type SMC struct {
 }
 
 // newSMC begins a run.
-func newSMC(p gmm.Prior, c set) (*SMC, error) {
+func newSMC(p gmm.Prior, c SetOptions, seed uint64) (*SMC, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	return &SMC{Prior: p, Choices: c, Threshold: math.Inf(1), Scale: 1}, c.Check()
+	return &SMC{Prior: p, Choices: c, Seed: seed, Threshold: math.Inf(1), Scale: 1}, c.Check()
 }
 
 // Check reports what is wrong with a state that came from elsewhere.
@@ -169,12 +169,12 @@ func (s *SMC) Set(u []float64, i int, rows []float64) error {
 	c := s.coordinates()
 	m := gmm.NewMixture(c.K, c.Dim)
 	c.From(m, u)
-	a := gmm.SplitMix(s.Choices.Seed ^ 0x73657473)
+	a := gmm.SplitMix(s.Seed ^ 0x73657473)
 	return simulateBalanced(m, rand.New(rand.NewPCG(a, gmm.SplitMix(a+uint64(s.Used+i)))), rows)
 }
 
 func (s *SMC) random(number int) *rand.Rand {
-	a := gmm.SplitMix(s.Choices.Seed + 0x70726f70)
+	a := gmm.SplitMix(s.Seed + 0x70726f70)
 	return rand.New(rand.NewPCG(a, gmm.SplitMix(a+uint64(number))))
 }
 
@@ -251,7 +251,7 @@ func (s *SMC) renew(rate float64) {
 	if s.Generation > 0 {
 		s.Scale = min(max(s.Scale*math.Exp(rate-0.2), 0.1), 1.5)
 	}
-	r := rand.New(rand.NewPCG(gmm.SplitMix(s.Choices.Seed+0x636f7079), uint64(s.Generation)))
+	r := rand.New(rand.NewPCG(gmm.SplitMix(s.Seed+0x636f7079), uint64(s.Generation)))
 	for i := keep; i < n; i++ {
 		p := s.Particles[r.IntN(keep)]
 		p.U = slices.Clone(p.U)
@@ -336,41 +336,4 @@ func reorder(c gmm.Coordinates, u []float64, order []int) {
 		copy(u[c.K-1+k*c.Dim:][:c.Dim], old[c.K-1+j*c.Dim:])
 		copy(u[covs+k*c.Triangle():][:c.Triangle()], old[covs+j*c.Triangle():])
 	}
-}
-
-// set says how parameters are learned from set discrepancies.
-type set struct {
-	Particles int `json:"particles" cbor:"particles"` // 16 to 10000
-	Proposals int `json:"proposals" cbor:"proposals"` // most proposals over the whole run, at least Particles
-	Rows      int `json:"rows" cbor:"rows"`           // rows simulated from each proposal, ≥ 2
-	// Keep is the share of particles below the next threshold, in (0, 1).
-	Keep float64 `json:"keep" cbor:"keep"`
-	// LeastAcceptance stops the run, inside a generation, once so small a share of at
-	// least Particles of its proposals was accepted; 0 never does.
-	LeastAcceptance float64 `json:"least_acceptance" cbor:"least_acceptance"`
-	Seed            uint64  `json:"seed" cbor:"seed"`
-}
-
-// defaultSet are what 15 000 proposals are best spent on for three components
-// in two dimensions.
-func defaultSet(seed uint64) set {
-	return set{Particles: 128, Proposals: 15000, Rows: 150, Keep: 0.7, LeastAcceptance: 0.01, Seed: seed}
-}
-
-// Check reports what is wrong with the choices.
-func (c set) Check() error {
-	switch {
-	case c.Particles < 16 || c.Particles > fitted.MaxDraws:
-		return fmt.Errorf("%d particles: want 16 to %d", c.Particles, fitted.MaxDraws)
-	case c.Proposals < c.Particles || c.Proposals > maxSetProposals:
-		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most %d",
-			c.Proposals, c.Particles, maxSetProposals)
-	case c.Rows < 2 || c.Rows > maxSetRows:
-		return fmt.Errorf("%d rows simulated from each proposal: want 2 to %d", c.Rows, maxSetRows)
-	case !(c.Keep > 0 && c.Keep < 1):
-		return fmt.Errorf("a share of %v kept between generations: want a number between 0 and 1", c.Keep)
-	case !(c.LeastAcceptance >= 0 && c.LeastAcceptance < 1):
-		return fmt.Errorf("a least acceptance of %v: want a number from 0 to below 1", c.LeastAcceptance)
-	}
-	return nil
 }

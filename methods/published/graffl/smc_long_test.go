@@ -20,9 +20,9 @@ func TestSMCRecoversTheToy(t *testing.T) {
 			centre.Mean(j)[1] += rows[k+1] / 30
 		}
 	}
-	c := defaultSet(2)
+	c := defaultSet()
 	c.Rows = 60
-	s := testkit.Get(newSMC(toyPrior, c))(t)
+	s := testkit.Get(newSMC(toyPrior, c, 2))(t)
 	for s.Stopped == running {
 		testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byEnergy}, s.Propose(64), sites)))
 		testkit.Do(t, s.Check())
