@@ -64,12 +64,11 @@ type stepAnswer struct {
 	Step wire.Vector `cbor:"step"`
 }
 
-// baselineStep takes a site's step of the paper's baseline, global variational inference by
-// stochastic gradients: from q, without privacy, by one step of its own Adagrad for the evidence
-// lower bound of all rows, estimated from a minibatch of its own rows alone. Where sites differ
-// and some come more often, it settles on the wrong posterior: its published failure. It returns
-// the change of means and of logarithms of variances, and what the site carries to its next step,
-// the accumulators; carried is what the step before returned, nil at first.
+// baselineStep takes a site's step of the paper's baseline, global variational inference by stochastic gradients: from
+// q, without privacy, by one step of its own Adagrad for the evidence lower bound of all rows, estimated from a
+// minibatch of its own rows alone. Where sites differ and some come more often, it settles on the wrong posterior: its
+// published failure. It returns the change of means and of logarithms of variances, and what the site carries to its
+// next step, the accumulators; carried is what the step before returned, nil at first.
 func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (
 	change []float64, carry []byte, err error) {
 	all := 0

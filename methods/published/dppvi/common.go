@@ -17,22 +17,11 @@ import (
 	"parley/study"
 )
 
-// protection is what one site releases: so many updates of one kind of noised sum, and perhaps
-// one more for the report.
+// protection is what one site releases: so many updates of one kind of noised sum, and perhaps one more for the report.
 type protection struct {
 	updates int
 	sum     privacy.Sum  // of one update
 	quality *privacy.Sum // how well outcomes are predicted; nil if nothing is spent on it
-}
-
-// request declares one use of a protected site's sum.
-func (*protection) request(sum privacy.Sum) privacy.Request {
-	r := privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}
-	if sum.Kept {
-		r.Contents = []privacy.Content{{What: "change of the posterior that the noised gradients lead to",
-			Values: sum.Blocks[0]}}
-	}
-	return r
 }
 
 const sumPublished = "gradients of the local free energy"
@@ -151,8 +140,7 @@ type updateTask struct {
 	Update int          `cbor:"update"` // the site's count, from 1
 }
 
-// updateAnswer is where the local optimisation led from q: the quotient of the two,
-// before damping.
+// updateAnswer is where the local optimisation led from q: the quotient of the two, before damping.
 type updateAnswer struct {
 	Change glm.Gaussian `cbor:"change"`
 }
@@ -204,9 +192,8 @@ func (c *common) boundedDensity(what string, g glm.Gaussian) error {
 	return nil
 }
 
-// workable reports a factor of an exact or published update that leads where no
-// site could work. It depends on this factor alone, so that no site answers for
-// what another one has sent.
+// workable reports a factor of an exact or published update that leads where no site could work. It depends on this
+// factor alone, so that no site answers for what another one has sent.
 func workable(factor, prior glm.Gaussian) error {
 	if err := factor.Check(len(prior.Lambda)); err != nil {
 		return err

@@ -57,17 +57,19 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // update asks the sites whose turn it is, or goes on to the assessment.
-func (c coordinator) update(s *State) (method.Step, error) {
-	step := method.Step{State: s}
-	sites := c.turn(s)
-	if c.own.Schedule == scheduleAsynchronous {
+func (c coordinator) update(s *State) (step method.Step, err error) {
+	step.State = s
+	sites, free := c.turn(s), c.own.Schedule == scheduleAsynchronous
+	if free {
 		step.Wait = method.Any
 	}
 	if len(sites) == 0 {
 		if slices.ContainsFunc(c.staying(s), func(site string) bool { return s.Sites[site].waits() }) {
 			return step, nil // for what is still on its way
 		}
-		return c.assess(s)
+		step.Wait = method.All
+		step.Tasks, err = c.assess(s)
+		return step, err
 	}
 	q, err := c.posterior(s)
 	if err != nil {
@@ -77,8 +79,8 @@ func (c coordinator) update(s *State) (method.Step, error) {
 		s.Asked++
 		return s.Sites[site].ask(s.Scale, q), nil
 	})
-	if c.own.Schedule == scheduleAsynchronous {
-		for i, site := range sites {
+	for i := range step.Tasks {
+		if site := sites[i]; free {
 			step.Tasks[i].Takes = c.takes(site, s.Sites[site].Asked)
 		}
 	}
@@ -86,20 +88,20 @@ func (c coordinator) update(s *State) (method.Step, error) {
 }
 
 // assess asks every site how well the model predicts, where that costs nothing.
-func (c coordinator) assess(s *State) (method.Step, error) {
+func (c coordinator) assess(s *State) (tasks []method.Task, err error) {
 	if p := c.protected[c.Plan.Sites[0]]; p != nil && p.quality == nil {
 		s.Phase = method.Done
-		return method.Step{State: s}, nil
+		return nil, nil
 	}
 	q, err := c.posterior(s)
 	if err != nil {
-		return method.Step{}, err
+		return nil, err
 	}
 	s.Phase = taskAssess
-	tasks, err := method.Ask(s.Phase, c.staying(s), func(string) (any, error) {
+	tasks, err = method.Ask(s.Phase, c.staying(s), func(string) (any, error) {
 		return assessTask{Scale: s.Scale, Q: q}, nil
 	})
-	return method.Step{State: s, Tasks: method.Optional(tasks)}, err
+	return method.Optional(tasks), err
 }
 
 // begin goes on from the start, and from the sites' moments, with the tasks that this takes.
@@ -115,9 +117,8 @@ func (c coordinator) begin(s *State) (tasks []method.Task, err error) {
 	return nil, err
 }
 
-// Fold implements [method.Coordinator]. An update replaces the site's factor (equation 5), which
-// nobody else has touched since the site was asked: the change belongs to it whatever q has become
-// meanwhile.
+// Fold implements [method.Coordinator]. An update replaces the site's factor (equation 5), which nobody else has
+// touched since the site was asked: the change belongs to it whatever q has become meanwhile.
 func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*State)
 	err := method.Expect(in, c.Plan.Sites, s.Phase)
@@ -125,20 +126,21 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		return nil, err
 	}
 	r := s.Sites[in.Site]
-	switch {
+	switch p := c.protected[in.Site]; {
 	case in.Kind == taskScale:
-		a := new(glm.Moments)
-		if err = method.DecodeAnswer(in, a); err == nil {
-			err = a.Check(c.names())
-		}
-		if err == nil {
-			err = method.Once(in, r.Moments != nil)
-		}
-		r.Moments = a
+		of := map[string]*glm.Moments{in.Site: r.Moments}
+		err = method.Take(of, in, func(m *glm.Moments) error { return m.Check(c.names()) })
+		r.Moments = of[in.Site]
 		return s, err
+	case in.Kind == taskAssess && p == nil:
+		return s, method.Take(s.Reports, in, c.checkAlone)
 	case in.Kind == taskAssess:
-		if err = method.Once(in, s.Reports[in.Site] != nil); err == nil {
-			s.Reports[in.Site], err = c.answered(in)
+		if err = method.Once(in, s.Reports[in.Site] != nil || p.quality == nil); err != nil {
+			return nil, err
+		}
+		sum, err := method.OnlySum(in, p.quality.Name)
+		if err == nil {
+			s.Reports[in.Site], err = predict.Noised(sum)
 		}
 		return s, err
 	case !r.waits():
@@ -201,8 +203,7 @@ func (c coordinator) foldStep(s *State, in method.Contribution) error {
 	if len(a.Step) != len(point) {
 		return fmt.Errorf("a step of %d coordinates where there are %d", len(a.Step), len(point))
 	}
-	// Adagrad moves no coordinate by more than its rate, but for the rounding of a
-	// difference.
+	// Adagrad moves no coordinate by more than its rate, but for the rounding of a difference.
 	rate := c.own.Global.LearningRate * 1.001
 	for i, x := range a.Step {
 		if far := rate + 1e-9*math.Abs(point[i]); !glm.Inside(x, -far, far) {
@@ -217,8 +218,7 @@ func (c coordinator) foldStep(s *State, in method.Contribution) error {
 	return nil
 }
 
-// foldChange moves the site's factor by the change that its answer asks for, where the posterior
-// is q.
+// foldChange moves the site's factor by the change that its answer asks for, where the posterior is q.
 func (c coordinator) foldChange(s *State, in method.Contribution, q glm.Gaussian) error {
 	a, r := new(updateAnswer), s.Sites[in.Site]
 	if err := method.DecodeAnswer(in, a); err != nil {
@@ -265,8 +265,7 @@ func (c coordinator) turn(s *State) []string {
 	return free
 }
 
-// able lists the sites that may be asked for one more update: a private site makes
-// as many as its noise was chosen for.
+// able lists the sites that may be asked for one more update: a private site makes as many as its noise was chosen for.
 func (c coordinator) able(s *State) []string {
 	return slices.DeleteFunc(c.staying(s), func(site string) bool {
 		p := c.protected[site]
@@ -314,14 +313,12 @@ func (c coordinator) drawn(s *State) []string {
 	return able[len(able)-1:]
 }
 
-// takes draws how long a site works on its n-th update: exponential, with a mean
-// in proportion to its declared rows.
+// takes draws how long a site works on its n-th update: exponential, with a mean in proportion to its declared rows.
 func (c coordinator) takes(site string, n int) float64 {
 	return float64(c.own.rowsOf(site)) * c.draws("takes", site, n).ExpFloat64()
 }
 
-// progress counts the times that sites are asked, and an estimate of how many
-// there will be.
+// progress counts the times that sites are asked, and an estimate of how many there will be.
 func (c coordinator) progress(s *State) (done, of int) {
 	of = c.own.Rounds * len(c.Plan.Sites)
 	done = s.Asked

@@ -104,14 +104,12 @@ type info struct {
 	Value     float64 // F
 }
 
-// Optimum maximises the free energy by Newton's method over means and standard
-// deviations, in which F is concave for every likelihood here: the maximum is the
-// only one, and line search leads to it from everywhere. Newton's equations are
-// solved by conjugate gradients, preconditioned by the diagonal of the Hessian,
-// which is never formed: time and memory are a few passes over the entries of the
-// design matrix that are not zero, with more weights than rows too. The search
-// starts from a density; the optimum does not depend on it. If it does not
-// converge in so many steps, the best point is returned and info says so.
+// Optimum maximises the free energy by Newton's method over means and standard deviations, in which F is concave for
+// every likelihood here: the maximum is the only one, and line search leads to it from everywhere. Newton's equations
+// are solved by conjugate gradients, preconditioned by the diagonal of the Hessian, which is never formed: time and
+// memory are a few passes over the entries of the design matrix that are not zero, with more weights than rows too. The
+// search starts from a density; the optimum does not depend on it. If it does not converge in so many steps, the best
+// point is returned and info says so.
 func (l *freeEnergy) Optimum(start glm.Gaussian, steps int) (glm.Gaussian, info, error) {
 	if err := l.Check(); err != nil {
 		return glm.Gaussian{}, info{}, err
@@ -136,8 +134,7 @@ func (l *freeEnergy) Optimum(start glm.Gaussian, steps int) (glm.Gaussian, info,
 	return g, n.info, nil
 }
 
-// newton is the state of the search. Vectors of 2P entries hold means, then
-// standard deviations u = √v.
+// newton is the state of the search. Vectors of 2P entries hold means, then standard deviations u = √v.
 type newton struct {
 	info
 	p         int // weights
@@ -171,8 +168,7 @@ func newNewton(l *freeEnergy, start glm.Gaussian) *newton {
 	return n
 }
 
-// direction solves Newton's equations for the point at hand, more accurately the
-// nearer it is to the optimum.
+// direction solves Newton's equations for the point at hand, more accurately the nearer it is to the optimum.
 func (n *newton) direction() {
 	n.gradient()
 	n.hessianDiagonal()
@@ -236,8 +232,7 @@ func (n *newton) hessianDiagonal() {
 	for j, v := range e.variance {
 		l := e.Cavity.Lambda[j]
 		mean[j] += l
-		// ∂c/∂u = 2x²u; near the optimum the likelihood's own curvature by c is small
-		// and may have either sign.
+		// ∂c/∂u = 2x²u; near the optimum the likelihood's own curvature by c is small and may have either sign.
 		sd[j] = max(4*v*sd[j]-2*e.dataVar[j], 0) + 1/v + l
 	}
 }

@@ -126,8 +126,7 @@ func moved(q, change glm.Gaussian) float64 {
 	return far
 }
 
-// closeEnough is how far from its end, in standard deviations, a fit counts as converged: as close
-// as a joint one.
+// closeEnough is how far from its end, in standard deviations, a fit counts as converged: as close as a joint one.
 const closeEnough = 0.01
 
 // settled says whether none of the sites' last updates moved q by more than the tolerance, nor
@@ -187,11 +186,9 @@ func (t *trace) follow(before, after glm.Gaussian) error {
 	return nil
 }
 
-// project sets the factor to 1 in every weight where its precision is negative,
-// and returns the number of these weights. This is the rule for factors whose
-// precision an update would make negative: as factors never take precision away,
-// the product of the prior and any of them stays a density, and so does every
-// cavity.
+// project sets the factor to 1 in every weight where its precision is negative, and returns the number of these
+// weights. This is the rule for factors whose precision an update would make negative: as factors never take precision
+// away, the product of the prior and any of them stays a density, and so does every cavity.
 func project(g glm.Gaussian) (projected int) {
 	for j, l := range g.Lambda {
 		if l < 0 {
@@ -221,10 +218,9 @@ func divergence(g, h glm.Gaussian) (float64, error) {
 	return kl, nil
 }
 
-// refine replaces a site's factor t after its local optimisation has led from q
-// to target: t·(target/q)^damping, projected by project. It returns
-// the new factor, the change by which q is to be multiplied (equation 5), and in
-// how many weights the factor was projected.
+// refine replaces a site's factor t after its local optimisation has led from q to target: t·(target/q)^damping,
+// projected by project. It returns the new factor, the change by which q is to be multiplied (equation 5), and in how
+// many weights the factor was projected.
 func refine(t, q, target glm.Gaussian, damping float64) (factor, change glm.Gaussian, projected int) {
 	change = target.Over(q).Power(damping)
 	factor = t.Times(change)

@@ -28,9 +28,8 @@ type rowGradient struct {
 	shared       []float64 // −(1/L) ∇KL
 }
 
-// newGradient returns the gradient for rows with the given number of columns, at
-// a point that rowGradient.At sets. Rows and batch are N and L, both positive; N
-// is public or has been released.
+// newGradient returns the gradient for rows with the given number of columns, at a point that rowGradient.At sets. Rows
+// and batch are N and L, both positive; N is public or has been released.
 func newGradient(l slopes, cavity glm.Gaussian, columns int, rows, batch float64) (*rowGradient, error) {
 	if err := cavity.CheckProper(columns); err != nil {
 		return nil, fmt.Errorf("cavity: %w", err)
@@ -42,8 +41,7 @@ func newGradient(l slopes, cavity glm.Gaussian, columns int, rows, batch float64
 		variance: make([]float64, columns), shared: make([]float64, 2*columns)}, nil
 }
 
-// At sets the point: P means, then P logarithms of variances. It reads x until the
-// next call.
+// At sets the point: P means, then P logarithms of variances. It reads x until the next call.
 func (g *rowGradient) At(x []float64) {
 	g.mean, g.logVar = x[:g.p], x[g.p:2*g.p]
 	for j, r := range g.logVar {
@@ -54,8 +52,7 @@ func (g *rowGradient) At(x []float64) {
 	}
 }
 
-// Example sets dst, of length 2P, to the gradient of one row. It allocates
-// nothing.
+// Example sets dst, of length 2P, to the gradient of one row. It allocates nothing.
 func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 	copy(dst, g.shared)
 	a, c := r.Activation(g.mean, g.variance)
@@ -70,10 +67,9 @@ func (g *rowGradient) Example(r glm.Row, y float64, dst []float64) {
 	}
 }
 
-// adagrad moves each coordinate by Rate·g/(√Σg² + 1e-10), uphill. Sum is all that
-// has to be carried; the published method keeps it at each site from one update to
-// the next, and starting anew each time costs eight points of accuracy on its
-// distribution C.
+// adagrad moves each coordinate by Rate·g/(√Σg² + 1e-10), uphill. Sum is all that has to be carried; the published
+// method keeps it at each site from one update to the next, and starting anew each time costs eight points of accuracy
+// on its distribution C.
 type adagrad struct {
 	Rate float64     `cbor:"-" json:"rate"`
 	Sum  wire.Vector `cbor:"sum" json:"sum"` // of squared gradients
@@ -114,8 +110,7 @@ func (s *adagrad) Step(x, gradient []float64) {
 	}
 }
 
-// pointOf returns a density as the optimiser's coordinates: means, then logarithms
-// of variances.
+// pointOf returns a density as the optimiser's coordinates: means, then logarithms of variances.
 func pointOf(q glm.Gaussian) []float64 {
 	mean, variance := q.Moments()
 	for j, v := range variance {
@@ -135,15 +130,13 @@ func fromPoint(x []float64) (glm.Gaussian, error) {
 	return glm.FromMoments(x[:p], variance)
 }
 
-// rowSum is one use of the noised sum that a site's update was granted: what every row
-// contributes, which is written to v, zero and as long as the declared block. Clipping,
-// sampling and noise are those of whoever gave the function, such as a session of package
-// privacy, and what comes back may be shown to everybody.
+// rowSum is one use of the noised sum that a site's update was granted: what every row contributes, which is written to
+// v, zero and as long as the declared block. Clipping, sampling and noise are those of whoever gave the function, such
+// as a session of package privacy, and what comes back may be shown to everybody.
 type rowSum func(contribution func(x glm.Row, y float64, v []float64)) ([]float64, error)
 
-// gradients is the update of the paper: steps of Adagrad on the local free energy,
-// from sums over samples of the site's rows of their gradients (equation 4; see
-// rowGradient). Under privacy they are steps of DP-Adagrad (Abadi and others,
+// gradients is the update of the paper: steps of Adagrad on the local free energy, from sums over samples of the site's
+// rows of their gradients (equation 4; see rowGradient). Under privacy they are steps of DP-Adagrad (Abadi and others,
 // 2016, with Adagrad's step): samples are Poisson, and gradients are clipped.
 type gradients struct {
 	Likelihood likelihood // of a logistic one expectations are sampled; others have their own
@@ -155,18 +148,16 @@ type gradients struct {
 // batch returns how many rows a minibatch has on average.
 func (u *gradients) batch() int { return u.of(u.Rows) }
 
-// Mechanism returns the charge of one update under add-remove, whose steps are
-// Poisson samples at the rate batch/rows.
+// Mechanism returns the charge of one update under add-remove, whose steps are Poisson samples at the rate batch/rows.
 func (u *gradients) Mechanism() account.Mechanism {
 	return account.Mechanism{Kind: account.Gaussian, Noise: u.Noise, Rate: float64(u.batch()) / float64(u.Rows),
 		Diameter: 2, Count: u.Steps}
 }
 
-// Refine takes one update from q with the site's own factor, and returns where it
-// leads, and what the site carries to its next update: Adagrad's accumulators, which
-// under privacy are made of noised gradients alone. Carried is what the update before
-// returned, nil at first. If noise leads where there is no density, it stays at q. An
-// error of sum is returned as it is.
+// Refine takes one update from q with the site's own factor, and returns where it leads, and what the site carries to
+// its next update: Adagrad's accumulators, which under privacy are made of noised gradients alone. Carried is what the
+// update before returned, nil at first. If noise leads where there is no density, it stays at q. An error of sum is
+// returned as it is.
 func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
 	sum rowSum) (target glm.Gaussian, carry []byte, err error) {
 	x, carry, err := u.run(q, q.Over(factor), carried, r, sum)
@@ -179,9 +170,8 @@ func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
 	return target, carry, nil
 }
 
-// run takes the steps of one update from q, and returns the point where they end, and
-// the accumulators to be carried on, of 2P gradients. Draws come from r; they decide
-// nothing about privacy. Each step asks for one sum.
+// run takes the steps of one update from q, and returns the point where they end, and the accumulators to be carried
+// on, of 2P gradients. Draws come from r; they decide nothing about privacy. Each step asks for one sum.
 func (u *gradients) run(q, cavity glm.Gaussian, carried []byte, r *rand.Rand,
 	sum rowSum) (x []float64, carry []byte, err error) {
 	g, err := newGradient(u.Likelihood, cavity, u.Columns, float64(u.Rows), float64(u.batch()))
@@ -218,8 +208,7 @@ func (u *gradients) run(q, cavity glm.Gaussian, carried []byte, r *rand.Rand,
 	return x, carry, err
 }
 
-// minibatches are sums without privacy: each over so many rows that r draws without
-// replacement.
+// minibatches are sums without privacy: each over so many rows that r draws without replacement.
 func minibatches(d *glm.Design, batch, length int, r *rand.Rand) rowSum {
 	return func(contribution func(glm.Row, float64, []float64)) ([]float64, error) {
 		sum, v := make([]float64, length), make([]float64, length)
@@ -233,10 +222,9 @@ func minibatches(d *glm.Design, batch, length int, r *rand.Rand) rowSum {
 	}
 }
 
-// allowed returns how often a mechanism can be charged before the published
-// accountant says more than the total: moments of whole orders up to 33 and the
-// classic conversion. Checked before each update, where the authors' code checks
-// after. It is a valid bound, and about half of what a tight one allows.
+// allowed returns how often a mechanism can be charged before the published accountant says more than the total:
+// moments of whole orders up to 33 and the classic conversion. Checked before each update, where the authors' code
+// checks after. It is a valid bound, and about half of what a tight one allows.
 func allowed(m account.Mechanism, total account.Budget) (int, error) {
 	orders := make([]float64, 32)
 	for i := range orders {
@@ -253,9 +241,8 @@ func allowed(m account.Mechanism, total account.Budget) (int, error) {
 	return int(min(n, math.MaxInt32)), nil
 }
 
-// paperDelta is the δ of the paper's Table 1 for a client with n ≥ 1 rows,
-// 10^⌊log₁₀(1/n)⌋: at most 1/n, but by less than the factor ten that the paper
-// speaks of.
+// paperDelta is the δ of the paper's Table 1 for a client with n ≥ 1 rows, 10^⌊log₁₀(1/n)⌋: at most 1/n, but by less
+// than the factor ten that the paper speaks of.
 func paperDelta(n int) float64 {
 	p := 1.0
 	for p < float64(n) {
@@ -264,9 +251,8 @@ func paperDelta(n int) float64 {
 	return 1 / p
 }
 
-// of is the number of rows that the paper's minibatches are to have, under privacy on
-// average, of n ≥ 1: L, or max(20, ⌈share·n⌉), but never more than there are. Over n
-// it is the rate of Poisson sampling.
+// of is the number of rows that the paper's minibatches are to have, under privacy on average, of n ≥ 1: L, or max(20,
+// ⌈share·n⌉), but never more than there are. Over n it is the rate of Poisson sampling.
 func (s *updateSettings) of(n int) int {
 	if s.Batch > 0 {
 		return min(n, s.Batch)

@@ -42,9 +42,8 @@ func (l logistic) Slopes(y, a, c float64) (da, dc float64) {
 	return da, dc
 }
 
-// sampled is the logistic likelihood averaged over draws of a standard normal number, with the derivatives
-// of that average: the reparametrised stochastic gradients that DP-PVI was published with. A minibatch
-// shares its draws.
+// sampled is the logistic likelihood averaged over draws of a standard normal number, with the derivatives of that
+// average: the reparametrised stochastic gradients that DP-PVI was published with. A minibatch shares its draws.
 type sampled struct {
 	glm.Logistic
 	draws []float64

@@ -26,12 +26,10 @@ const (
 	// scheduleSequential lets one site after the other update, in the plan's order,
 	// each from the q that the last one left.
 	scheduleSequential = "sequential"
-	// scheduleSynchronous lets all sites update from the same q, and multiplies
-	// their changes together.
+	// scheduleSynchronous lets all sites update from the same q, and multiplies their changes together.
 	scheduleSynchronous = "synchronous"
-	// scheduleAsynchronous lets every site work all the time, from the q that was
-	// newest when it began. How long an update takes is drawn from an exponential
-	// distribution whose mean is in proportion to the site's declared rows.
+	// scheduleAsynchronous lets every site work all the time, from the q that was newest when it began. How long an
+	// update takes is drawn from an exponential distribution whose mean is in proportion to the site's declared rows.
 	scheduleAsynchronous = "asynchronous"
 	// scheduleRandom is what the paper simulates as asynchronous: one site at a
 	// time, drawn with a probability in proportion to 1/rows, from the newest q.
@@ -192,11 +190,37 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 		o.Global.fill("global.", 0.05, false, missing)
 	case algorithmExact:
-		schedule, rounds, damping = o.exact(p, missing)
-	default:
-		if o.fillUpdate(private, missing); !private {
-			rounds = 100 // 1000 updates of the paper's ten clients
+		schedule, rounds, damping = scheduleSequential, 20, 1
+		if missing("tolerance") {
+			small := 1e-3
+			o.Tolerance = &small
 		}
+		if !missing("schedule") && o.Schedule != scheduleSequential {
+			rounds = 60
+		}
+		// Changes that are made beside each other add up: with as many sites, a full step of each would be that many
+		// steps in the direction they share.
+		if o.Schedule == scheduleSynchronous || o.Schedule == scheduleAsynchronous {
+			damping = 2 / float64(1+max(1, len(p.Sites)))
+		}
+	default:
+		if o.Update == nil {
+			o.Update = &updateSettings{}
+		}
+		rate := 0.5
+		if !private {
+			rounds, rate = 100, 2 // 1000 updates of the paper's ten clients
+		} else {
+			fill("update.noise", &o.Update.Noise, 5)
+			if missing("clip") {
+				bound := paperClip
+				o.Clip = &bound
+			}
+		}
+		if missing("update.steps") {
+			o.Update.Steps = 25
+		}
+		o.Update.fill("update.", rate, private, missing)
 	}
 	if missing("schedule") {
 		o.Schedule = schedule
@@ -205,46 +229,6 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.Rounds = rounds
 	}
 	fill("damping", &o.Damping, damping)
-}
-
-// exact returns the defaults of PVI with exact optima.
-func (o *Options) exact(p *study.Plan, missing func(key string) bool) (schedule string, rounds int, damping float64) {
-	if missing("tolerance") {
-		small := 1e-3
-		o.Tolerance = &small
-	}
-	if missing("schedule") || o.Schedule == scheduleSequential {
-		return scheduleSequential, 20, 1
-	}
-	// Changes that are made beside each other add up: with as many sites, a
-	// full step of each would be that many steps in the direction they share.
-	damping = 1
-	if o.Schedule == scheduleSynchronous || o.Schedule == scheduleAsynchronous {
-		damping = 2 / float64(1+max(1, len(p.Sites)))
-	}
-	return o.Schedule, 60, damping
-}
-
-// fillUpdate puts in the defaults of updates by gradients.
-func (o *Options) fillUpdate(private bool, missing func(key string) bool) {
-	if o.Update == nil {
-		o.Update = &updateSettings{}
-	}
-	rate := 2.0
-	if private {
-		rate = 0.5
-		if missing("update.noise") {
-			o.Update.Noise = 5
-		}
-		if missing("clip") {
-			bound := paperClip
-			o.Clip = &bound
-		}
-	}
-	if missing("update.steps") {
-		o.Update.Steps = 25
-	}
-	o.Update.fill("update.", rate, private, missing)
 }
 
 // fill puts in the defaults of a step, whose keys begin with at.

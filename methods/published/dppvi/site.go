@@ -14,23 +14,16 @@ import (
 	"parley/privacy"
 )
 
-// siteHalf is the half at one site. Between tasks it remembers only what one pass over
-// the same rows gives again.
+// siteHalf is the half at one site. Between tasks it remembers only what one pass over the same rows gives again.
 type siteHalf struct {
 	*common
 	name string
 	glm.Reader
 }
 
-// times says how often the site is asked for something, at most.
-func (h *siteHalf) times(kind string) int {
-	p := h.protected[h.name]
-	switch {
-	case kind == taskScale && h.own.Scaling != glm.ScaleStandard, kind == taskAssess && p != nil &&
-		p.quality == nil:
-		return 0
-	case kind != TaskUpdate:
-		return 1
+// updates is how often the site is asked for an update, at most.
+func (h *siteHalf) updates() int {
+	switch p := h.protected[h.name]; {
 	case p != nil:
 		return p.updates
 	case h.own.byTotal():
@@ -41,34 +34,34 @@ func (h *siteHalf) times(kind string) int {
 
 // listed is what the site is asked for over the whole study, at most.
 func (h *siteHalf) listed() (list []privacy.Listed) {
-	for _, kind := range []string{taskScale, TaskUpdate, taskAssess} {
-		if times := h.times(kind); times > 0 {
-			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
+	add := func(kind string, times int, sum *privacy.Sum, what string, values int) {
+		r := privacy.Request{Protection: privacy.Unprotected}
+		if sum != nil {
+			r = privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*sum}}
 		}
+		if what != "" {
+			r.Contents = []privacy.Content{{What: what, Values: values}}
+		}
+		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: r})
 	}
+	if p := h.protected[h.name]; p != nil {
+		add(TaskUpdate, p.updates, &p.sum, "change of the posterior that the noised gradients lead to", p.sum.Blocks[0])
+		if p.quality != nil {
+			add(taskAssess, 1, p.quality, "", 0)
+		}
+		return list
+	}
+	if h.own.Scaling == glm.ScaleStandard {
+		add(taskScale, 1, nil, "number of values, mean and sum of squared deviations of each number",
+			3*len(h.Numbers()))
+	}
+	says := "change of the posterior's precision and precision × mean of each weight that the site's rows ask for"
+	if h.global() {
+		says = "a step along the gradient of a minibatch, for mean and variance of each weight"
+	}
+	add(TaskUpdate, h.updates(), nil, says, 2*h.Weights())
+	add(taskAssess, 1, nil, predict.Says, predict.Values)
 	return list
-}
-
-// request is what a task of a kind releases.
-func (h *siteHalf) request(kind string) privacy.Request {
-	says := privacy.Content{What: predict.Says, Values: predict.Values}
-	switch p := h.protected[h.name]; {
-	case p != nil && kind == TaskUpdate:
-		return p.request(p.sum)
-	case p != nil:
-		return p.request(*p.quality)
-	case kind == taskScale:
-		says = privacy.Content{What: "number of values, mean and sum of squared deviations of each number",
-			Values: 3 * len(h.Numbers())}
-	case kind == TaskUpdate && h.global():
-		says = privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight",
-			Values: 2 * h.Weights()}
-	case kind == TaskUpdate:
-		says = privacy.Content{What: "change of the posterior's precision and precision × mean of each " +
-			"weight that the " +
-			"site's rows ask for", Values: 2 * h.Weights()}
-	}
-	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{says}}
 }
 
 // updating is one update that the site is asked for.
@@ -86,7 +79,7 @@ func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	if most := h.times(t.Kind); task.Update < 1 || task.Update > most {
+	if most := h.updates(); task.Update < 1 || task.Update > most {
 		return nil, fmt.Errorf("update %d: the plan has 1 to %d", task.Update, most)
 	}
 	e, err := h.openModel(task.Scale, task.Q)
@@ -167,18 +160,22 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 	return stepAnswer{change}, carry, err
 }
 
-// noised answers from noised sums alone. Nothing that depends on a row but
-// through them may show: a row that cannot be read as the plan says contributes
-// nothing, and no error tells of it.
+// noised answers from noised sums alone. Nothing that depends on a row but through them may show: a row that cannot be
+// read as the plan says contributes nothing, and no error tells of it.
 func (h *siteHalf) noised(ctx context.Context, t method.Task,
 	s *privacy.Session) (answer any, state []byte, err error) {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
 		return nil, nil, err
 	}
-	switch {
-	case t.Kind == taskAssess && h.protected[h.name].quality != nil:
-		return nil, s.State(), h.assessed(ctx, t, s, b)
+	switch p := h.protected[h.name]; {
+	case t.Kind == taskAssess && p.quality != nil:
+		_, q, err := h.model(t.Body)
+		if err == nil {
+			_, err = s.Sum(ctx, p.quality.Name,
+				h.OverRows(b, nil, predict.Contribution(h.Likelihood, q, h.Encoding.Width())))
+		}
+		return nil, s.State(), err
 	case t.Kind != TaskUpdate:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -220,17 +217,6 @@ func (h *siteHalf) assess(ctx context.Context, t method.Task, data dataset.Sourc
 		return nil, err
 	}
 	return fitted.Assess(h.Likelihood, q, nil, d, false), nil
-}
-
-// assessed sums up, with noise, how well the site's outcomes are predicted.
-func (h *siteHalf) assessed(ctx context.Context, t method.Task, session *privacy.Session, b *glm.Binding) error {
-	_, q, err := h.model(t.Body)
-	if err != nil {
-		return err
-	}
-	_, err = session.Sum(ctx, h.protected[h.name].quality.Name,
-		h.OverRows(b, nil, predict.Contribution(h.Likelihood, q, h.Encoding.Width())))
-	return err
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.

@@ -15,13 +15,11 @@ import (
 	"parley/methods/regression/predict"
 )
 
-// coordinator is the coordinator's half: a common scale where the plan has none,
-// updates of the sites' factors in the order of a schedule (Algorithm 1), an assessment of the
-// model by every site.
+// coordinator is the coordinator's half: a common scale where the plan has none, updates of the sites' factors in the
+// order of a schedule (Algorithm 1), an assessment of the model by every site.
 type coordinator struct{ *common }
 
-// State is what a coordinator carries of a posterior that is the prior times a factor of each
-// site.
+// State is what a coordinator carries of a posterior that is the prior times a factor of each site.
 type State struct {
 	Phase string `cbor:"phase"`
 	// place in the plan's sites of the next to be asked, where all are asked in turn
@@ -140,25 +138,6 @@ func (c coordinator) converged(f *State, m *fitted.Model) {
 		}
 		m.Verdicts = append(m.Verdicts, glm.OnConvergence.Say("The updates", "", far)...)
 	}
-}
-
-// answered reads how well a site's outcomes are predicted, with noise or without.
-func (c *common) answered(in method.Contribution) (*predict.Assessment, error) {
-	if p := c.protected[in.Site]; p != nil {
-		if p.quality == nil {
-			return nil, fmt.Errorf("site %s was not asked how well outcomes are predicted", in.Site)
-		}
-		sum, err := method.OnlySum(in, p.quality.Name)
-		if err != nil {
-			return nil, err
-		}
-		return predict.Noised(sum)
-	}
-	a := new(predict.Assessment)
-	if err := method.DecodeAnswer(in, a); err != nil {
-		return nil, err
-	}
-	return a, c.checkAlone(a)
 }
 
 // checkAlone refuses what no rows can give, and residuals, which are not asked for.

@@ -76,11 +76,10 @@ func (Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target
 		Recovered: r}}, nil
 }
 
-// trilaterate recovers a row from its exact squared distances r_i to known points
-// g_i, at least dim + 1 of them: 2 (g_i − g_0)·x = r_0 − r_i + |g_i|² − |g_0|², by least
-// squares if there are more. It is what Algorithm 2's server can do with the answers
-// of dim + 1 honest rounds, because rows keep their index. Points are by rows; too few, or
-// all in one hyperplane, are an error.
+// trilaterate recovers a row from its exact squared distances r_i to known points g_i, at least dim + 1 of them: 2 (g_i
+// − g_0)·x = r_0 − r_i + |g_i|² − |g_0|², by least squares if there are more. It is what Algorithm 2's server can do
+// with the answers of dim + 1 honest rounds, because rows keep their index. Points are by rows; too few, or all in one
+// hyperplane, are an error.
 func trilaterate(points, squared []float64, dim int) ([]float64, error) {
 	n := len(squared)
 	if dim < 1 || len(points) != n*dim || n < dim+1 {
@@ -226,8 +225,7 @@ func (v *victims) data() (map[string]dataset.Source, error) {
 	return out, nil
 }
 
-// apart is the root mean square, over features, of the differences of two rows in
-// standard deviations.
+// apart is the root mean square, over features, of the differences of two rows in standard deviations.
 func (v *victims) apart(x, y []float64) float64 {
 	s := 0.0
 	for i, sd := range v.scale {

@@ -16,14 +16,11 @@ const (
 	byMMD    discrepancyKind = "mmd"    // E k(g, g′) − 2 E k(g, y) + E k(y, y′), k a Gaussian kernel
 )
 
-// discrepancy is a distance between sets of rows that may be summed over sites
-// whose rows are unlike: Σ_j (n_j/n) D(G, Y_j) is D(G, all rows) and a constant that
-// does not depend on the generated set G. Other distances are not offered: summed
-// over sites with one mode each, Wasserstein distances prefer a single blob between
-// the modes to the truth.
+// discrepancy is a distance between sets of rows that may be summed over sites whose rows are unlike: Σ_j (n_j/n) D(G,
+// Y_j) is D(G, all rows) and a constant that does not depend on the generated set G. Other distances are not offered:
+// summed over sites with one mode each, Wasserstein distances prefer a single blob between the modes to the truth.
 //
-// All means are over all pairs (V-statistics). Sets are n × dim, by rows, and not
-// empty.
+// All means are over all pairs (V-statistics). Sets are n × dim, by rows, and not empty.
 type discrepancy struct {
 	Kind discrepancyKind `json:"kind" cbor:"kind"`
 	// h of exp(−|x−y|²/2h²), in features' units; MMD only
@@ -44,9 +41,8 @@ func (d discrepancy) Check() error {
 	return nil
 }
 
-// Cross returns the mean over all pairs of a row of a and a row of b: of |a − b|
-// by energy, of the kernel by MMD. With generated rows as a and its own as b it is
-// what a site answers.
+// Cross returns the mean over all pairs of a row of a and a row of b: of |a − b| by energy, of the kernel by MMD. With
+// generated rows as a and its own as b it is what a site answers.
 func (d discrepancy) Cross(a, b []float64, dim int) float64 {
 	total, scale := 0.0, -1/(2*d.Bandwidth*d.Bandwidth)
 	for i := 0; i < len(a); i += dim {
@@ -71,9 +67,8 @@ func (d discrepancy) Combine(within, across, rows float64) float64 {
 	return within - 2*across + rows
 }
 
-// Over returns D(G, all rows) less the part that no generated set changes, from
-// what each site answers, its discrepancy.Cross, and its number of rows: right for
-// any split of the rows. It may be negative.
+// Over returns D(G, all rows) less the part that no generated set changes, from what each site answers, its
+// discrepancy.Cross, and its number of rows: right for any split of the rows. It may be negative.
 func (d discrepancy) Over(within float64, across []float64, rows []int) float64 {
 	n, s := 0, 0.0
 	for j, c := range across {

@@ -2,12 +2,11 @@
 // Learning of a Bayesian Generative Model", 2020. Sections and Algorithm 2 are cited beside
 // the code. Register [Method]; plans name it graffl-abc.
 //
-// By algorithm rows (Algorithm 2) sites answer, round by round, with the exact distance of
-// each row to a simulated one, and the coordinator keeps the proposals that came closest. It
-// gives every row away, and what it accepts does not become the posterior; reports begin with
-// both. By algorithm sets each proposal is compared with all rows of a site together, which
-// is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. The paper's codes, and its
-// rows for a scarce class, are in the experiments that repeat its tables.
+// By algorithm rows (Algorithm 2) sites answer, round by round, with the exact distance of each row to a simulated one,
+// and the coordinator keeps the proposals that came closest. It gives every row away, and what it accepts does not
+// become the posterior; reports begin with both. By algorithm sets each proposal is compared with all rows of a site
+// together, which is sequential Monte Carlo (Sisson, Fan and Tanaka 2007) in its place. The paper's codes, and its rows
+// for a scarce class, are in the experiments that repeat its tables.
 //
 // [proposer] and [acceptance] are Algorithm 2, and [modes] finds the peaks of what it accepts; [SMC] goes by one
 // discrepancy for each simulated set. Proposals are functions of a seed and their number, so that they are drawn

@@ -23,13 +23,11 @@ const (
 	modeGap    = 1e-7 // bandwidths that mean shift still goes from a peak
 )
 
-// modeBandwidth returns the bandwidth for the modes of the component means of
-// parameters that Algorithm 2 accepted: h_i = (4/(d+4))^{1/(d+6)} n^{−1/(d+6)} s_i, the
-// normal-scale rule for the gradient of a density, which is what a mode depends on (Chacón
-// and Duong 2013). Both numbers are of one mode and known beforehand: n is the accepted
-// parameters for each of the K components, as one mean of each has seen a row, and
-// s_i² = 2 E Σ_ii, as that row lies about a Σ from its mode, and the mean that made it
-// about a Σ from the row. The prior must have E Σ.
+// modeBandwidth returns the bandwidth for the modes of the component means of parameters that Algorithm 2 accepted: h_i
+// = (4/(d+4))^{1/(d+6)} n^{−1/(d+6)} s_i, the normal-scale rule for the gradient of a density, which is what a mode
+// depends on (Chacón and Duong 2013). Both numbers are of one mode and known beforehand: n is the accepted parameters
+// for each of the K components, as one mean of each has seen a row, and s_i² = 2 E Σ_ii, as that row lies about a Σ
+// from its mode, and the mean that made it about a Σ from the row. The prior must have E Σ.
 func modeBandwidth(p gmm.Prior, accepted int) ([]float64, error) {
 	free := p.Nu - float64(p.Dim()) - 1 // E Σ = Ψ/free
 	if !(free > 0) {
@@ -44,12 +42,11 @@ func modeBandwidth(p gmm.Prior, accepted int) ([]float64, error) {
 	return h, nil
 }
 
-// modes returns the highest peaks, at most as many as are wanted, of the Gaussian
-// kernel density of points, n × d by rows, with a bandwidth for each of the d
-// features: Σᵢ exp(−½ Σ_c ((x_c − x_ic)/h_c)²). It climbs by mean shift (Fukunaga and
-// Hostetler 1975) from the points where the density is highest, none of them within a
-// bandwidth of another start. A cloud of more than 4096 points is thinned to about so
-// many. Where there are fewer peaks, fewer are returned.
+// modes returns the highest peaks, at most as many as are wanted, of the Gaussian kernel density of points, n × d by
+// rows, with a bandwidth for each of the d features: Σᵢ exp(−½ Σ_c ((x_c − x_ic)/h_c)²). It climbs by mean shift
+// (Fukunaga and Hostetler 1975) from the points where the density is highest, none of them within a bandwidth of
+// another start. A cloud of more than 4096 points is thinned to about so many. Where there are fewer peaks, fewer are
+// returned.
 func modes(points, bandwidth []float64, wanted int) []mode {
 	k := NewKernelDensity(points, bandwidth)
 	density := make([]float64, k.Len())
@@ -145,10 +142,9 @@ func (k *KernelDensity) At(x, mean []float64) (sum float64) {
 	return sum
 }
 
-// climb goes from a point, which has points of the cloud near it, to the peak above. It
-// finds none that is half a bandwidth from one that is known. Mean shift always goes up,
-// but crawls over a shoulder: there its steps are lengthened, to half a bandwidth at
-// most, as long as that goes up.
+// climb goes from a point, which has points of the cloud near it, to the peak above. It finds none that is half a
+// bandwidth from one that is known. Mean shift always goes up, but crawls over a shoulder: there its steps are
+// lengthened, to half a bandwidth at most, as long as that goes up.
 func (k *KernelDensity) climb(from []float64, known []mode) (at []float64, density float64, found bool) {
 	at, mean := slices.Clone(from), make([]float64, k.dim)
 	next, ahead := make([]float64, k.dim), make([]float64, k.dim)

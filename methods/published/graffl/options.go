@@ -52,8 +52,8 @@ type SetOptions struct {
 	Proposals   int     `json:"proposals"`           // most of them, over all generations, to 100000 (15000)
 	Rows        int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
 	Keep        float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.7)
-	// the study ends, inside a generation too, when so small a share of at least as many proposals as there are particles
-	// is accepted, in [0, 1) (0.01)
+	// the study ends, inside a generation too, when so small a share of at least as many proposals as there are
+	// particles is accepted, in [0, 1) (0.01)
 	LeastAcceptance float64 `json:"least_acceptance"`
 }
 
@@ -164,8 +164,8 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	} else {
 		report.If(o.Rounds < 1 || o.Rounds > maxRounds, "rounds", fmt.Sprintf("%d rounds", o.Rounds),
 			fmt.Sprintf("from 1 to %d", maxRounds))
-		report.If(o.Accepted < 1 || o.Accepted > maxAccepted, "accepted", fmt.Sprintf("%d accepted proposals", o.Accepted),
-			fmt.Sprintf("from 1 to %d", maxAccepted))
+		report.If(o.Accepted < 1 || o.Accepted > maxAccepted, "accepted",
+			fmt.Sprintf("%d accepted proposals", o.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
 	}
 	if fitted.Check(p, o.Components, draws, key, report) {
 		o.checkPrior(p, report)

@@ -7,8 +7,7 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// scaleOf is what distances in each feature are measured by: the square root of Ψ's
-// diagonal, in the feature's unit.
+// scaleOf is what distances in each feature are measured by: the square root of Ψ's diagonal, in the feature's unit.
 func scaleOf(p gmm.Prior) []float64 {
 	d := p.Dim()
 	out := make([]float64, d)
@@ -73,9 +72,8 @@ func (s *Sampler) Covariance(dst []float64) {
 	}
 }
 
-// Component draws a mean, and keeps a square root of its covariance: with
-// Ψ = CCᵀ and Bartlett's A of a Wishart with ν degrees of freedom,
-// Σ = (C A⁻ᵀ)(C A⁻ᵀ)ᵀ.
+// Component draws a mean, and keeps a square root of its covariance: with Ψ = CCᵀ and Bartlett's A of a Wishart with ν
+// degrees of freedom, Σ = (C A⁻ᵀ)(C A⁻ᵀ)ᵀ.
 func (s *Sampler) Component(r *rand.Rand, mean []float64) {
 	d, a := len(mean), s.a
 	for i := range d {
@@ -84,8 +82,7 @@ func (s *Sampler) Component(r *rand.Rand, mean []float64) {
 			a[i*d+j] = r.NormFloat64()
 		}
 	}
-	// a becomes A⁻¹, whose diagonal it has already: row i of the inverse is
-	// −A⁻¹ᵢᵢ Σ_{j≤k<i} Aᵢₖ A⁻¹ₖⱼ.
+	// a becomes A⁻¹, whose diagonal it has already: row i of the inverse is −A⁻¹ᵢᵢ Σ_{j≤k<i} Aᵢₖ A⁻¹ₖⱼ.
 	for i := range d {
 		row := a[i*d:][:i+1]
 		copy(s.normal, row[:i])
@@ -124,9 +121,8 @@ func (s *Sampler) Around(r *rand.Rand, mean []float64, scale float64, x []float6
 	}
 }
 
-// gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and
-// Tsang 2000; below 1 by their boost). Its stream is ours, so that proposals can be
-// drawn again from their numbers whatever a library changes.
+// gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and Tsang 2000; below 1 by their boost).
+// Its stream is ours, so that proposals can be drawn again from their numbers whatever a library changes.
 func gamma(r *rand.Rand, a float64) float64 {
 	if a < 1 {
 		return gamma(r, a+1) * math.Pow(r.Float64(), 1/a)

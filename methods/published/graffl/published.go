@@ -11,9 +11,8 @@ import (
 	"parley/methods/mixture/gmm"
 )
 
-// proposer makes the proposals of Algorithm 2: θ from the prior, and one row from
-// p(· | θ). Each is a function of the seed and its number, so that accepted ones
-// are drawn again instead of being kept. It is not safe for concurrent use.
+// proposer makes the proposals of Algorithm 2: θ from the prior, and one row from p(· | θ). Each is a function of the
+// seed and its number, so that accepted ones are drawn again instead of being kept. It is not safe for concurrent use.
 type proposer struct {
 	seed    uint64
 	source  *rand.PCG
@@ -40,8 +39,7 @@ func (p *proposer) Row(i int, x []float64) {
 	p.sampler.Around(p.rand, p.mean, 1, x)
 }
 
-// Parameter writes θ of proposal number i to m, and returns the component that
-// made its row.
+// Parameter writes θ of proposal number i to m, and returns the component that made its row.
 func (p *proposer) Parameter(i int, m gmm.Mixture) (component int) {
 	p.start(i)
 	p.sampler.Weights(p.rand, m.Weights)
@@ -76,16 +74,14 @@ type answer struct {
 	Distance  float64 `json:"distance" cbor:"distance"` // ≥ 0
 }
 
-// Compare is the order in which answers are accepted: by distance; ties by earlier
-// iteration, lower site, lower row.
+// Compare is the order in which answers are accepted: by distance; ties by earlier iteration, lower site, lower row.
 func (a answer) Compare(b answer) int {
 	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Iteration, b.Iteration),
 		cmp.Compare(a.Site, b.Site), cmp.Compare(a.Row, b.Row))
 }
 
-// acceptance keeps the L smallest of all answers offered so far, in memory that
-// depends on L alone. What it keeps does not depend on the order of offers. It
-// travels as its fields.
+// acceptance keeps the L smallest of all answers offered so far, in memory that depends on L alone. What it keeps does
+// not depend on the order of offers. It travels as its fields.
 type acceptance struct {
 	Limit int     `json:"limit" cbor:"limit"`
 	Kept  answers `json:"kept" cbor:"kept"`
@@ -117,8 +113,7 @@ func newAcceptance(limit int) (*acceptance, error) {
 	return &acceptance{Limit: limit, Rejected: math.Inf(1)}, nil
 }
 
-// Offer offers an answer. One that is NaN or negative is no squared distance and
-// is refused.
+// Offer offers an answer. One that is NaN or negative is no squared distance and is refused.
 func (h *acceptance) Offer(a answer) error {
 	switch {
 	case !(a.Distance >= 0):
@@ -140,9 +135,8 @@ func (h *acceptance) Sorted() []answer {
 	return slices.SortedFunc(slices.Values(h.Kept), answer.Compare)
 }
 
-// Thresholds returns ε by both readings of the paper: the largest distance kept
-// (text of Algorithm 2; 0 if nothing is) and the smallest that is not (formula of
-// section 3.2; +Inf if there is none).
+// Thresholds returns ε by both readings of the paper: the largest distance kept (text of Algorithm 2; 0 if nothing is)
+// and the smallest that is not (formula of section 3.2; +Inf if there is none).
 func (h *acceptance) Thresholds() (largestKept, smallestRejected float64) {
 	if len(h.Kept) > 0 {
 		largestKept = h.Kept[0].Distance

@@ -185,8 +185,7 @@ func (c *rowsCoordinator) accepted(s *rowsState) (p *gmm.Posterior, made []float
 	return p, made, nil
 }
 
-// site is the half at one site. Between tasks it remembers only what one more pass
-// over the same rows gives again.
+// site is the half at one site. Between tasks it remembers only what one more pass over the same rows gives again.
 type site struct {
 	setup
 	Name string
@@ -288,8 +287,7 @@ func (h *rowsSite) Report(ctx context.Context, _ []byte, data dataset.Source) (*
 // plan's seed, so that the task is a number.
 const taskDistances = "distances"
 
-// distancesTask names the first of the rounds, from 0; how many there are follows
-// from the plan.
+// distancesTask names the first of the rounds, from 0; how many there are follows from the plan.
 type distancesTask struct {
 	Iteration int `cbor:"iteration"`
 }
@@ -300,12 +298,10 @@ type distancesAnswer struct {
 	Distances wire.Vector `cbor:"distances"`
 }
 
-// maxAnswer is how many distances go into a message, with room for what is around
-// them.
+// maxAnswer is how many distances go into a message, with room for what is around them.
 const maxAnswer = (wire.MaxBytes - 1<<16) / 8
 
-// newProposer makes the proposals that a site compares its rows with: whoever knows the
-// plan can make them again.
+// newProposer makes the proposals that a site compares its rows with: whoever knows the plan can make them again.
 func newProposer(s *fitted.Setup, site string) *proposer {
 	return NewProposer(s.Prior, fitted.SeedOf(s.Plan, fmt.Sprintf("proposals %q", site)))
 }

@@ -143,8 +143,7 @@ func (c *rowsCoordinator) modesSection(p *peaks, made []float64) figure.Section 
 	return section
 }
 
-// modesFigure draws the density of the cloud over two features, and that of the
-// components that made accepted rows.
+// modesFigure draws the density of the cloud over two features, and that of the components that made accepted rows.
 func (c *rowsCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
 	const places = 49
 	labels := c.Names

@@ -14,8 +14,7 @@ import (
 // taskDiscrepancies asks how far some simulated sets lie from a site's rows.
 const taskDiscrepancies = "discrepancies"
 
-// discrepanciesTask holds proposals, of which the site simulates sets itself: their
-// random numbers are the plan's.
+// discrepanciesTask holds proposals, of which the site simulates sets itself: their random numbers are the plan's.
 type discrepanciesTask struct {
 	First     int         `cbor:"first"`     // number of the first proposal, from 0
 	Proposals wire.Vector `cbor:"proposals"` // in [gmm.Coordinates], one after the other
@@ -60,8 +59,7 @@ func (t *discrepanciesTask) open(s setup) (proposals [][]float64, err error) {
 	return proposals, nil
 }
 
-// ask asks sites how far their rows lie from the sets of some proposals, the first of
-// which has a number.
+// ask asks sites how far their rows lie from the sets of some proposals, the first of which has a number.
 func ask(sites []string, first int, proposals [][]float64) ([]method.Task, error) {
 	task := discrepanciesTask{First: first}
 	for _, u := range proposals {
@@ -116,9 +114,8 @@ func checkProposal(s *fitted.Setup, u []float64) error {
 // seed is that of proposals and sets.
 func (s setup) seed() uint64 { return fitted.SeedOf(s.Plan, "sets") }
 
-// each calls f with the set that both halves simulate from each proposal, the first of
-// which has a number; nil where a proposal cannot be simulated, for which covariances may be
-// too near to singular. The set is overwritten by the next.
+// each calls f with the set that both halves simulate from each proposal, the first of which has a number; nil where a
+// proposal cannot be simulated, for which covariances may be too near to singular. The set is overwritten by the next.
 func each(s setup, first int, proposals [][]float64, f func(i int, set []float64)) {
 	smc := &SMC{Prior: s.Prior, Choices: *s.own.Set, Seed: s.seed(), Used: first}
 	rows := make([]float64, s.own.Set.Rows*len(s.Names))

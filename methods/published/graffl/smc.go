@@ -27,11 +27,10 @@ type setParticle struct {
 	Distance float64   `json:"distance" cbor:"distance"`
 }
 
-// SMC is approximate Bayesian computation by sequential Monte Carlo with
-// replenishment (Drovandi and Pettitt 2011): the particles farthest away are
-// replaced by copies of others, which then move by Metropolis steps that stay below
-// the threshold. Each proposal is one parameter and one simulated set: [SMC.Propose] says
-// which, and [SMC.Fold] takes how far their sets lie. All that must be carried is in its fields.
+// SMC is approximate Bayesian computation by sequential Monte Carlo with replenishment (Drovandi and Pettitt 2011): the
+// particles farthest away are replaced by copies of others, which then move by Metropolis steps that stay below the
+// threshold. Each proposal is one parameter and one simulated set: [SMC.Propose] says which, and [SMC.Fold] takes how
+// far their sets lie. All that must be carried is in its fields.
 type SMC struct {
 	Prior      gmm.Prior     `json:"-" cbor:"prior"`
 	Choices    SetOptions    `json:"-" cbor:"choices"`
@@ -132,8 +131,7 @@ func (s *SMC) moves(n int) (moves []move, tried int) {
 		}
 		return moves, tried
 	}
-	// A sweep at most, so that a particle moves from where it is; more only while there
-	// is nothing to ask.
+	// A sweep at most, so that a particle moves from where it is; more only while there is nothing to ask.
 	for all := len(s.Particles); len(moves) < n && (tried < all || len(moves) == 0); tried++ {
 		r := s.random(s.Moves + tried)
 		m := move{particle: (s.Next + tried) % all, u: make([]float64, s.coordinates().Len())}
@@ -148,8 +146,7 @@ func (s *SMC) moves(n int) (moves []move, tried int) {
 	return moves, tried
 }
 
-// mostSweeps of moves that the prior refuses are followed by one that is asked about in
-// vain, so that the run ends.
+// mostSweeps of moves that the prior refuses are followed by one that is asked about in vain, so that the run ends.
 const mostSweeps = 16
 
 // draw returns a parameter from the prior.
@@ -163,8 +160,7 @@ func (s *SMC) draw(r *rand.Rand) []float64 {
 	return u
 }
 
-// Set simulates rows for proposal i of those proposed last, into Choices.Rows × Dim
-// numbers: see [simulateBalanced].
+// Set simulates rows for proposal i of those proposed last, into Choices.Rows × Dim numbers: see [simulateBalanced].
 func (s *SMC) Set(u []float64, i int, rows []float64) error {
 	c := s.coordinates()
 	m := gmm.NewMixture(c.K, c.Dim)
