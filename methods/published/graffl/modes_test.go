@@ -137,7 +137,7 @@ func distances(t testing.TB, s *SMC, d discrepancy, proposals [][]float64, sites
 func TestSetsGoOnFromTheirState(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
 	run := func(through bool) *SMC {
-		s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0}, 3))(t)
+		s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5}, 3))(t)
 		for s.Stopped == running {
 			testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byMMD, Bandwidth: 4}, s.Propose(20), sites)))
 			if !through {
@@ -165,7 +165,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 // from copies: with the fixed seed the largest error is 0.035. If chance decides instead
 // of the prior's ratio, it is 0.083.
 func TestMovesKeepThePrior(t *testing.T) {
-	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0}, 5))(t)
+	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9}, 5))(t)
 	for s.Stopped == running {
 		testkit.Do(t, s.Fold(make([]float64, len(s.Propose(100)))))
 	}
@@ -203,7 +203,7 @@ func TestMovesKeepThePrior(t *testing.T) {
 // What is carried does not grow with proposals.
 func TestSetStateIsFlat(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
-	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0}, 3))(t)
+	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5}, 3))(t)
 	var sizes []int
 	for s.Stopped == running {
 		testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byEnergy}, s.Propose(20), sites)))
@@ -220,7 +220,8 @@ func TestSetStateIsFlat(t *testing.T) {
 
 // A run stops inside a generation when hardly a proposal is accepted.
 func TestSetsStopInsideAGeneration(t *testing.T) {
-	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2}, 3))(t)
+	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5,
+		LeastAcceptance: 0.2}, 3))(t)
 	for n := 0.0; s.Stopped == running; {
 		d := make([]float64, len(s.Propose(4)))
 		for i := range d {
@@ -259,7 +260,7 @@ func TestSetsRefuse(t *testing.T) {
 // States that come from elsewhere give errors, never panics, and what Check takes can
 // be used.
 func FuzzSMC(f *testing.F) {
-	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0}, 1))(f)
+	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5}, 1))(f)
 	for range 3 {
 		data := testkit.Get(cbor.Marshal(s))(f)
 		f.Add(data)
