@@ -25,16 +25,11 @@ const (
 	scoreBest = "best_by"
 )
 
-// selectReleased chooses from what the sites of a private study released, by the Bayesian information
-// criterion. On moments that were fitted, surplus factors describe the noise, and the criterion, which
-// penalises for the number of subjects alone, asks for them. So the noise is split: with W a fresh draw of its
-// law, T + W and T − W have independent noise of twice the variance (Leiner, Duan, Wasserman and Ramdas, "Data
-// fission", 2023). One is fitted, the other scored. Where noise hides factors, halves of it choose differently,
-// and nothing is recommended.
-//
-// Every fit has a noise variance for each feature, whatever the plan says: public
-// ranges scale each feature by itself, and
-// another layout of the noise costs no privacy.
+// selectReleased chooses from what the sites of a private study released, by the Bayesian information criterion. On
+// moments that were fitted, surplus factors describe the noise, and the criterion asks for them. So the noise is split:
+// with W a fresh draw of its law, T + W and T − W have independent noise of twice the variance (Leiner, Duan, Wasserman
+// and Ramdas, "Data fission", 2023). One is fitted, the other scored. Where noise hides factors, halves of it choose
+// differently, and nothing is recommended. Every fit has a noise variance for each feature, whatever the plan says.
 func selectReleased(ctx context.Context, set options.Setup, releases []moments.Released,
 	c method.SelectConfig) (*method.Selection, error) {
 	if err := c.Check(); err != nil {

@@ -60,10 +60,10 @@ func (e *Errors) Check(d, q int) error {
 }
 
 // Widen returns the posterior covariance M of a subject's factors, q × q, given p features, with what the errors of the
-// loadings add. With v the features in units of their noise, and r = v − V z, scores z = M Vᵀv move by M (dVᵀr − VᵀdV
-// z), where Vᵀr = z and VᵀV = M⁻¹ − I: along the factors, dV = V K, by (M (K + Kᵀ) − K) z, and outside of these by M
-// dVᵀr. Where other axes are shown than the fit's own, which a rotation finds anew, its turns do not count: they are
-// the part of K that differs from Kᵀ. A mean of n subjects, 1/n being given, adds (I − M)/n.
+// loadings add. With v the features in units of their noise and r = v − V z, scores z = M Vᵀv move by M (dVᵀr − VᵀdV
+// z): along the factors, dV = V K, by (M (K + Kᵀ) − K) z, and outside of these by M dVᵀr. Of other axes than the fit's
+// own, which a rotation finds anew, the part of K that differs from Kᵀ does not count. A mean of n subjects, 1/n being
+// given, adds (I − M)/n.
 func Widen(m, z []float64, p int, tilts [][]float64, outside []float64, mean float64, turns bool) []float64 {
 	q := len(z)
 	out, cov := mat.NewDense(q, q, slices.Clone(m)), mat.NewDense(q, q, m)

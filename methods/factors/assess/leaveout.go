@@ -25,13 +25,11 @@ const (
 	stepsLeftOut, stepsCompared, toleranceLeftOut = 10, 400, 1e-5
 )
 
-// LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one
-// of ten groups of sites, out of the sums, fits the model to the others, and has the sums that were left out judge
-// it. Where there are fewer than ten sites, it does so with tenths of them too, divided at random (see [split]): by
-// how much the model errs more than it says depends on how many take part. These stand for sites where there are
-// fewer than three or one has most subjects. With own set, sites have means of their own and all is about these,
-// which cost a degree of freedom each. It returns nil where nobody can be left out, or so few are left that they do not
-// carry the model.
+// LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one of
+// ten groups of sites, out of the sums, fits the model to the others, and has the sums that were left out judge it.
+// Where there are fewer than ten sites it does so with random tenths of them too (see [split]), which stand for sites
+// where these are fewer than three or one has most subjects. With own set, all is about sites' own means. It returns
+// nil where nobody can be left out, or those who are left do not carry the model.
 func LeaveOut(l ppca.Layout, p *ppca.Params, own bool, sites [][]ppca.Block, rng *rand.Rand) (*HeldOut, error) {
 	start := p.Clone()
 	if own {

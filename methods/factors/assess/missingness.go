@@ -145,18 +145,13 @@ func (s *Selection) Add(sums *MissingnessSums, j int, missing, observed float64)
 // sure is how many standard errors an interval of 90 % reaches.
 const sure = 1.645
 
-// Bias is by how many standard deviations the mean of a feature of some variance is off, upwards
-// if above 0, if values are missing because of what they are. It is 0 unless they go with
-// their predictions beyond chance of some probability, and where they cannot be missing for
-// that reason.
+// Bias is by how many standard deviations the mean of a feature is off, upwards if above 0, if values are missing
+// because of what they are; 0 unless they go with their predictions beyond chance of some probability.
 //
-// The predictions of missing values are D larger than those of observed ones. If that is because
-// missing values are larger themselves, these are D/R² larger, R² being the share of the
-// variance that is predicted, since a prediction follows the value with that slope. The model expects D
-// of them, so with a share m of missing values its mean is off by −m D (1/R² − 1). Of a normal
-// value no m of all are further from the others than φ(z)/(m(1 − m)) standard deviations, z
-// being its quantile of m: where D/R² is, other values decide what is missing, which
-// the model allows for.
+// Where predictions of missing values are D larger, the values are D/R² larger, R² being the share of the variance that
+// is predicted. With a share m of missing values its mean is off by −m D (1/R² − 1). Of normal values no m are further
+// from the others than φ(z)/(m(1 − m)) standard deviations, z being the quantile of m: where D/R² is, other values
+// decide what is missing.
 func (s *Selection) Bias(variance, probability float64) float64 {
 	z := s.Score / math.Sqrt(s.Information)
 	if !(s.Weight > 0 && variance > 0) || !(2*distuv.UnitNormal.Survival(math.Abs(z)) < probability) {

@@ -70,13 +70,11 @@ const (
 	leastFreedom = 3
 )
 
-// Fit fits t = μ + δ_s + W x + ε, x ~ N(0, I), ε ~ N(0, Ψ), where the subjects of a site
-// share an offset δ_s ~ N(0, diag v), in two steps that need the sites' sums alone: [ppca.FitFrom] finds W and Ψ
-// from the blocks about each site's own means, which take a degree of freedom, and the means of the sites' blocks
-// tell μ, v and the offsets. These are given only to features that two sites or more have with rows − sites ≥ sites:
-// where nearly every row is a site, the rows do not tell an offset from noise. Without such features the
-// outcome is that of [ppca.FitFrom] on all blocks. LogLik is the log-likelihood of all subjects, offsets integrated
-// out: that within sites and that of the means.
+// Fit fits t = μ + δ_s + W x + ε, x ~ N(0, I), ε ~ N(0, Ψ), with an offset δ_s ~ N(0, diag v) of each site, in two
+// steps that need the sites' sums alone: [ppca.FitFrom] finds W and Ψ from the blocks about each site's own means,
+// which take a degree of freedom, and the means tell μ, v and the offsets. Only features that two sites or more have,
+// with rows − sites ≥ sites, are given offsets: else rows do not tell them from noise. Without such features the
+// outcome is that of [ppca.FitFrom] on all blocks. LogLik is of all subjects, offsets integrated out.
 func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
 	o ppca.FitOptions) (*ppca.Fitted, *Offsets, error) {
 	m, err := newMeans(l, sites)

@@ -82,20 +82,14 @@ const noiseLevel = 0.001
 // interval of 90 %; all 1 where nothing is known.
 type Noise struct{ Times, Low, High float64 }
 
-// Estimate returns the noise of each view at each site; nil if in no view it differs by more
-// than chance would have it, but for one study in a thousand, by Bartlett's test (1937) with degrees of
-// freedom that heavy tails lower (Layard, "Robust large-sample tests for homogeneity of variances", 1973).
-// Where it differs, the variances of the sites have an inverse gamma law, σ² ~ d₀s₀²/χ²_d₀
-// (Smyth, "Linear models and empirical Bayes methods", 2004), and a site's is its posterior mean: few
-// subjects count for little, and a site without subjects has that of the model.
-//
-// Factors take up part of the noise, and carry it from view to view: with M the posterior
-// covariance of the factors and A_k = W_kᵀΨ_k⁻¹W_k, noise c_k times that of the model gives
+// Estimate returns the noise of each view at each site; nil if in no view it differs by more than chance has it in one
+// study of a thousand, by Bartlett's test (1937) with fewer degrees of freedom for heavy tails (Layard 1973). Where it
+// differs, a site's is its posterior mean under an inverse gamma law, σ² ~ d₀s₀²/χ²_d₀ (Smyth 2004). With M the
+// posterior covariance of the factors and A_k = W_kᵀΨ_k⁻¹W_k, noise c_k times the model's gives
 //
 //	E ū_k (d_k − tr MA_k) = tr M²A_k + c_k (d_k − 2 tr MA_k) + Σ_l c_l tr MA_lMA_k,
 //
-// of which c is the solution, with as many fewer degrees of freedom as it varies more than ū.
-// Single missing cells are not in it.
+// of which c is the solution. Single missing cells are not in it.
 func Estimate(predictor *ppca.Predictor, sites []SiteNoise) ([][]Noise, error) {
 	l, _ := predictor.Model()
 	out := make([][]Noise, len(sites))

@@ -46,14 +46,12 @@ const leastSpread = 1e-6
 // fewestOfSpread is how many degrees of freedom a regression must leave to tell of the spread of sites.
 const fewestOfSpread = 5
 
-// spreadOf estimates variances between sites by moments (DerSimonian and Laird 1986): with Q the sum of
-// squares of the sites' estimates about their mean, weighted by their precision, E Q is its degrees of
-// freedom plus the variance between sites times what the weights make of it. A precision that is estimated
-// with f degrees of freedom counts (f − 2)/f. Loadings are those of the sites' regressions (see
-// [regressions]), noise variances what these leave. A regression is on factors that the site's other
-// features show, as the common loadings have it: where those of the site differ, the factors turn, and the
-// variance of a feature's grows by 1/(1 − h), with h = wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ its leverage. The variances of
-// means are those of [between.Fit].
+// spreadOf estimates variances between sites by moments (DerSimonian and Laird 1986): with Q the weighted sum of
+// squares of the sites' estimates about their mean, E Q is its degrees of freedom plus the variance between sites times
+// what the weights make of it. A precision that is estimated with f degrees of freedom counts (f − 2)/f. Loadings are
+// those of the sites' [regressions] on factors that their other features show, where these differ by site turned, so
+// that a feature's variance grows by 1/(1 − h), h = wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ; noise variances are what these leave, and means
+// those of [between.Fit].
 func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []float64) *spread {
 	q, view, within := p.Rank, l.ViewOf(), make([]float64, l.Features())
 	for group, j := l.GroupOf(), 0; j < len(within); j++ {

@@ -270,14 +270,12 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 	return t
 }
 
-// Associate implements [method.Associater]: a regression of each factor's posterior mean
-// on each subject column, by ordinary least squares, given the columns of opts.Adjust.
-// A column of numbers has a slope; any other is a category, whose levels have a mean each. The test is
-// the partial F test of the column, with P values adjusted over all factors and columns
-// ([stats.BenjaminiHochberg]). Subjects without the column, without one that is adjusted for or without any
-// value are left out. Estimates are those of the factor itself times about the reliability that is
-// stated, since a posterior mean is drawn towards 0. Subjects of a site of the fit are scored about
-// that site's means, where sites have means of their own.
+// Associate implements [method.Associater]: a regression of each factor's posterior mean on each subject column, by
+// ordinary least squares, given the columns of opts.Adjust. A column of numbers has a slope, any other levels with a
+// mean each. The test is the partial F test, P values being adjusted over all factors and columns
+// ([stats.BenjaminiHochberg]). Subjects without the column, one that is adjusted for, or any value are left out, and
+// those of a site of the fit are scored about its means, if sites have some. Estimates are those of the factor itself
+// times about the reliability that is stated.
 func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	opts method.AssociateOptions) (*method.Account, error) {
 	r, notes, err := m.use(Population{Site: opts.Site})

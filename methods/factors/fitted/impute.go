@@ -109,17 +109,11 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 	return wanted, nil
 }
 
-// Transform implements [method.Transformer]: the posterior of each subject's
-// factors given what was observed of the subject, N(M WᵀΨ⁻¹(t − μ), M) with
-// M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features, widened by what the errors of loadings add where
-// these are known ([assess.Widen]). A subject without any value
-// has the prior, N(0, I). Of a rotated model it is that of the rotated factors, with the
-// prior N(0, Φ). The columns are id, values (how many were observed),
-// factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
-// Covariance cov_1_2, cov_1_3 to cov_(q−1)_q.
-//
-// Verdicts that void what the study says of the model are repeated: by each of them the
-// factors themselves are not to be relied on.
+// Transform implements [method.Transformer]: the posterior of each subject's factors given what was observed of the
+// subject, N(M WᵀΨ⁻¹(t − μ), M) with M = (I + WᵀΨ⁻¹W)⁻¹, widened by what the errors of loadings add where these are
+// known ([assess.Widen]); the prior without any value, and of a rotated model that of the rotated factors. The columns
+// are id, values (how many were observed), factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
+// Covariance cov_1_2 to cov_(q−1)_q. Verdicts that void what the study says of the model are repeated.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
 	r, notes, err := m.use(Population{opts.Site, opts.NewSite})

@@ -213,16 +213,11 @@ func (m *Model) use(who Population) (*reader, method.Notes, error) {
 		rotation: m.Rotation, model: m}, notes, nil
 }
 
-// newSiteVariance is what the noise variance of a view's features grows by at a
-// site that took no part, given what sites differ by, E = v_μ + q v_W, and the
-// number C of sites that had the view.
-//
-// A new site is one more draw around a mean that is itself known from C draws:
-// its rows are E (1 + 1/C) further from that mean than a site's from its own.
-// The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
-// 2E/C is missing, nothing with many sites. A model of a
-// typical site holds nothing of it, so all of it is missing. It is 0 where nothing estimated E. Where sites have
-// means of their own, v_μ is not part of it: the variance at a new site takes its place.
+// newSiteVariance is what the noise variance of a view's features grows by at a site that took no part, given what
+// sites differ by, E = v_μ + q v_W, and the number C of sites that had the view. A new site's rows are E (1 + 1/C) from
+// a mean that is known from C draws. The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so that
+// 2E/C is missing; a model of a typical site holds nothing of it. It is 0 where nothing estimated E. Where sites have
+// means of their own, v_μ is not part of it.
 func (m *Model) newSiteVariance(v *ModelView) float64 {
 	if v.LoadingSD == nil || v.MeanSD == nil {
 		return 0

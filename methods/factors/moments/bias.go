@@ -23,19 +23,11 @@ type Biases struct {
 // that of noise and of chance.
 type missed struct{ n, sum, variance float64 }
 
-// Biases estimates them from the means of what sites released. At each site that has a view and
-// others, a prediction of the one from the others misses by
-//
-//	r = (m_k − μ_k) − G (m_o − μ_o)
-//
-// on average, m being the site's means. A site of one view can only tell how its features are
-// predicted from each other. Predictions at a site without the view rest on the other sites. So r
-// counts from its mean over the others, and the mean of its squares over sites that are draws from
-// one law is the variance that predictions at a further site lack.
-//
-// With b the excess of the squares over what noise and chance make of sites that are alike, and s the standard
-// deviation of these squares, what is returned is
-// the mean of a normal law of b and s given that it is not negative, b + s φ(b/s)/Φ(b/s).
+// Biases estimates them from the means of what sites released. At each site that has a view and others, a prediction of
+// the one from the others misses by r = (m_k − μ_k) − G (m_o − μ_o) on average, m being the site's means. So r counts
+// from its mean over the other sites, and the mean of its squares is the variance that predictions at a further site
+// lack. With b their excess over what noise and chance make of sites that are alike, and s their standard deviation,
+// returned is the mean of a normal law of b and s given that it is not negative, b + s φ(b/s)/Φ(b/s).
 func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params) (*Biases, error) {
 	predictor, err := ppca.NewPredictor(o.layout, m)
 	if err != nil {
@@ -161,11 +153,10 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 	return out
 }
 
-// parabola returns Σ (a u_j² + b u_j + c), j the place of a feature, and the variance of the noise
-// in it, as of ⟨A, T⟩ with A = a e eᵀ + ½ b (e eᵀ_d + e_d eᵀ) + c e_d e_dᵀ, e having a 1 at j: with
-// T = T₀ + (c − T₀_dd) g, T₀ = Z Y Zᵀ, c a count with noise of its own and B = ZᵀAZ − ⟨A, g⟩ z zᵀ, z the last
-// row of Z, it is ⟨B, Y⟩ + ⟨A, g⟩ c, and the entries of Y have independent noise: variance v beside the diagonal,
-// where every entry counts twice, and 2v on it.
+// parabola returns Σ (a u_j² + b u_j + c), j the place of a feature, and the variance of the noise in it: as of ⟨A, T⟩
+// with A = a e eᵀ + ½ b (e eᵀ_d + e_d eᵀ) + c e_d e_dᵀ, e having a 1 at j. With T = T₀ + (c − T₀_dd) g, T₀ = Z Y Zᵀ, c
+// a noised count and B = ZᵀAZ − ⟨A, g⟩ z zᵀ, z the last row of Z, it is ⟨B, Y⟩ + ⟨A, g⟩ c; the entries of Y have
+// independent noise of variance v beside the diagonal and 2v on it.
 func (t *total) parabola(j int, a, b, c float64) (value, variance float64) {
 	d := t.p + 1
 	row, last := t.z[j*d:][:d], t.z[t.p*d:][:d]

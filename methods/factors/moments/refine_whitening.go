@@ -172,15 +172,11 @@ func fineConstant(q float64) float64 {
 	return math.Sqrt(beta / (1 + beta))
 }
 
-// SubjectsToSee returns how many subjects each of so many sites needs for a direction
-// that holds a share of the variance of p features to stand out of the noise of all
-// sites together, at the Gaussian DP parameter μ of the three sums, where every
-// value has the variance that the scale of its view says and nothing is squeezed.
-//
-// With n subjects at each of C sites, the sums of moments leave noise of standard
-// deviation s √C c² p/(r² C n) beside the diagonal of the covariance, s being that of
-// both sums together and c and r the bound and the room of a whitening, and noise as large
-// as 2 √p times that in its eigenvalues; the direction's is share · p.
+// SubjectsToSee returns how many subjects each of so many sites needs for a direction that holds a share of the
+// variance of p features to stand out of the noise of all sites together, at the Gaussian DP parameter μ of the three
+// sums, if nothing is squeezed. With n subjects at each of C sites, the sums leave noise of standard deviation s √C c²
+// p/(r² C n) beside the diagonal of the covariance, for the bound c and the room r of a whitening, and 2 √p times that
+// in its eigenvalues; the direction's is share · p.
 func SubjectsToSee(p, sites int, share, mu float64) float64 {
 	precision := 0.0
 	for _, of := range []struct{ share, constant float64 }{{shareCoarse, coarseConstant},

@@ -15,24 +15,15 @@ import (
 	"parley/privacy/account"
 )
 
-// Statistics is the mechanism "statistics": every site releases clipped and
-// noised sums over its subjects, and everything else is made of these
-// releases. It knows public things only: the layout and the plan's ranges.
-// A site makes three sums, each guided by the noised ones of all sites before it:
+// Statistics is the mechanism "statistics": three clipped and noised sums over each site's subjects, each guided by
+// those before it, of which all else is made:
 //
-//  1. overview (vectors): how many subjects have which of the patterns of views
-//     that the plan states, and how far each view spreads over its ranges.
-//  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and
-//     clipped, b, size). It tells the mean and the directions that stand out.
-//  3. fine (moments): the same about that mean, the directions that stand out
-//     squeezed until together they weigh as much as all the rest, so that norms
-//     and noise are as small as the rest.
+//  1. overview (vectors): how many have which of the plan's patterns, and how far each view spreads.
+//  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and clipped, b, size).
+//  3. fine (moments): the same about its mean, what stands out squeezed until it weighs as much as the rest.
 //
-// Dwork, Talwar, Thakurta and Zhang, "Analyze Gauss", STOC 2014, is one
-// isotropic release of that kind; squeezing by an earlier release follows
-// Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020. A subject has a view if at
-// least half of its values are there, and counts under the stated pattern with most
-// features whose views it has.
+// See "Analyze Gauss" (Dwork and others, STOC 2014) and, for squeezing, "CoinPress" (Biswas and others, NeurIPS 2020).
+// A subject has a view of which half the values are there.
 type Statistics struct {
 	layout   ppca.Layout
 	low, inv []float64 // of each feature: lowest value and 1/(highest − lowest)

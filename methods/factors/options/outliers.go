@@ -17,13 +17,12 @@ import (
 // out any subject's view, over all its sites and views.
 const falseOutliers = 0.01
 
-// Outliers tells which subjects of a site are so far from its others in a view that hardly anything
-// but an error or another kind of subject explains it, by the site's own rows. A subject's distance in a
-// view is the mean of z² over its values, z from the feature's median in median absolute deviations. Of
-// normal values that is a weighted sum of χ² variables of one degree of freedom, whose upper tail is heaviest if
-// one factor makes all that differs: a constant and a multiple of one such variable, which the median and the
-// upper quartile of the distances give. Outlying is what lies beyond the quantile that one subject of n
-// passes with probability chance/n. Nearly a quarter of the subjects can be outliers without hiding each other.
+// Outliers tells which subjects of a site are so far from its others in a view that hardly anything but an error or
+// another kind of subject explains it. A subject's distance is the mean of z² over its values, z from the feature's
+// median in median absolute deviations. Of normal values its upper tail is heaviest for a constant and a multiple of χ²
+// with one degree of freedom, which the median and the upper quartile give. Outlying is beyond the quantile that one
+// subject of n passes with probability chance/n. Nearly a quarter of the subjects can be outliers without hiding each
+// other.
 type Outliers struct {
 	// Found lists them, as far as [Outliers.Without] has been read.
 	Found []Outlier

@@ -50,13 +50,12 @@ func (b Bound) Sums(p int) int {
 	return 2 + 3*p + p*b.Along.Count
 }
 
-// Describe is the sums of a site's subjects: number, mean and scatter of those who have the same views, exactly, in
-// the form of fewer numbers (see [Block]), or along directions where either has more than the bound. Sets of fewer than
-// [Fewest] subjects are described together, with the smallest of the others if they are not enough by themselves. What
-// subjects of a set lack of its features is filled by its expectation given what they have under a model, and the
-// conditional covariance is added: the E step for missing values (Little and Rubin 2002, section 11.3), so that a model
-// that is fitted to the sums of all sites, and sent to them again until it no longer changes, is the likeliest for all
-// cells that are there. Without a model, cells are filled by the means of the site's own subjects.
+// Describe is the sums of a site's subjects: number, mean and scatter of those who have the same views, in the form of
+// fewer numbers (see [Block]), or along directions where either has more than the bound. Sets of fewer than [Fewest]
+// subjects are described together. What subjects lack of their set's features is filled by its expectation under a
+// model, with the conditional covariance, the E step for missing values (Little and Rubin 2002, section 11.3), so that
+// a model that is fitted to all sites' sums until it no longer changes is the likeliest for all cells that are there.
+// Without a model, means of the site's own subjects fill them.
 func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Description, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err

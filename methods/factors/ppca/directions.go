@@ -11,11 +11,10 @@ import (
 )
 
 // Directions are r combinations V of the features, along which a site tells of a scatter matrix S that is too large to
-// be sent: S V and the diagonal of S. With those of a model ([DirectionsOf]) these are the sums of its E step, as the
-// factors' means are M Vᵀ(t − μ). A fit takes for S, in their place, the least matrix with these products,
-// S V (VᵀS V)⁻¹ VᵀS, and counts the rest of the diagonal as noise ([Block].Rest). No model is likelier by that than by
-// S, since C⁻¹ is nowhere above Ψ⁻¹, and the model whose directions they are is as likely, with the same gradient: the
-// fit makes it likelier by S, too, and where the fit leaves it as it was, the gradient by S is zero.
+// be sent: S V and the diagonal of S. With those of a model ([DirectionsOf]) these are the sums of its E step. A fit
+// takes the least matrix with these products for S, S V (VᵀS V)⁻¹ VᵀS, and counts the rest of the diagonal as noise
+// ([Block].Rest). No model is likelier by that than by S, as C⁻¹ is nowhere above Ψ⁻¹, and the model whose directions
+// they are is as likely, with the same gradient: a fit that raises the one raises the other.
 type Directions struct {
 	Count  int
 	values []float64 // d × Stride(Count)

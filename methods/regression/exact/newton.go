@@ -12,20 +12,15 @@ import (
 	"parley/methods/regression/glm"
 )
 
-// rowSums are those over a site's rows at weights w, by which all of them move
-// together. Every row counts by its weight, if rows have weights. With f = x·w of a row they are
+// rowSums are those over a site's rows at weights w, each row by its weight. With f = x·w of a row they are
 //
 //	value        Σ ln p(y | f)
 //	gradient     Σ ∂/∂f ln p(y | f) x
 //	information  Σ −∂²/∂f² ln p(y | f) x xᵀ   (its lower triangle by rows)
 //	weight       Σ −∂²/∂f² ln p(y | f)
 //
-// Of K classes there are K activations of a row, where with the probabilities α the gradient is Σ ([y = k] − α_k) x
-// for each class and the information Σ (diag α − ααᵀ) ⊗ x xᵀ. The weight is Σ ½ (1 − Σ α_k²), that of the squared
-// distances between activations in the information.
-//
-// With random intercepts they are derivatives of the site's marginal likelihood, by ln τ too, without a weight; and
-// where a likelihood is all that is asked for, there is no information.
+// With the probabilities α of K classes the gradient is Σ ([y = k] − α_k) x for each, the information Σ (diag α − ααᵀ)
+// ⊗ x xᵀ and the weight Σ ½ (1 − Σ α_k²). With random intercepts they are of the marginal likelihood, by ln τ too.
 type rowSums struct {
 	Rows        int         `cbor:"rows"`
 	Value       float64     `cbor:"value" sums:"signed"`
@@ -245,16 +240,14 @@ func (b *commonest) slopes(y int, a, alpha, first []float64) {
 	first[y]++
 }
 
-// noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model
-// are known as well as the mode says. Sums at q and the variance at say what they are at all others, as the
-// log-likelihood is a parabola: with the information H and the gradient g at the variance 1, the prior's precision Λ
+// noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model are
+// known as well as the mode says. With the information H and the gradient g at the variance 1, the prior's precision Λ
 // and mean m₀, and d = (Λ + H/s)⁻¹ (g/s − Λ(m − m₀)), the mean square of errors at s is
 //
 //	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
 //
-// and s is its fixed point. That is a sum over the eigenvalues of Λ^{-½} H Λ^{-½}. With more than fitted.Most weights
-// it is the mean square at q with what is unsure of expectations. The variance is within many orders of magnitude of
-// the outcome's.
+// a sum over the eigenvalues of Λ^{-½} H Λ^{-½}, and s is its fixed point. With more than fitted.Most weights it is the
+// mean square at q with what is unsure of expectations.
 func noiseOf(prior glm.Gaussian, q glm.Normal, s *rowSums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
 	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors

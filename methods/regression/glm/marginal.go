@@ -157,11 +157,10 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 	return b, p, top + math.Log(sum)
 }
 
-// At returns the derivatives at a point, exact but for the quadrature: the gradient is the posterior mean of that of
-// the rows and of b's prior, and the curvature the mean of theirs less the covariance of the gradient (Louis, J R
-// Stat Soc B 1982). By ln τ the gradient is u − 1, u = b²/τ². That by the weights is g = s x̄ + g̃: s the derivative
-// by b, x̄ the mean row in the weights of its curvature, and g̃ what is left. Where sites differ by more than rows
-// tell of b, nearly all of the information on x̄ cancels, and s is taken from b: as E (s − b/τ²) f = −E f′ for any f,
+// At returns the derivatives at a point: the gradient is the posterior mean of that of rows and b's prior, the
+// curvature that of theirs less the gradient's covariance (Louis 1982). By ln τ the gradient is u − 1, u = b²/τ². That
+// by the weights is g = s x̄ + g̃: s the derivative by b, x̄ the mean row by curvature. Where τ is large, s is taken
+// from b, as E (s − b/τ²) f = −E f′:
 //
 //	E s = E b/τ²,  E h − Var s = 1/τ² − Var b/τ⁴,  Cov(s, g̃) = Cov(b, g̃)/τ²,  Cov(s, u) = (Cov(b, u) − 2 E b)/τ².
 func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {

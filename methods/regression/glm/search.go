@@ -35,13 +35,11 @@ const (
 	MostGrid   = 24
 )
 
-// Search finds the posterior of weights and τ, given sums over sites at points that it asks for: first the joint mode
-// by safeguarded Newton steps, then, in two more exchanges, a grid of ln τ about it with two Newton steps of the
-// weights at each. This is the integrated nested Laplace approximation with one hyperparameter (Rue, Martino and
-// Chopin, J R Stat Soc B 2009). Where features decide the outcome or sites have a few rows, weights move far with τ,
-// and the points of the grid take more steps. Where there is no mode to be found, as the density of ln τ is flat over
-// orders of magnitude or has two of them, a grid over all that τ can be is narrowed to where it has its mass. Its
-// fields are its state, to be kept between exchanges.
+// Search finds the posterior of weights and τ, given sums over sites at points that it asks for: the joint mode by
+// safeguarded Newton steps, then a grid of ln τ about it with two Newton steps of the weights at each point, the
+// integrated nested Laplace approximation with one hyperparameter (Rue, Martino and Chopin 2009). Where weights move
+// far with τ, points take more steps. Where there is no mode to be found, a grid over all that τ can be is narrowed to
+// where it has its mass. Its fields are its state, to be kept between exchanges.
 type Search struct {
 	Mode  climb   `cbor:"mode"`
 	Size  float64 `cbor:"size"`  // of the mode's step, in standard deviations

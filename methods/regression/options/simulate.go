@@ -15,14 +15,11 @@ import (
 	"parley/study"
 )
 
-// Simulate draws what [method.Simulator] asks for. The population is one of the plan's model, as private plans have it,
-// of two classes: outcomes follow from a weighted sum of features and from nothing else.
-//
-// All sites draw from one population. A number is normal. With a public range its standard deviation is an eighth of
-// that, and its mean within a tenth of the range from the middle; with constants it has their centre and scale. Weights
-// are normal, the same for a standard deviation of a number as for a level of a category, and are scaled so that of an
-// activation's variance, its own noise π²/3 included, the share c.Noise is noise. Offsets are uniform over their range,
-// and add what they are more than its middle.
+// Simulate draws what [method.Simulator] asks for, all sites from one population of the plan's model, of two classes. A
+// number is normal: with a public range its standard deviation is an eighth of that, and its mean within a tenth of the
+// range from the middle; with constants it has their centre and scale. Weights are normal, the same for a standard
+// deviation of a number as for a level, and scaled so that of an activation's variance, its own noise π²/3 included,
+// the share c.Noise is noise. Offsets are uniform over their range, and add what they are more than its middle.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+

@@ -47,11 +47,10 @@ const (
 type binSums struct{ net, variance, xs, squares float64 }
 
 // NonlinearityScoreTest says whether outcomes in some run of bins of a column, one of so many that are tested, lie off
-// the model's expectation, by more than chance and by enough to matter: what a bent effect leaves if it
-// was taken for straight. It is a score test of a step in each run. With a constant and the effect of the
-// column estimated, Σ r over the run, less what it has in common with these, has the variance a −
-// aᵀM⁻¹a, for sums a of v(1, x) over the run and M of v(1, x)(1, x)ᵀ over all; other estimated
-// coefficients only take from it. Where squares are larger than v in a part, they are its variance.
+// the model's expectation, by more than chance and by enough to matter, by a score test of a step in each run. With a
+// constant and the effect of the column estimated, Σ r over the run, less what it has in common with these, has the
+// variance a − aᵀM⁻¹a, for sums a of v(1, x) over the run and M of v(1, x)(1, x)ᵀ over all. Where squares are larger
+// than v in a part, they are its variance.
 func (s *Residuals) NonlinearityScoreTest(j, columns int) bool {
 	var each [bins]binSums
 	var all binSums
