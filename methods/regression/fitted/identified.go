@@ -95,32 +95,19 @@ func termsOf(groups []string) (terms []glm.Row) {
 // information is what the data say of some effects, all else being unknown: the inverse of their posterior covariance
 // less that of their prior, which it returns too. Not ok if that cannot be calculated.
 func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok bool) {
-	precision := func(q glm.Normal) (*mat.SymDense, bool) {
-		s := mat.NewSymDense(len(terms), nil)
-		for a := range terms {
-			for b := range a + 1 {
-				s.SetSym(a, b, q.Between(terms[a], terms[b]))
-			}
-		}
+	precision := func(q glm.Normal) *mat.SymDense {
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		return inverse, chol.Factorize(s) && glm.Usable(chol.InverseTo(inverse))
+		ok = ok && chol.Factorize(glm.Sym(len(terms), func(a, b int) float64 { return q.Between(terms[a], terms[b]) })) &&
+			glm.Usable(chol.InverseTo(inverse))
+		return inverse
 	}
-	prior, ok = precision(k.prior)
+	ok = true
+	prior, all := precision(k.prior), precision(k.posterior)
 	if !ok {
 		return nil, nil, false
 	}
-	all, ok := precision(k.posterior)
-	if !ok {
-		return nil, nil, false
-	}
-	data = mat.NewSymDense(len(terms), nil)
-	for a := range terms {
-		for b := range a + 1 {
-			data.SetSym(a, b, all.At(a, b)-prior.At(a, b))
-		}
-	}
-	return data, prior, true
+	return glm.Sym(len(terms), func(a, b int) float64 { return all.At(a, b) - prior.At(a, b) }), prior, true
 }
 
 // dependencies lists sets of effects whose columns are nearly combinations of each other. Those
@@ -140,12 +127,10 @@ func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
 	if len(at) < 2 {
 		return nil
 	}
-	scaled := mat.NewSymDense(len(at), nil)
-	for i, a := range at {
-		for j, b := range at[:i+1] {
-			scaled.SetSym(i, j, h.At(a, b)/math.Sqrt(h.At(a, a)*h.At(b, b)))
-		}
-	}
+	scaled := glm.Sym(len(at), func(i, j int) float64 {
+		a, b := at[i], at[j]
+		return h.At(a, b) / math.Sqrt(h.At(a, a)*h.At(b, b))
+	})
 	return together(told, scaled, 1e-9, func(_ int, variance float64) bool {
 		return variance > glm.OnCollinear.Matters
 	})
@@ -169,28 +154,27 @@ func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
 		return nil
 	}
 	near := make([]bool, len(terms))
-	for a, t := range terms {
-		near[a] = k.posterior.Between(t, t)*(own.At(a, a)+prior.At(a, a)) > inflated
-		for b := range a + 1 {
-			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
+	scaled := glm.Sym(len(terms), func(a, b int) float64 {
+		x := h.At(a, b) / math.Sqrt(prior.At(a, a)*prior.At(b, b))
+		if t := terms[a]; a == b {
+			near[a] = k.posterior.Between(t, t)*(own.At(a, a)+prior.At(a, a)) > inflated
+			x++
 		}
-		h.SetSym(a, a, h.At(a, a)+1)
-	}
-	return together(terms, h, 1, func(i int, variance float64) bool { return near[i] && variance > left })
+		return x
+	})
+	return together(terms, scaled, 1, func(i int, variance float64) bool { return near[i] && variance > left })
 }
 
 // together lists sets of effects, of those whose variance by the inverse of a matrix says that they are in one, and
 // which that correlates. Eigenvalues below the smallest count as that.
 func together(terms []glm.Row, information *mat.SymDense, smallest float64,
 	in func(i int, variance float64) bool) (sets [][]glm.Row) {
-	var e mat.EigenSym
-	if !e.Factorize(information, true) {
+	values, v := glm.Eigen(information)
+	if values == nil {
 		return nil
 	}
-	var v, variance, half mat.Dense
-	e.VectorsTo(&v)
-	values := e.Values(nil)
-	half.Apply(func(_, d int, x float64) float64 { return x / max(values[d], smallest) }, &v)
+	var variance, half mat.Dense
+	half.Apply(func(_, d int, x float64) float64 { return x / max(values[d], smallest) }, v)
 	variance.Mul(&half, v.T())
 	var involved []int
 	for i := range terms {

@@ -146,19 +146,18 @@ func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each 
 	half.Mul(first, covariance)
 	explained.Mul(&half, first)
 	test := func(columns []int) (c Change) {
-		v, u := mat.NewSymDense(len(columns), nil), mat.NewVecDense(len(columns), nil)
-		for a, i := range columns {
-			u.SetVec(a, s.Score[i])
-			for b, j := range columns[:a+1] {
-				v.SetSym(a, b, glm.Entry(s.Second, i, j)-explained.At(i, j))
-			}
-		}
-		for a, i := range columns {
-			if !(v.At(a, a) > 1e-9*s.Second[glm.Packed(i, i)]) { // below, rounding makes it
-				for b := range columns {
-					v.SetSym(a, b, 0)
+		left := func(i, j int) float64 { return glm.Entry(s.Second, i, j) - explained.At(i, j) }
+		v := glm.Sym(len(columns), func(a, b int) float64 {
+			for _, i := range []int{columns[a], columns[b]} {
+				if !(left(i, i) > 1e-9*s.Second[glm.Packed(i, i)]) { // below, rounding makes it
+					return 0
 				}
 			}
+			return left(columns[a], columns[b])
+		})
+		u := mat.NewVecDense(len(columns), nil)
+		for a, i := range columns {
+			u.SetVec(a, s.Score[i])
 		}
 		c.ChiSquared, c.Free = quadratic(v, u)
 		if c.ChiSquared /= over; !glm.Finite(c.ChiSquared) {
@@ -190,12 +189,11 @@ func quadratic(v *mat.SymDense, u *mat.VecDense) (x float64, free int) {
 
 // Quadratic is the statistic of Wald's test of some entries of a mean, m_Jᵀ (C_JJ)⁻¹ m_J.
 func Quadratic(mean, covariance []float64, columns []int) (x float64, free int) {
-	v, u := mat.NewSymDense(len(columns), nil), mat.NewVecDense(len(columns), nil)
+	u := mat.NewVecDense(len(columns), nil)
 	for a, i := range columns {
 		u.SetVec(a, mean[i])
-		for b, j := range columns[:a+1] {
-			v.SetSym(a, b, glm.Entry(covariance, i, j))
-		}
 	}
-	return quadratic(v, u)
+	return quadratic(glm.Sym(len(columns), func(a, b int) float64 {
+		return glm.Entry(covariance, columns[a], columns[b])
+	}), u)
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/judge/evaluate"
 	"parley/methods/regression/glm"
 )
@@ -69,17 +71,23 @@ func (m *Predictor) activation(r glm.Row, offset int) (a, c float64) {
 // observed is the activation of a row that lacks nothing, with variance
 // Variance + (x + Slope)ᵀ S (x + Slope) for weights with covariance S.
 func (m *Predictor) observed(r glm.Row, offset int) (a, c float64) {
-	if m.site.Slope == nil {
-		a, c = m.posterior.Activation(r, offset)
-		return a + m.site.Mean, c + m.site.Variance
+	a, c = m.posterior.Activation(r, offset)
+	if m.site.Slope != nil {
+		_, c = m.posterior.Activation(m.sloped(r, 1), offset)
 	}
-	a, _ = m.posterior.Activation(r, offset)
-	x := append([]float64(nil), m.site.Slope...)
+	return a + m.site.Mean, c + m.site.Variance
+}
+
+// sloped is a row with what the mean of the site's intercept adds so many times, where that depends on weights.
+func (m *Predictor) sloped(r glm.Row, times float64) glm.Row {
+	if m.site.Slope == nil {
+		return r
+	}
+	x := floats.ScaleTo(make([]float64, len(m.site.Slope)), times, m.site.Slope)
 	for i, j := range r.Index {
 		x[j] += r.Value[i]
 	}
-	_, c = m.posterior.Activation(glm.Dense(x), offset)
-	return a + m.site.Mean, c + m.site.Variance
+	return glm.Dense(x)
 }
 
 // judge says of the last row how its class was predicted: a probability p and whether what it was given to happened,
@@ -265,9 +273,7 @@ func newAverage(classes int) *average {
 // lower triangle by rows, that may be singular.
 func (m *average) predict(a, covariance, dst []float64) {
 	m.factorise(covariance)
-	for k := range dst {
-		dst[k] = 0
-	}
+	clear(dst)
 	for _, z := range m.points {
 		for k := range m.f {
 			m.f[k] = 0
@@ -351,17 +357,7 @@ func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 }
 
 // spread is the variance of Σ x w + times b for the site's intercept b.
-func (m *Predictor) spread(x glm.Row, times float64) (variance float64) {
-	if m.site.Slope != nil {
-		all := make([]float64, len(m.site.Slope))
-		for j, s := range m.site.Slope {
-			all[j] = times * s
-		}
-		for i, j := range x.Index {
-			all[j] += x.Value[i]
-		}
-		x = glm.Dense(all)
-	}
-	_, variance = m.posterior.Activation(x, 0)
+func (m *Predictor) spread(x glm.Row, times float64) float64 {
+	_, variance := m.posterior.Activation(m.sloped(x, times), 0)
 	return variance + times*times*(m.site.Variance+m.unseen(0).variance)
 }

@@ -159,18 +159,13 @@ type moments struct{ sum, variance, fourth float64 }
 // centred takes out of a column its mean Σ vx/Σ v. Over is by how much more than under the model residuals vary where
 // the column is large, Σ r²x²/Σ vx². This and Σ vx⁴ are by bins, in one more of which are the rows whose value is 0.
 func (s *Residuals) centred(j int) (m moments, over float64) {
-	sum := func(v wire.Vector) (all float64) {
-		for _, x := range v[bins*j : bins*(j+1)] {
-			all += x
-		}
-		return all
-	}
-	mean := sum(s.BinXs) / s.Variance
+	of := func(v wire.Vector) float64 { return sum(v[bins*j : bins*(j+1)]) }
+	mean := of(s.BinXs) / s.Variance
 	m = moments{sum: s.Score[j] - mean*s.Net, variance: s.Bread[j] - mean*mean*s.Variance}
 	if !(m.variance > fewVary*s.Bread[j]) { // one value
 		return moments{}, 1
 	}
-	rest := max(s.Variance-sum(s.BinVariance), 0)
+	rest := max(s.Variance-of(s.BinVariance), 0)
 	second, squares := rest*mean*mean, rest*mean*mean*s.Dispersion()
 	m.fourth = rest * mean * mean * mean * mean
 	for k := bins * j; k < bins*(j+1); k++ {

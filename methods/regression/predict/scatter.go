@@ -113,22 +113,16 @@ func (s *scatter) AddScore(score []float64) {
 func (s *scatter) Robust(q glm.Normal, prior glm.Gaussian) []float64 {
 	n := len(q.Mean)
 	small := float64(s.Clusters) / max(float64(s.Clusters-1), 1)
-	meat := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := range i + 1 {
-			meat.SetSym(i, j, small*s.Meat[glm.Packed(i, j)])
+	meat := glm.Sym(n, func(i, j int) float64 {
+		x := small * s.Meat[glm.Packed(i, j)]
+		if i == j {
+			x += prior.Lambda[i]
 		}
-		meat.SetSym(i, i, meat.At(i, i)+prior.Lambda[i])
-	}
+		return x
+	})
 	c := glm.Symmetric(q.Covariance, n)
 	var half, all mat.Dense
 	half.Mul(c, meat)
 	all.Mul(&half, c)
-	out := make([]float64, 0, glm.Triangle(n))
-	for i := range n {
-		for j := range i + 1 {
-			out = append(out, (all.At(i, j)+all.At(j, i))/2)
-		}
-	}
-	return out
+	return glm.Lower(glm.Sym(n, func(i, j int) float64 { return (all.At(i, j) + all.At(j, i)) / 2 }))
 }
