@@ -188,17 +188,22 @@ func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
 	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, nil
 }
 
-// numbersOf are the numbers of an answer in their order; 0 each without one.
-func numbersOf(p *study.Plan, kind string, body []byte) ([]float64, error) {
+// formOf is an answer to a task of a kind, all 0.
+func formOf(p *study.Plan, kind string) (any, error) {
 	s, err := options.New(p)
 	if err != nil {
 		return nil, err
 	}
-	form, err := exact.Form(s, kind)
+	return exact.Form(s, kind)
+}
+
+// numbersOf are the numbers of an answer in their order; 0 each without one.
+func numbersOf(p *study.Plan, kind string, body []byte) ([]float64, error) {
+	form, err := formOf(p, kind)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := exact.Form(s, kind)
+	answer, err := formOf(p, kind)
 	if err == nil && body != nil {
 		err = wire.Unmarshal(body, answer)
 	}
@@ -219,11 +224,7 @@ func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]f
 
 // Answer implements [method.Additive].
 func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := exact.Form(s, kind)
+	answer, err := formOf(p, kind)
 	if err == nil {
 		err = method.Unflatten(answer, sums[sumName(kind)])
 	}

@@ -99,7 +99,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: site.Folded,
 			Information: informationOf(site.Factor, c.prior), Left: slices.Contains(f.Left, name), Factor: site.Factor})
 	}
-	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return f.Reports[site] })
+	sites, pooled := fitted.Reports(c.Plan.Sites, f.Reports)
 	m.Verdicts = slices.Concat(fitted.OutcomeVerdicts(m.Options, pooled, nil),
 		fitted.Dispersion(m.Options, pooled, len(m.Effects)), m.HeldBack())
 	if c.own.Tolerance != nil { // updates are exact, and have an end

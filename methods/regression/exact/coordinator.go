@@ -126,7 +126,8 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 			return options.ScaleTask{}, nil
 		})
 	case options.TaskScale:
-		if err = c.pool(s); err == nil {
+		if s.Scale, err = c.Pool(c.moments(s)); err == nil {
+			s.Fit.At = c.begin(s.Scale)
 			step.Tasks, err = c.ask(s)
 		}
 		if n := len(c.Unlike(c.Plan.Sites, s.Moments)); n > 0 {
@@ -156,29 +157,23 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 
 func (c coordinator) staying(s *state) []string { return method.Staying(c.Plan.Sites, s.Left) }
 
-// pool makes common units of what the sites counted.
-func (c coordinator) pool(s *state) (err error) {
-	var moments []*options.ScaleAnswer
+// moments are those that sites gave, in the plan's order.
+func (c coordinator) moments(s *state) (all []*options.ScaleAnswer) {
 	for _, site := range c.Plan.Sites {
 		if a := s.Moments[site]; a != nil {
-			moments = append(moments, a)
+			all = append(all, a)
 		}
 	}
-	if s.Scale, err = c.Pool(moments); err == nil {
-		s.Fit.At = c.begin(s.Scale)
-	}
-	return err
+	return all
 }
 
 // counted is how often each level of each category was observed, and how many cells of each feature.
 func (c coordinator) counted(s *state) (levels, cells []float64) {
 	_, n := c.Counted()
 	levels, cells = make([]float64, n), make([]float64, len(c.Encoding.Columns))
-	for _, site := range c.Plan.Sites {
-		if a := s.Moments[site]; a != nil {
-			floats.Add(levels, a.Levels)
-			floats.Add(cells, c.Cells(a))
-		}
+	for _, a := range c.moments(s) {
+		floats.Add(levels, a.Levels)
+		floats.Add(cells, c.Cells(a))
 	}
 	return levels, cells
 }
@@ -368,7 +363,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	sites, pooled := fitted.Reports(c.Plan.Sites, s.Reports)
 	fit, robust := s.Fit, []float64(nil)
 	if pooled != nil && pooled.Scatter != nil {
 		robust = pooled.Scatter.Robust(fit.At.normal(), c.PriorOf(s.Scale))

@@ -21,9 +21,9 @@ import (
 )
 
 // Reports lists the assessments that sites gave, in the plan's order, and adds them up; nil if there are none.
-func Reports(plan []string, of func(site string) *predict.Assessment) (sites []Report, pooled *predict.Assessment) {
+func Reports(plan []string, of map[string]*predict.Assessment) (sites []Report, pooled *predict.Assessment) {
 	for _, name := range plan {
-		if a := of(name); a != nil {
+		if a := of[name]; a != nil {
 			if pooled == nil {
 				pooled = predict.NewAssessment()
 			}

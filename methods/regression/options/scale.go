@@ -2,6 +2,7 @@ package options
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -19,8 +20,8 @@ func (s *Setup) Counted() (numbers []string, levels int) {
 	if s.Options.Survey() {
 		numbers = append(numbers, s.Encoding.Weight)
 	}
-	for i := range s.Encoding.Columns {
-		levels += len(s.Encoding.Columns[i].Levels)
+	for at, c := range s.categories() {
+		levels = at + len(c.Levels)
 	}
 	return numbers, levels
 }
@@ -126,12 +127,27 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 	return m, nil
 }
 
+// categories are the plan's categories, and where their levels begin among all that are counted.
+func (s *Setup) categories() iter.Seq2[int, *glm.Column] {
+	return func(yield func(int, *glm.Column) bool) {
+		at := 0
+		for i := range s.Encoding.Columns {
+			c := &s.Encoding.Columns[i]
+			if len(c.Levels) > 0 && !yield(at, c) {
+				return
+			}
+			at += len(c.Levels)
+		}
+	}
+}
+
 // references chooses the most frequent level of each category that has a reference, the
 // first of several, unless the plan names another.
 func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
-	at := 0
-	for i := range s.Encoding.Columns {
-		c := &s.Encoding.Columns[i]
+	for at, c := range s.categories() {
+		if c.Reference == "" {
+			continue
+		}
 		best, most := 0, -1.0
 		for l := range c.Levels {
 			n := 0.0
@@ -144,10 +160,6 @@ func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
 				best, most = l, n
 			}
 		}
-		at += len(c.Levels)
-		if c.Reference == "" {
-			continue
-		}
 		if named := s.Options.Reference(c.Name); named != "" {
 			best = slices.Index(c.Levels, named)
 		}
@@ -156,20 +168,17 @@ func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
 }
 
 // Cells returns how many cells of each column of the encoding were observed, by the moments of a joint posterior.
-func (s *Setup) Cells(a *ScaleAnswer) (cells []float64) {
-	number, level := 0, 0
-	for i := range s.Encoding.Columns {
-		n := 0.0
-		if levels := len(s.Encoding.Columns[i].Levels); levels > 0 {
-			for range levels {
-				n += a.Levels[level]
-				level++
-			}
-		} else {
-			n = a.N[number]
-			number++
+func (s *Setup) Cells(a *ScaleAnswer) []float64 {
+	cells := make([]float64, len(s.Encoding.Columns))
+	level := 0
+	for k, i := range s.Numbers() {
+		cells[i] = a.N[k]
+	}
+	for i := range cells {
+		for range s.Encoding.Columns[i].Levels {
+			cells[i] += a.Levels[level]
+			level++
 		}
-		cells = append(cells, n)
 	}
 	return cells
 }

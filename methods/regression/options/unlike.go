@@ -75,12 +75,8 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 	for i, name := range numbers {
 		says = append(says, otherUnit(name, names, all, i)...)
 	}
-	at := 0
-	for j := range s.Encoding.Columns {
-		if c := &s.Encoding.Columns[j]; len(c.Levels) > 0 {
-			says = append(says, otherLevels(c.Name, c.Levels, names, all, at)...)
-			at += len(c.Levels)
-		}
+	for at, c := range s.categories() {
+		says = append(says, otherLevels(c.Name, c.Levels, names, all, at)...)
 	}
 	return says
 }

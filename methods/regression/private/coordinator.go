@@ -423,7 +423,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: rounds, Left: slices.Contains(s.Left, name)})
 	}
 	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack())
-	sites, pooled := fitted.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	sites, pooled := fitted.Reports(c.Plan.Sites, s.Reports)
 	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(rounds), "width_by_noise": width},
 		figure.Fact{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)})
 	if err != nil {
