@@ -261,8 +261,8 @@ func (c *energyCaseJSON) verify(list *vectors.List, at string) error {
 }
 
 func (p *pointJSON) verify(list *vectors.List, at string, l *freeEnergy) error {
-	if len(p.Mean) != l.Weights() || len(p.LogVar) != l.Weights() {
-		return fmt.Errorf("%d means and %d variances for %d weights", len(p.Mean), len(p.LogVar), l.Weights())
+	if len(p.Mean) != l.Data.Columns() || len(p.LogVar) != l.Data.Columns() {
+		return fmt.Errorf("%d means and %d variances for %d weights", len(p.Mean), len(p.LogVar), l.Data.Columns())
 	}
 	q, err := fromPoint(append(append([]float64(nil), p.Mean...), p.LogVar...))
 	if err != nil {
@@ -280,7 +280,7 @@ func (p *pointJSON) verify(list *vectors.List, at string, l *freeEnergy) error {
 		expected[i], _, _, _ = logistic{}.Expect(l.Data.Outcome(i), a, c)
 	}
 	list.Floats(at+".expected_log_lik", p.Expected, expected, tolQuadrature)
-	gradMean, gradLogVar := make([]float64, l.Weights()), make([]float64, l.Weights())
+	gradMean, gradLogVar := make([]float64, l.Data.Columns()), make([]float64, l.Data.Columns())
 	list.Float(at+".free_energy", p.FreeEnergy, l.Value(p.Mean, p.LogVar, gradMean, gradLogVar), tolQuadrature)
 	list.Floats(at+".grad_mean", p.GradMean, gradMean, tolQuadrature)
 	list.Floats(at+".grad_log_var", p.GradLogVar, gradLogVar, tolQuadrature)

@@ -80,8 +80,8 @@ func (c coordinator) update(s *State) (step method.Step, err error) {
 		return s.Sites[site].ask(s.Scale, q), nil
 	})
 	for i := range step.Tasks {
-		if site := sites[i]; free {
-			step.Tasks[i].Takes = c.takes(site, s.Sites[site].Asked)
+		if site := sites[i]; free { // how long a site works is exponential, with a mean by its declared rows
+			step.Tasks[i].Takes = float64(c.own.rowsOf(site)) * c.draws("takes", site, s.Sites[site].Asked).ExpFloat64()
 		}
 	}
 	return step, err
@@ -278,16 +278,13 @@ func (c coordinator) updates() int { return c.own.Rounds * len(c.Plan.Sites) }
 
 // inOrder returns the next site of the plan's order.
 func (c coordinator) inOrder(s *State) []string {
-	able := map[string]bool{}
-	for _, site := range c.able(s) {
-		able[site] = true
-	}
+	able := c.able(s)
 	for len(able) > 0 && s.Round < c.own.Rounds {
 		site := c.Plan.Sites[s.Turn]
 		if s.Turn++; s.Turn == len(c.Plan.Sites) {
 			s.Turn, s.Round = 0, s.Round+1
 		}
-		if able[site] {
+		if slices.Contains(able, site) {
 			return []string{site}
 		}
 	}
@@ -311,11 +308,6 @@ func (c coordinator) drawn(s *State) []string {
 		}
 	}
 	return able[len(able)-1:]
-}
-
-// takes draws how long a site works on its n-th update: exponential, with a mean in proportion to its declared rows.
-func (c coordinator) takes(site string, n int) float64 {
-	return float64(c.own.rowsOf(site)) * c.draws("takes", site, n).ExpFloat64()
 }
 
 // progress counts the times that sites are asked, and an estimate of how many there will be.

@@ -20,13 +20,10 @@ type freeEnergy struct {
 	Cavity     glm.Gaussian // a density
 }
 
-// Weights returns the number of weights.
-func (l *freeEnergy) Weights() int { return l.Data.Columns() }
-
 // Check reports outcomes that the likelihood does not know and a cavity that is
 // no density over the weights. The methods of freeEnergy want it to pass.
 func (l *freeEnergy) Check() error {
-	if err := l.Cavity.CheckProper(l.Weights()); err != nil {
+	if err := l.Cavity.CheckProper(l.Data.Columns()); err != nil {
 		return fmt.Errorf("cavity: %w", err)
 	}
 	for i := range l.Data.Rows() {
@@ -49,7 +46,7 @@ type eval struct {
 }
 
 func (l *freeEnergy) newEval() *eval {
-	p := l.Weights()
+	p := l.Data.Columns()
 	return &eval{freeEnergy: l, mean: make([]float64, p), variance: make([]float64, p),
 		gradMean: make([]float64, p), gradVar: make([]float64, p), dataVar: make([]float64, p),
 		curve: make([][3]float64, l.Data.Rows())}
@@ -114,7 +111,7 @@ func (l *freeEnergy) Optimum(start glm.Gaussian, steps int) (glm.Gaussian, info,
 	if err := l.Check(); err != nil {
 		return glm.Gaussian{}, info{}, err
 	}
-	if err := start.CheckProper(l.Weights()); err != nil {
+	if err := start.CheckProper(l.Data.Columns()); err != nil {
 		return glm.Gaussian{}, info{}, fmt.Errorf("start: %w", err)
 	}
 	n := newNewton(l, start)
@@ -147,7 +144,7 @@ type newton struct {
 }
 
 func newNewton(l *freeEnergy, start glm.Gaussian) *newton {
-	p := l.Weights()
+	p := l.Data.Columns()
 	n := &newton{p: p, at: l.newEval(), trial: l.newEval()}
 	for _, v := range []*[]float64{&n.grad, &n.step, &n.diagonal, &n.r, &n.z, &n.dir, &n.product} {
 		*v = make([]float64, 2*p)
@@ -170,7 +167,9 @@ func newNewton(l *freeEnergy, start glm.Gaussian) *newton {
 
 // direction solves Newton's equations for the point at hand, more accurately the nearer it is to the optimum.
 func (n *newton) direction() {
-	n.gradient()
+	for j, v := range n.at.variance {
+		n.grad[j], n.grad[n.p+j] = n.at.gradMean[j], 2*math.Sqrt(v)*n.at.gradVar[j]
+	}
 	n.hessianDiagonal()
 	clear(n.step)
 	copy(n.r, n.grad)
@@ -198,13 +197,6 @@ func (n *newton) direction() {
 			n.dir[i] = z + beta*n.dir[i]
 		}
 		rz = next
-	}
-}
-
-func (n *newton) gradient() {
-	for j, v := range n.at.variance {
-		n.grad[j] = n.at.gradMean[j]
-		n.grad[n.p+j] = 2 * math.Sqrt(v) * n.at.gradVar[j]
 	}
 }
 

@@ -178,25 +178,10 @@ func (t *trace) follow(before, after glm.Gaussian) error {
 	if err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}
-	if !glm.Finite(kl) { // precisions so far apart that their quotient has no digits
-		kl = math.MaxFloat64
+	if t.Folded, t.LastKL = t.Folded+1, kl; !glm.Finite(kl) { // precisions whose quotient has no digits
+		t.LastKL = math.MaxFloat64
 	}
-	t.Folded++
-	t.LastKL = kl
 	return nil
-}
-
-// project sets the factor to 1 in every weight where its precision is negative, and returns the number of these
-// weights. This is the rule for factors whose precision an update would make negative: as factors never take precision
-// away, the product of the prior and any of them stays a density, and so does every cavity.
-func project(g glm.Gaussian) (projected int) {
-	for j, l := range g.Lambda {
-		if l < 0 {
-			g.Eta[j], g.Lambda[j] = 0, 0
-			projected++
-		}
-	}
-	return projected
 }
 
 // divergence returns KL(g‖h) = ½ Σ [ln(λ/κ) + κ/λ + κ (m − n)² − 1] in
@@ -218,13 +203,20 @@ func divergence(g, h glm.Gaussian) (float64, error) {
 	return kl, nil
 }
 
-// refine replaces a site's factor t after its local optimisation has led from q to target: t·(target/q)^damping,
-// projected by project. It returns the new factor, the change by which q is to be multiplied (equation 5), and in how
-// many weights the factor was projected.
+// refine replaces a site's factor t after its local optimisation has led from q to target: t·(target/q)^damping, set
+// to 1 in every weight where its precision would be negative. As factors never take precision away, the product of the
+// prior and any of them stays a density, and so does every cavity. It returns the new factor, the change by which q is
+// to be multiplied (equation 5), and in how many weights the factor was projected so.
 func refine(t, q, target glm.Gaussian, damping float64) (factor, change glm.Gaussian, projected int) {
 	change = target.Over(q).Power(damping)
 	factor = t.Times(change)
-	if projected = project(factor); projected > 0 {
+	for j, l := range factor.Lambda {
+		if l < 0 {
+			factor.Eta[j], factor.Lambda[j] = 0, 0
+			projected++
+		}
+	}
+	if projected > 0 {
 		change = factor.Over(t)
 	}
 	return factor, change, projected

@@ -44,17 +44,21 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 
 // Site implements [method.Method].
 func (Method) Site(p *study.Plan, name string) (method.Site, error) {
-	c, err := newCommon(p, []string{name})
-	return &siteHalf{common: c, name: name}, err
+	return siteOf(p, name)
 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
-	c, err := newCommon(p, []string{name})
+	h, err := siteOf(p, name)
 	if err != nil {
 		return nil, err
 	}
-	return (&siteHalf{common: c, name: name}).listed(), nil
+	return h.listed(), nil
+}
+
+func siteOf(p *study.Plan, name string) (*siteHalf, error) {
+	c, err := newCommon(p, []string{name})
+	return &siteHalf{common: c, name: name}, err
 }
 
 // Describe implements [method.Describer].
