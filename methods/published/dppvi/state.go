@@ -142,7 +142,7 @@ func (c coordinator) converged(f *State, m *fitted.Model) {
 
 // checkAlone refuses what no rows can give, and residuals, which are not asked for.
 func (c *common) checkAlone(a *predict.Assessment) error {
-	return errors.Join(a.Check(predict.Form(0, 1, 0, false)), a.CheckLevels(len(c.Outcome.Levels)))
+	return a.Check(predict.Form(0, 1, 0, false), len(c.Outcome.Levels))
 }
 
 // effects shows the strongest effects.

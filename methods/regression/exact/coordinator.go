@@ -322,13 +322,11 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 
 // checkReport refuses an assessment that is none of the plan's model, and puts in what weights mean.
 func (c coordinator) checkReport(a *predict.Assessment) error {
-	if err := errors.Join(a.Check(c.assessment()), a.CheckLevels(len(c.Options.Outcome.Levels))); err != nil {
-		return err
-	}
-	if a.Residuals != nil {
+	err := a.Check(c.assessment(), len(c.Options.Outcome.Levels))
+	if err == nil && a.Residuals != nil {
 		a.Residuals.Sampled = c.Options.Survey()
 	}
-	return nil
+	return err
 }
 
 // Leave implements [method.Coordinator]: what the site gave to steps that were made stays in

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -48,8 +49,9 @@ func NewAssessment() *Assessment {
 		Observed: make(wire.Vector, tenths)}
 }
 
-// Check refuses what no rows can give, where they were counted without noise, and what is not in a form: see [Form].
-func (a *Assessment) Check(form *Assessment) error {
+// Check refuses what no rows can give, where they were counted without noise, what is not in a form (see [Form]), and
+// what outcomes of so many levels do not have, of which a number has none.
+func (a *Assessment) Check(form *Assessment, levels int) error {
 	if err := method.CheckSums(form, a, glm.MostRows*rowLargest); err != nil {
 		return fmt.Errorf("how well outcomes are predicted: %w", err)
 	}
@@ -57,8 +59,8 @@ func (a *Assessment) Check(form *Assessment) error {
 		return fmt.Errorf("an assessment of %d rows, %d of them correct", a.Rows, a.Correct)
 	}
 	if a.Ranking != nil {
-		if err := a.Ranking.check(a.Rows); err != nil {
-			return err
+		if err := a.Ranking.check(a.Rows); err != nil || levels != 2 {
+			return cmp.Or(err, fmt.Errorf("log-odds of an outcome with %d levels", levels))
 		}
 	}
 	for i, n := range a.Count {
@@ -77,14 +79,6 @@ func (a *Assessment) Check(form *Assessment) error {
 	}
 	if a.Scatter != nil {
 		return a.Scatter.check()
-	}
-	return nil
-}
-
-// CheckLevels refuses what outcomes of so many levels do not have, of which a number has none.
-func (a *Assessment) CheckLevels(levels int) error {
-	if a.Ranking != nil && levels != 2 {
-		return fmt.Errorf("log-odds of an outcome with %d levels", levels)
 	}
 	return nil
 }

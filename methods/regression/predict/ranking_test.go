@@ -105,7 +105,7 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 			m.P[i] = math.NaN()
 		}
 		m.judge(1)
-		if err := a.Check(Form(0, 1, 0, false)); err != nil || a.Rows != rows {
+		if err := a.Check(Form(0, 1, 0, false), 2); err != nil || a.Rows != rows {
 			t.Errorf("%T: an assessment of %d rows: %v", l, a.Rows, err)
 		}
 	}
@@ -113,15 +113,16 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 
 // Log-odds are of two classes: a site that sends them of a number or of three classes is refused.
 func TestLogOddsAreOfTwoClasses(t *testing.T) {
-	a := NewAssessment()
-	a.Ranking = newRanking()
 	for levels, fits := range map[int]bool{0: false, 2: true, 3: false} {
-		if err := a.CheckLevels(levels); (err == nil) != fits {
+		a := Form(0, 1, 0, false)
+		a.Rows, a.Ranking.Cases[0] = 1, 1
+		if err := a.Check(Form(0, 1, 0, false), levels); (err == nil) != fits {
 			t.Errorf("%d levels: %v", levels, err)
 		}
-	}
-	if err := NewAssessment().CheckLevels(0); err != nil {
-		t.Error(err)
+		a.Ranking = nil
+		if err := a.Check(Form(0, 1, 0, false), levels); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
