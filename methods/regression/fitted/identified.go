@@ -98,8 +98,8 @@ func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok b
 	precision := func(q glm.Normal) *mat.SymDense {
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		ok = ok && chol.Factorize(glm.Sym(len(terms), func(a, b int) float64 { return q.Between(terms[a], terms[b]) })) &&
-			glm.Usable(chol.InverseTo(inverse))
+		of := glm.Sym(len(terms), func(a, b int) float64 { return q.Between(terms[a], terms[b]) })
+		ok = ok && chol.Factorize(of) && glm.Usable(chol.InverseTo(inverse))
 		return inverse
 	}
 	ok = true
