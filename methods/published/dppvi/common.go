@@ -145,6 +145,11 @@ type updateAnswer struct {
 	Change glm.Gaussian `cbor:"change"`
 }
 
+// stepAnswer is a step of Global VI: the change of means and of logarithms of variances.
+type stepAnswer struct {
+	Step wire.Vector `cbor:"step"`
+}
+
 // assessTask asks how well the model predicts; it is what sites get back, too.
 type assessTask struct {
 	Scale *scale       `cbor:"scale"`

@@ -133,3 +133,49 @@ func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source)
 	}
 	return s.Notes(ctx, rows)
 }
+
+// centre is an exact fit of independent weights to all rows in one place.
+type centre struct {
+	Model *fitted.Model
+	Info  info // with the evidence lower bound as Value
+
+	*fitted.Forecaster
+}
+
+// central fits all rows in one place: exact mean-field inference, which partitioned inference
+// converges to. A standard scale is by moments of all rows.
+func central(ctx context.Context, c *common, rows dataset.Source) (*centre, error) {
+	var common *scale
+	if c.own.Scaling == glm.ScaleStandard {
+		moments, err := c.moments(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		if common, err = c.pool([]*glm.Moments{moments}); err != nil {
+			return nil, err
+		}
+	}
+	e, err := c.scaled(common)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.Design(ctx, e, rows)
+	if err != nil {
+		return nil, err
+	}
+	all := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: c.prior}
+	q, info, err := all.Optimum(c.prior, 100)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Converged {
+		return nil, fmt.Errorf("fitting all rows: %w", glm.ErrNotConverged)
+	}
+	fit := &centre{Info: info}
+	if fit.Model, err = fitted.Of(c.Plan, c.own, c.prior, q.Normal(), e); err != nil {
+		return nil, err
+	}
+	fit.Model.Private = false
+	fit.Forecaster, err = fit.Model.Forecaster(rows.Schema())
+	return fit, err
+}

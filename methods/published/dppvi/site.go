@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
@@ -244,4 +246,26 @@ func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, su
 		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
 	return updateAnswer{Change: change}, carry, nil
+}
+
+// baselineStep takes a site's step of the paper's baseline, global variational inference by stochastic gradients: from
+// q, without privacy, by one step of its own Adagrad for the evidence lower bound of all rows, estimated from a
+// minibatch of its own rows alone. Where sites differ and some come more often, it settles on the wrong posterior: its
+// published failure. It returns the change of means and of logarithms of variances, and what the site carries to its
+// next step, the accumulators; carried is what the step before returned, nil at first.
+func baselineStep(c *common, minibatch int, q glm.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (
+	change []float64, carry []byte, err error) {
+	all := 0
+	for _, s := range c.own.Rows {
+		all += s.Rows
+	}
+	with := *c.own.Global
+	with.Steps, with.Batch = 1, minibatch
+	u := gradients{expectationsOf(c.Likelihood), c.Encoding.Width(), max(all, minibatch), with}
+	from := pointOf(q)
+	if change, carry, err = u.run(q, c.prior, carried, r, sum); err != nil {
+		return nil, nil, err
+	}
+	floats.Sub(change, from)
+	return change, carry, nil
 }

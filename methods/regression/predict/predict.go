@@ -361,3 +361,33 @@ func (m *Predictor) spread(x glm.Row, times float64) float64 {
 	_, variance := m.posterior.Activation(m.sloped(x, times), 0)
 	return variance + times*times*(m.site.Variance+m.unseen(0).variance)
 }
+
+// ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
+// nil if sites have none. The outcome has one activation.
+func ResidualsOf(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, sampled bool) *Residuals {
+	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
+	if b != nil {
+		m.At(*b)
+	}
+	s.Sampled = sampled
+	var first [1]float64
+	for i := range d.Rows() {
+		row, y := d.Row(i), d.Outcome(i)
+		m.Row(row)
+		expected := m.P[0]
+		switch l := l.(type) {
+		case glm.Linear:
+			s.count(row, y, expected, l.Variance)
+		case glm.Poisson:
+			s.count(row, y, expected, expected)
+		case glm.Cloglog:
+			l.LogLik(-1, m.A, first[:])
+			u := -first[0] // whose probability of an event is 1 − e⁻ᵘ
+			v := u / math.Expm1(u) * u
+			s.count(row, ((y+1)/2+math.Expm1(-u))*u/-math.Expm1(-u), 0, v)
+		default:
+			s.count(row, (y+1)/2, expected, expected*(1-expected))
+		}
+	}
+	return s
+}
