@@ -174,13 +174,13 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 		col := &m.Encoding.Columns[i]
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
 	}
-	for _, g := range groups {
-		if !glm.OfEverybody(g) {
+	for _, g := range groups { // with the hazards of periods, which are other where events are written down otherwise
+		if !glm.OfEverybody(g) || g == glm.PeriodGroup {
 			tests++
 		}
 	}
 	var differing, curved, changing []string
-	for j, name := range names[:tests] { // before those of everybody
+	for j, name := range names[:tests] { // before the intercept
 		if by, times := predict.EffectsDiffer(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
 			nil && !turned {
 			most, word := 0, "higher"
