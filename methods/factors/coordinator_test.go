@@ -42,6 +42,7 @@ type shape struct {
 	options string          // lines below method, but for the name
 	privacy string          // the plan's privacy section; none if empty
 	shift   float64         // standard deviation of each feature's mean between sites
+	along   float64         // and of one shift of all features
 	// by which the first view's features rise in ten years, and fall by as much with one level of sex
 	ageing  float64
 	unknown float64 // share of subjects of whom no age is known
@@ -99,6 +100,9 @@ func (s shape) study(t testing.TB) *small {
 			if s.shift > 0 {
 				shift[j] = s.shift * rng.NormFloat64()
 			}
+		}
+		if s.along > 0 {
+			floats.AddConst(s.along*rng.NormFloat64(), shift)
 		}
 		for n := range s.rows {
 			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/testkit"
@@ -64,6 +66,38 @@ func TestSitesHaveMeansOfTheirOwnWhereTheyDiffer(t *testing.T) {
 		records := factorstest.Must(csv.NewReader(bytes.NewReader(r.Files[at].Data)).ReadAll())(t)
 		if len(records) != 1+4*5+3*4 { // the last site lacks four features
 			t.Errorf("%d lines of sites' means", len(records))
+		}
+	}
+}
+
+// Where all means shift together a model has the direction, and an older model, which has none, says of a new site's
+// single features what this one says.
+func TestMeansOfNewSitesShiftTogether(t *testing.T) {
+	for _, along := range []float64{0, 2} {
+		s := shape{dims: []int{5, 4}, sites: 12, rows: 30, options: "  latent: 1\n  rounds: 1\n", shift: .5,
+			along: along, seed: 3}.study(t)
+		m, r, _ := modelOf(t, s)
+		if len(m.NewSiteDirections) != map[bool]int{true: 1}[along > 0] {
+			t.Fatalf("shifts of %v: %d directions", along, len(m.NewSiteDirections))
+		}
+		older := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
+		older.NewSiteDirections = nil
+		var logLik, variances [2]float64
+		for i, m := range []*fitted.Model{m, older} {
+			p, scale, err := m.PredictorFor(fitted.Population{New: true})
+			testkit.Do(t, err)
+			var variance [9]float64
+			factorstest.Must(p.Given(nil))(t).MissingVar(variance[:])
+			testkit.Do(t, fitted.EachSubject(t.Context(), p, scale, s.data["site-0"], func(_ *dataset.Row,
+				post *ppca.Posterior, x []float64) error {
+				logLik[i] += post.LogLik(x) / 30
+				return nil
+			}))
+			variances[i] = floats.Sum(variance[:])
+		}
+		if gain := logLik[0] - logLik[1]; along > 0 && gain < 1 || along == 0 && gain != 0 ||
+			math.Abs(variances[0]/variances[1]-1) > 1e-9 {
+			t.Errorf("shifts of %v: a gain of %v nats a row, variances of %v", along, gain, variances)
 		}
 	}
 }

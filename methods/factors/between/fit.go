@@ -27,7 +27,10 @@ type Offsets struct {
 	// freedom, at least 3, where Σg is over the sites that have the feature (see [Fit]);
 	// and |w_j|²/N_j, see [SiteOffset]. 0 where the variance is.
 	NewSite []float64
-	Sites   []SiteOffset // in the order given
+	// Along are directions along which a new site's means shift together, r × d by rows, what NewSite says of their
+	// features included; none where nothing says so. See [Offsets.Together].
+	Along []float64
+	Sites []SiteOffset // in the order given
 	// Parameters is how many variances the data determine: one for each view that has
 	// offsets, and Σ_j Σg_j/(Σg_j + 4), the weight of each feature's own variance beside that
 	// of its view.

@@ -61,14 +61,11 @@ func inverse(t tb, a []float64, n int) []float64 {
 	return out
 }
 
-// denseOffset is the posterior of a site's offset from Λ written out, for v > 0.
-func denseOffset(t tb, l ppca.Layout, p *ppca.Params, blocks []ppca.Block, v []float64) (mean, cov []float64) {
+// denseOffset is the posterior of a site's offset from Λ written out, given its covariance at first.
+func denseOffset(t tb, l ppca.Layout, p *ppca.Params, blocks []ppca.Block, first []float64) (mean, cov []float64) {
 	t.Helper()
 	d := l.Features()
-	prec, h := make([]float64, d*d), make([]float64, d)
-	for j := range d {
-		prec[j*d+j] = 1 / v[j]
-	}
+	prec, h := inverse(t, first, d), make([]float64, d)
 	for _, b := range blocks {
 		n := len(b.Features)
 		inv := inverse(t, factorstest.Covariance(l, p, b.Features), n)
@@ -85,8 +82,8 @@ func denseOffset(t tb, l ppca.Layout, p *ppca.Params, blocks []ppca.Block, v []f
 }
 
 // jointDensity is the log-density of all rows of a site at once, which are jointly
-// Gaussian: rows have covariance V with each other.
-func jointDensity(l ppca.Layout, p *ppca.Params, rows [][]float64, v []float64) float64 {
+// Gaussian: rows have a covariance with each other.
+func jointDensity(l ppca.Layout, p *ppca.Params, rows [][]float64, between []float64) float64 {
 	var x, mean []float64
 	var row, feature []int
 	for i, r := range rows {
@@ -103,9 +100,7 @@ func jointDensity(l ppca.Layout, p *ppca.Params, rows [][]float64, v []float64) 
 			if row[a] == row[b] {
 				cov[a*n+b] = model[feature[a]*d+feature[b]]
 			}
-			if feature[a] == feature[b] {
-				cov[a*n+b] += v[feature[a]]
-			}
+			cov[a*n+b] += between[feature[a]*d+feature[b]]
 		}
 	}
 	return factorstest.LogDensity(x, mean, cov)
@@ -134,14 +129,31 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 		about := tr.P.Clone()
 		clear(about.Mu)
 		factorstest.Must(m.estimate(l, &about))(rt)
+		first := make([]float64, d*d)
+		if rapid.Bool().Draw(rt, "shifts") {
+			for range 2 * d {
+				m.along = append(m.along, r.NormFloat64())
+			}
+		}
+		for a := range d {
+			if m.along != nil {
+				m.v[a] = max(m.v[a], 0.01) // the inverse of what is written out is exact enough
+			}
+			first[a*d+a] = m.v[a]
+			for b := range d {
+				for k := 0; k < len(m.along)/d; k++ {
+					first[a*d+b] += m.along[2*a+k] * m.along[2*b+k]
+				}
+			}
+		}
 		p, want, logLik := ppca.Params{Features: l.AllFeatures(), Rank: q, W: tr.P.W, Mu: m.mu, Noise: tr.P.Noise}, 0.0,
 			within+factorstest.Must(m.posteriors())(rt)
 		for i := range sites {
-			want += jointDensity(l, &p, rows[i], m.v)
-			mean, cov := denseOffset(rt, l, &p, sites[i], m.v)
+			want += jointDensity(l, &p, rows[i], first)
+			mean, cov := denseOffset(rt, l, &p, sites[i], first)
 			s, got := &m.sites[i].offset, make([]float64, d*d)
 			for a := range d {
-				if m.sites[i].n[a] == 0 {
+				if m.sites[i].n[a] == 0 && m.along == nil {
 					cov[a*d+a], s.Diag[a] = 0, 0
 				}
 				got[a*d+a] = s.Diag[a]

@@ -20,6 +20,7 @@ type means struct {
 	has        []bool    // of each feature: whether it has offsets
 	mu         []float64
 	v          []float64
+	along      []float64 // d × r by rows, where means shift together; see [Offsets.Together]
 	least      []float64 // of each feature: what bounds v from below
 	unseen     []float64 // see [Offsets.NewSite]
 	parameters float64
@@ -171,25 +172,39 @@ func (m *means) posteriors() (logLik float64, err error) {
 // that of the subjects about them. The N_b subjects of block b have factors of mean x_b ~ N(0, I/N_b). Given all
 // of these, features are independent: with k_j = v_j/(ψ_j + n_j v_j), feature j adds
 // w_j w_jᵀ (N_b [b = c] − k_j N_b N_c)/ψ_j to the precision of x_b and x_c where both blocks have it, and
-// δ_j ~ N(k_j Σ_b N_b (m_bj − μ_j − w_jᵀx_b), k_j ψ_j).
+// δ_j ~ N(k_j Σ_b N_b (m_bj − μ_j − w_jᵀx_b), k_j ψ_j). Shifts z ~ N(0, I) along directions are like factors of one
+// more block that holds all subjects; δ has them too.
 func (m *means) posterior(s *siteMean) (logLik float64, err error) {
-	q, d, n := m.rank, len(m.v), m.rank*len(s.blocks)
-	prec, g, r := make([]float64, n*n), make([]float64, n), make([]float64, len(s.blocks))
+	q, d, last := m.rank, len(m.v), len(s.blocks)
+	shifts := len(m.along) / d
+	n := q*last + shifts
+	prec, g := make([]float64, n*n), make([]float64, n)
 	for b, block := range s.blocks {
 		for a := range q {
 			prec[(b*q+a)*(n+1)] = block.N
 		}
 		logLik += float64(q) * math.Log(block.N) / 2
 	}
-	in := make([]int, 0, len(s.blocks))
-	// off finds the blocks that have feature j and their residuals, and returns k_j and the weighted sum of these.
-	off := func(j int) (k, sum float64) {
+	for a := q * last; a < n; a++ {
+		prec[a*(n+1)] = 1
+	}
+	type part struct {
+		at     int // of its factors
+		n, off float64
+		w      []float64
+	}
+	in := make([]part, 0, last+1)
+	// of finds the blocks that have feature j and their residuals, and returns k_j and the weighted sum of these.
+	of := func(j int) (k, sum float64) {
 		in = in[:0]
 		for b, at := range s.place[j] {
 			if at >= 0 {
-				r[b] = s.blocks[b].Mean[at] - m.mu[j]
-				in, sum = append(in, b), sum+s.blocks[b].N*r[b]
+				off, own := s.blocks[b].Mean[at]-m.mu[j], s.blocks[b].N
+				in, sum = append(in, part{b * q, own, off, m.loadings[j*q:][:q]}), sum+own*off
 			}
+		}
+		if shifts > 0 {
+			in = append(in, part{last * q, s.n[j], sum / s.n[j], m.along[j*shifts:][:shifts]})
 		}
 		return m.v[j] / (m.noise[j] + s.n[j]*m.v[j]), sum
 	}
@@ -197,25 +212,26 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 		if have == 0 {
 			continue
 		}
-		k, sum := off(j)
-		w, psi := m.loadings[j*q:][:q], m.noise[j]
+		k, sum := of(j)
+		psi := m.noise[j]
 		logLik += (k*sum*sum/psi - math.Log1p(have*m.v[j]/psi)) / 2
 		for i, b := range in {
-			own := s.blocks[b].N
-			logLik -= (ppca.Ln2Pi + math.Log(psi) + own*r[b]*r[b]/psi) / 2
-			floats.AddScaled(g[b*q:][:q], own*(r[b]-k*sum)/psi, w)
-			for _, c := range in[:i+1] { // the lower triangle
-				times, width := -k*own*s.blocks[c].N/psi, q
-				if b == c {
-					times += own / psi
+			if b.at < last*q {
+				logLik -= (ppca.Ln2Pi + math.Log(psi) + b.n*b.off*b.off/psi) / 2
+			}
+			floats.AddScaled(g[b.at:][:len(b.w)], b.n*(b.off-k*sum)/psi, b.w)
+			for e, c := range in[:i+1] { // the lower triangle
+				times, width := -k*b.n*c.n/psi, len(c.w)
+				if e == i || b.at == last*q {
+					times += c.n / psi
 				}
-				for a, x := range w {
-					if b == c {
+				for a, x := range b.w {
+					if e == i {
 						width = a + 1
 					}
-					row := prec[(b*q+a)*n+c*q:]
-					for e, y := range w[:width] {
-						row[e] += times * x * y
+					row := prec[(b.at+a)*n+c.at:]
+					for f, y := range c.w[:width] {
+						row[f] += times * x * y
 					}
 				}
 			}
@@ -228,21 +244,25 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 	x, row := slices.Clone(g), make([]float64, n)
 	linalg.CholSolve(prec, n, n, x)
 	logLik += (floats.Dot(g, x) - logDet) / 2
-	if s.offset.Factor == nil {
+	if len(s.offset.Factor) != n*d {
 		s.offset.Factor = make([]float64, n*d)
 	}
 	for j, have := range s.n {
-		if have == 0 {
+		if have == 0 && (shifts == 0 || m.v[j] == 0) {
 			continue
 		}
-		k, sum := off(j)
-		w := m.loadings[j*q:][:q]
+		k, sum := of(j)
 		clear(row)
 		for _, b := range in {
-			sum -= s.blocks[b].N * floats.Dot(w, x[b*q:][:q])
-			floats.ScaleTo(row[b*q:][:q], k*s.blocks[b].N, w)
+			sum -= b.n * floats.Dot(b.w, x[b.at:][:len(b.w)])
+			floats.ScaleTo(row[b.at:][:len(b.w)], k*b.n, b.w)
 		}
 		s.offset.Mean[j], s.offset.Diag[j] = k*sum, k*m.noise[j]
+		if shifts > 0 {
+			a := m.along[j*shifts:][:shifts]
+			floats.Sub(row[last*q:], a)
+			s.offset.Mean[j] += floats.Dot(a, x[last*q:])
+		}
 		linalg.CholQuadratic(prec, n, n, row)
 		for a, y := range row {
 			s.offset.Factor[a*d+j] = y

@@ -425,6 +425,12 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 			return fmt.Errorf("finding how the means of sites differ: %w", err)
 		}
 	}
+	if s.SiteMeans != nil {
+		if err := means.Together(c.Layout, sites, p); err != nil {
+			return fmt.Errorf("finding how the means of sites shift together: %w", err)
+		}
+		s.SiteMeans = options.PackSiteMeans(names, means)
+	}
 	if s.HeldOut, err = assess.LeaveOut(c.Layout, p, s.SiteMeans != nil, sites, c.draws()); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ func (m *Model) PutSiteMeans(l ppca.Layout, s *options.SiteMeans) {
 			j++
 		}
 	}
+	m.NewSiteDirections = slices.Collect(slices.Chunk([]float64(s.Along), j))
 	for _, name := range slices.Sorted(maps.Keys(s.Sites)) {
 		at := s.Sites[name]
 		x := modelSiteMeans{Name: name, Offset: at.Mean, Variance: at.Diag, Factor: [][]float64{}}
@@ -97,7 +98,7 @@ func (m *Model) offsetOf(who Population) *between.SiteOffset {
 			return m.SiteMeans[i].offset()
 		}
 	}
-	at := &between.SiteOffset{}
+	at, share := &between.SiteOffset{}, []float64(nil)
 	for _, v := range m.Views {
 		for _, f := range v.Features {
 			x := f.SiteVariance
@@ -105,6 +106,15 @@ func (m *Model) offsetOf(who Population) *between.SiteOffset {
 				x = f.NewSiteVariance
 			}
 			at.Mean, at.Diag = append(at.Mean, 0), append(at.Diag, x)
+			share = append(share, x/f.NewSiteVariance)
+		}
+	}
+	for _, along := range m.NewSiteDirections {
+		for j, x := range along {
+			if x != 0 {
+				x *= math.Sqrt(share[j])
+			}
+			at.Factor, at.Diag[j] = append(at.Factor, x), max(at.Diag[j]-x*x, 0)
 		}
 	}
 	return at

@@ -60,6 +60,9 @@ type Model struct {
 	// is about how subjects of one site differ. Left out where sites are taken for
 	// samples of one population.
 	SiteMeans []modelSiteMeans `json:"site_means,omitempty"`
+	// NewSiteDirections are those along which the means of a new site shift together, in scaled units over the features
+	// of all views in order: a part of their variances. See [between.Offsets.Together].
+	NewSiteDirections [][]float64 `json:"mean_directions_at_new_site,omitempty"`
 	// SiteNoise is how the noise of sites differs; left out where nothing says that it does.
 	SiteNoise []modelSiteNoise `json:"site_noise,omitempty"`
 	// Biases is how far predictions miss on average at single sites, where one mean for all sites

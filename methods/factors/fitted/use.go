@@ -52,6 +52,7 @@ func (m *Model) check() error {
 		ppca.Finite("strengths of the factors", m.Factors),
 		m.Rotation.check(q),
 		m.Errors.check(q),
+		ppca.Numbers("directions of new sites' means", l.Features(), math.Inf(-1), m.NewSiteDirections...),
 	); err != nil {
 		return err
 	}

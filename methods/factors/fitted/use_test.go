@@ -281,6 +281,48 @@ func TestNewSiteVariance(t *testing.T) {
 	}
 }
 
+// A new site's subjects have the covariance that a model's directions make: μ and the variances of features stay, and
+// what is told of one view shifts what is expected of the other. Of all sites together directions have the same share.
+func TestDirectionsOfNewSites(t *testing.T) {
+	r := rand.New(rand.NewPCG(85, 1))
+	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerFeature, 3, 2), 1, 0.5), r)
+	m.SiteMeans = []modelSiteMeans{{"one", make([]float64, 5), make([]float64, 5), nil}}
+	m.NewSiteDirections = [][]float64{{1, -1, .5, .5, 0}, {0, 1, .5, -.5, 0}}
+	for k := range m.Views {
+		m.Views[k].LoadingSD = nil
+		for i := range m.Views[k].Features {
+			m.Views[k].Features[i].SiteVariance, m.Views[k].Features[i].NewSiteVariance = 2, 3
+		}
+	}
+	m = factorstest.Must(LoadModel(factorstest.Must(json.Marshal(m))(t)))(t)
+	for times, who := range map[float64]Population{1: {New: true}, 2. / 3: {}} {
+		p, _, err := m.PredictorFor(who)
+		testkit.Do(t, err)
+		l, md := p.Model()
+		for j := range 5 {
+			for i := range j + 1 {
+				got, want := 0.0, md.W[j*md.LD]*md.W[i*md.LD]
+				for a := range md.Q {
+					got += md.W[j*md.LD+a] * md.W[i*md.LD+a]
+				}
+				for _, along := range m.NewSiteDirections {
+					want += times * along[j] * along[i]
+				}
+				if i == j {
+					got, want = got+md.Psi[j], md.W[j*md.LD]*md.W[j*md.LD]+3*times+m.params().Noise[l.GroupOf()[j]]
+				}
+				if math.Abs(got-want) > 1e-12 {
+					t.Errorf("%+v: covariance of features %d and %d is %v, want %v", who, i, j, got, want)
+				}
+			}
+		}
+	}
+	m.NewSiteDirections[1] = m.NewSiteDirections[1][:4]
+	if _, err := LoadModel(factorstest.Must(json.Marshal(m))(t)); err == nil {
+		t.Error("a direction of four features of five was accepted")
+	}
+}
+
 func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(83, 1))
 	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5), r)

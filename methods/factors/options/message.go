@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -100,6 +101,7 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 type SiteMeans struct {
 	Variance wire.Vector        `cbor:"variance"`
 	NewSite  wire.Vector        `cbor:"new_site"`
+	Along    wire.Vector        `cbor:"along,omitempty"`
 	Sites    map[string]*Offset `cbor:"sites"`
 }
 
@@ -112,7 +114,8 @@ type Offset struct {
 
 // PackSiteMeans puts names to the sites, which are in the same order.
 func PackSiteMeans(names []string, o *between.Offsets) *SiteMeans {
-	m := &SiteMeans{Variance: o.Variance, NewSite: o.NewSite, Sites: map[string]*Offset{}}
+	m := &SiteMeans{Variance: o.Variance, NewSite: o.NewSite, Along: o.Along,
+		Sites: map[string]*Offset{}}
 	for i, s := range o.Sites {
 		d := len(s.Mean)
 		m.Sites[names[i]] = &Offset{s.Mean, s.Diag, wire.Matrix{Rows: len(s.Factor) / d, Cols: d, Data: s.Factor}}
@@ -151,7 +154,8 @@ func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
 		const what = "variance of means"
 		return cmp.Or(ppca.Numbers(what, d, 0, v), ppca.Within(what, v, ppca.LargestValue*ppca.LargestValue))
 	}
-	if err := errors.Join(variances(m.Variance), variances(m.NewSite)); err != nil {
+	if err := errors.Join(variances(m.Variance), variances(m.NewSite), ppca.Numbers("directions of new sites' means", d,
+		-ppca.Largest, slices.Collect(slices.Chunk([]float64(m.Along), d))...)); err != nil {
 		return err
 	}
 	return method.Kept(m.Sites, sites, "means", func(o *Offset) error {
