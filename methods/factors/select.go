@@ -52,6 +52,9 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 	}
 	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
 	sites, again, err := federated.Sums(set, scale, rows, 0)
+	if s.expected = 1; again { // a third is rare
+		s.expected = 2
+	}
 	for chosen := 0; err == nil; {
 		if err = s.try(ctx, c, sites, chosen > 0); err != nil || !again {
 			break
@@ -81,9 +84,16 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 			Hint: "more subjects, or one factor"}
 	}
 	s.out.Notes = nil
+	s.passes++
+	all := float64(len(c.Values))
 	for i, q := range c.Values {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		s.ranks.Tell = func(part float64) {
+			if c.Progress != nil && s.passes <= s.expected {
+				c.Progress((s.passes-1)*all+float64(i)+part, s.expected*all)
+			}
 		}
 		carried, err := s.ranks.Try(q)
 		if err != nil {
@@ -93,9 +103,6 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s",
 				figure.Plural(q, "factor"))})
 			break
-		}
-		if c.Progress != nil && !filled {
-			c.Progress(float64(i+1), float64(len(c.Values)))
 		}
 	}
 	s.choice = s.ranks.Choice()
@@ -110,6 +117,8 @@ type selector struct {
 	out   *method.Selection
 
 	choice int // place of what a study takes
+	// how often all candidates have been judged, the one that is under way included, and will be as far as is known
+	passes, expected float64
 }
 
 // read sums up the rows of every site, as a study does.

@@ -35,6 +35,8 @@ type Block struct {
 	Products []float64
 	// Filled counts the cells of each feature, p of them, that [Describe] filled; nil if there are none.
 	Filled []float64
+
+	squares []float64 // what [Block.Squares] writes, once a fit has worked it out
 }
 
 // Rows returns the number of rows of the factor.
@@ -98,6 +100,10 @@ func (b *Block) Check(l Layout) error {
 // Squares writes the diagonal of S.
 func (b *Block) Squares(dst []float64) {
 	p := len(b.Features)
+	if b.squares != nil {
+		copy(dst, b.squares)
+		return
+	}
 	if b.Scatter != nil {
 		for j := range p {
 			dst[j] = b.Scatter[j*p+j]

@@ -359,6 +359,12 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
+	blocks = slices.Clone(blocks) // whose squares no iteration works out anew
+	for i := range blocks {
+		squares := make([]float64, len(blocks[i].Features))
+		blocks[i].Squares(squares)
+		blocks[i].squares = squares
+	}
 	if start == nil {
 		var err error
 		if start, err = Start(l, blocks, rank); err != nil {
