@@ -12,6 +12,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/wire"
 	"parley/methods/factors/ppca"
 )
 
@@ -45,15 +46,23 @@ type Offsets struct {
 // (Kackar and Harville 1984, Prasad and Rao 1990; f as for [Offsets].NewSite), and |w_j|²/N_j,
 // since the mean of all N_j subjects' factors is not known.
 type SiteOffset struct {
-	Mean   []float64 // d, units of the features: E δ
-	Diag   []float64 // d, squared units; that of [Offsets].NewSite where the site lacks the feature
-	Factor []float64 // r × d by rows, r at most q
+	Mean   wire.Vector `cbor:"mean"`   // d, units of the features: E δ
+	Diag   wire.Vector `cbor:"diag"`   // d, squared units; that of [Offsets].NewSite where the site lacks the feature
+	Factor wire.Matrix `cbor:"factor"` // r × d, r at most q
+}
+
+// CheckMean holds the offset's mean to the layout, and to what values can be.
+func (s *SiteOffset) CheckMean(l ppca.Layout) error {
+	if len(s.Mean) != l.Features() {
+		return fmt.Errorf("an offset of %d features, not %d", len(s.Mean), l.Features())
+	}
+	return ppca.Within("offset of the site", s.Mean, ppca.LargestValue)
 }
 
 // Variance returns the variance of each feature's mean at the site, d numbers.
 func (s *SiteOffset) Variance() []float64 {
 	out := slices.Clone(s.Diag)
-	for i, x := range s.Factor {
+	for i, x := range s.Factor.Data {
 		out[i%len(out)] += x * x
 	}
 	return out
@@ -104,7 +113,7 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
 	fit.LogLik, fit.Subjects, fit.Mu = fit.LogLik+means, m.subjects, m.mu
 	out := m.offsets()
 	for _, s := range out.Sites {
-		if err := ppca.Finite("offsets of a site", slices.Concat(s.Mean, s.Diag, s.Factor)); err != nil {
+		if err := ppca.Finite("offsets of a site", slices.Concat(s.Mean, s.Diag, s.Factor.Data)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -147,11 +156,11 @@ func AtSite(l ppca.Layout, p *ppca.Params, s *SiteOffset) (*ppca.Predictor, erro
 		return nil, err
 	}
 	d := l.Features()
-	if len(s.Mean) != d || len(s.Diag) != d || len(s.Factor)%d != 0 {
+	if len(s.Mean) != d || len(s.Diag) != d || len(s.Factor.Data)%d != 0 {
 		return nil, fmt.Errorf("offset of a site: %d means, %d variances and a factor of %d numbers for %d features",
-			len(s.Mean), len(s.Diag), len(s.Factor), d)
+			len(s.Mean), len(s.Diag), len(s.Factor.Data), d)
 	}
-	for _, x := range [][]float64{s.Mean, s.Diag, s.Factor} {
+	for _, x := range [][]float64{s.Mean, s.Diag, s.Factor.Data} {
 		if err := ppca.Finite("offset of a site", x); err != nil {
 			return nil, err
 		}
@@ -159,7 +168,7 @@ func AtSite(l ppca.Layout, p *ppca.Params, s *SiteOffset) (*ppca.Predictor, erro
 	if err := p.Check(l); err != nil {
 		return nil, err
 	}
-	r := len(s.Factor) / d
+	r := len(s.Factor.Data) / d
 	md := ppca.NewModel(l, p.Rank+r)
 	md.LoadNoise(p.Noise)
 	for _, j := range p.Features {
@@ -169,7 +178,7 @@ func AtSite(l ppca.Layout, p *ppca.Params, s *SiteOffset) (*ppca.Predictor, erro
 		w := md.W[j*md.LD:]
 		copy(w, p.W[j*p.Rank:][:p.Rank])
 		for i := range r {
-			w[p.Rank+i] = s.Factor[i*d+j]
+			w[p.Rank+i] = s.Factor.Data[i*d+j]
 		}
 		md.Mu[j] = p.Mu[j] + s.Mean[j]
 		md.Psi[j] += s.Diag[j]

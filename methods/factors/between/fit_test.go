@@ -158,8 +158,8 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 				}
 				got[a*d+a] = s.Diag[a]
 				for c := range d {
-					for f := a; f < len(s.Factor); f += d {
-						got[a*d+c] += s.Factor[f] * s.Factor[f-a+c]
+					for f := a; f < len(s.Factor.Data); f += d {
+						got[a*d+c] += s.Factor.Data[f] * s.Factor.Data[f-a+c]
 					}
 				}
 			}

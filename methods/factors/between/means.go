@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/linalg"
+	"parley/internal/wire"
 	"parley/methods/factors/ppca"
 )
 
@@ -126,12 +127,13 @@ func (m *means) estimate(l ppca.Layout, p *ppca.Params) (logLik float64, err err
 	}
 	m.widen()
 	for i := range m.sites { // a model file, and a predictor, have at most q directions of a site
-		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: m.sites[i].offset.Factor,
+		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: m.sites[i].offset.Factor.Data,
 			Diag: m.sites[i].offset.Diag}
 		if b, err = b.Strongest(m.rank); err != nil {
 			return 0, fmt.Errorf("site %d: %w", i, err)
 		}
-		m.sites[i].offset.Factor, m.sites[i].offset.Diag = b.Factor, b.Diag
+		m.sites[i].offset.Factor, m.sites[i].offset.Diag = wire.Matrix{Rows: b.Rows(), Cols: len(b.Diag), Data: b.Factor},
+			b.Diag
 	}
 	return logLik, nil
 }
@@ -244,8 +246,8 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 	x, row := slices.Clone(g), make([]float64, n)
 	linalg.CholSolve(prec, n, n, x)
 	logLik += (floats.Dot(g, x) - logDet) / 2
-	if len(s.offset.Factor) != n*d {
-		s.offset.Factor = make([]float64, n*d)
+	if s.offset.Factor.Rows != n {
+		s.offset.Factor = wire.Matrix{Rows: n, Cols: d, Data: make([]float64, n*d)}
 	}
 	for j, have := range s.n {
 		if have == 0 && (shifts == 0 || m.v[j] == 0) {
@@ -265,7 +267,7 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 		}
 		linalg.CholQuadratic(prec, n, n, row)
 		for a, y := range row {
-			s.offset.Factor[a*d+j] = y
+			s.offset.Factor.Data[a*d+j] = y
 		}
 	}
 	return logLik, nil
@@ -274,8 +276,8 @@ func (m *means) posterior(s *siteMean) (logLik float64, err error) {
 // variance is the posterior variance of the offset of feature j.
 func (s *SiteOffset) variance(j int) float64 {
 	v, d := s.Diag[j], len(s.Diag)
-	for i := j; i < len(s.Factor); i += d {
-		v += s.Factor[i] * s.Factor[i]
+	for i := j; i < len(s.Factor.Data); i += d {
+		v += s.Factor.Data[i] * s.Factor.Data[i]
 	}
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/wire"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -108,12 +109,12 @@ func TestPredictorsAtSites(t *testing.T) {
 	d := l.Features()
 	r := rand.New(rand.NewPCG(8, 8))
 	tr := factorstest.NewTruth(r, l, 2, 0.5)
-	s := &SiteOffset{Mean: make([]float64, d), Diag: make([]float64, d), Factor: make([]float64, 4*d)}
+	s := &SiteOffset{Mean: make([]float64, d), Diag: make([]float64, d), Factor: wire.Matrix{Data: make([]float64, 4*d)}}
 	for j := range d {
 		s.Mean[j], s.Diag[j] = r.NormFloat64(), r.Float64()
 	}
-	for i := range s.Factor {
-		s.Factor[i] = r.NormFloat64()
+	for i := range s.Factor.Data {
+		s.Factor.Data[i] = r.NormFloat64()
 	}
 	cov, mu := factorstest.Covariance(l, &tr.P, l.AllFeatures()), slices.Clone(tr.P.Mu)
 	unseen := slices.Clone(cov)
@@ -123,7 +124,7 @@ func TestPredictorsAtSites(t *testing.T) {
 		unseen[a*d+a] += s.Diag[a]
 		for b := range d {
 			for k := range 4 {
-				cov[a*d+b] += s.Factor[k*d+a] * s.Factor[k*d+b]
+				cov[a*d+b] += s.Factor.Data[k*d+a] * s.Factor.Data[k*d+b]
 			}
 		}
 	}
@@ -164,7 +165,7 @@ func TestPredictorsAtSites(t *testing.T) {
 		}
 	}
 	for _, bad := range []*SiteOffset{{}, {Mean: s.Mean, Diag: s.Mean[:2]},
-		{Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)}, {Mean: s.Mean, Diag: s.Diag, Factor: s.Diag[:3]}} {
+		{Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)}, {Mean: s.Mean, Diag: s.Diag, Factor: wire.Matrix{Data: s.Diag[:3]}}} {
 		if _, err := AtSite(l, &tr.P, bad); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}

@@ -48,7 +48,7 @@ func (o *Offsets) Together(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) 
 			law, err := others[g].together(l, r)
 			for i := g; i < len(sites) && err == nil; i += groupsLeftOut {
 				s := all.sites[i]
-				s.offset.Factor = nil
+				s.offset.Factor.Rows = 0
 				gains[i], err = law.posterior(&s)
 			}
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/internal/testkit"
+	"parley/internal/wire"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -57,7 +58,8 @@ func TestMeansThatShiftTogether(t *testing.T) {
 				rest[i%d] -= x * x
 			}
 			before := factorstest.Must(atNewSite(l, &fit.Params, off.NewSite))(t)
-			after := factorstest.Must(AtSite(l, &fit.Params, &SiteOffset{make([]float64, d), rest, off.Along}))(t)
+			after := factorstest.Must(AtSite(l, &fit.Params, &SiteOffset{make([]float64, d), rest,
+				wire.Matrix{Data: off.Along}}))(t)
 			for _, blocks := range sites[c.sites:] {
 				x, _, err := before.LogLik(blocks)
 				testkit.Do(t, err)

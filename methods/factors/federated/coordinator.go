@@ -148,17 +148,6 @@ func (c way) checkModel(p *ppca.Params) error {
 
 func recordOf(s *halves.State) *record { return s.Own.(*record) }
 
-func (c way) Steps() int {
-	n := c.Options.Rounds + 2 // the sums, again where cells are filled, and the assessment
-	if c.Pools() {
-		n++
-	}
-	if c.Options.Asks(c.Plan, options.TaskAdjust) {
-		n++
-	}
-	return n
-}
-
 func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
 	tasks, err := c.Ask(s, options.TaskFit, func(string) (any, error) { return FitTask{Scale: *s.Scale}, nil })
 	return tasks, nil, err

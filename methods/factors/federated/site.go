@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/factors/between"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
@@ -167,7 +168,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 }
 
 // atSite is a model about the means of one site.
-func atSite(model *ppca.Params, offset *options.Offset) *ppca.Params {
+func atSite(model *ppca.Params, offset *between.SiteOffset) *ppca.Params {
 	if model == nil || offset == nil {
 		return model
 	}

@@ -192,10 +192,10 @@ func compositionVerdict(m *fitted.Model, views []int) (v fitted.Verdict) {
 
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.
 type FitTask struct {
-	Scale  options.Scale      `cbor:"scale"`
-	Model  *ppca.PackedParams `cbor:"model,omitempty"`
-	Offset *options.Offset    `cbor:"offset,omitempty"` // of the site, where sites have means of their own
-	Beside wire.Vector        `cbor:"beside"`           // directions; see [ppca.Beside]
+	Scale  options.Scale       `cbor:"scale"`
+	Model  *ppca.PackedParams  `cbor:"model,omitempty"`
+	Offset *between.SiteOffset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
+	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }
 
 // FitAnswer is what a site says of its subjects, as [ppca.Describe] makes it.

@@ -34,7 +34,7 @@ type AssessTask struct {
 	Sampling wire.Vector `cbor:"sampling,omitempty"`
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
-	Offset *options.Offset `cbor:"offset,omitempty"`
+	Offset *between.SiteOffset `cbor:"offset,omitempty"`
 	// Noise is how many times that of the model the noise variance of each view is at the
 	// site; none where sites are taken to have the same.
 	Noise wire.Vector `cbor:"noise,omitempty"`
@@ -66,7 +66,7 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 	var p *ppca.Predictor
 	if t.Offset == nil {
 		p, err = ppca.NewPredictor(l, model)
-	} else if p, err = between.AtSite(l, model, t.Offset.Unpack()); err == nil {
+	} else if p, err = between.AtSite(l, model, t.Offset); err == nil {
 		for _, j := range model.Features {
 			model.Mu[j] += t.Offset.Mean[j]
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/between"
 	"parley/methods/factors/options"
@@ -49,7 +50,7 @@ func (m *Model) KnowsSites() bool { return m.Separate() || len(m.SiteNoise) > 0 
 
 // offset returns the law of a site's offset.
 func (s *modelSiteMeans) offset() *between.SiteOffset {
-	return &between.SiteOffset{Mean: s.Offset, Diag: s.Variance, Factor: slices.Concat(s.Factor...)}
+	return &between.SiteOffset{Mean: s.Offset, Diag: s.Variance, Factor: wire.Matrix{Data: slices.Concat(s.Factor...)}}
 }
 
 func (s *modelSiteMeans) check(d, q int) error {
@@ -114,7 +115,7 @@ func (m *Model) offsetOf(who Population) *between.SiteOffset {
 			if x != 0 {
 				x *= math.Sqrt(share[j])
 			}
-			at.Factor, at.Diag[j] = append(at.Factor, x), max(at.Diag[j]-x*x, 0)
+			at.Factor.Data, at.Diag[j] = append(at.Factor.Data, x), max(at.Diag[j]-x*x, 0)
 		}
 	}
 	return at

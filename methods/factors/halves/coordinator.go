@@ -28,8 +28,6 @@ type Way interface {
 	// Check refuses a state that was restored and that the way cannot go on from. What
 	// all ways have in common has been checked.
 	Check(s *State) error
-	// Steps is how many times the sites are asked, at most.
-	Steps() int
 	// Begin gives out the first tasks, once the scale is known.
 	Begin(s *State) ([]method.Task, method.Info, error)
 	// Advance works through the answers of one of the way's phases.
@@ -181,7 +179,10 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 	if len(tasks) > 0 {
 		s.Steps++
 	}
-	of := c.way.Steps()
+	of := 0
+	for _, times := range c.Options.Schedule(c.Plan) {
+		of += times
+	}
 	if s.Phase == method.Done {
 		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
 	}

@@ -99,26 +99,18 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 
 // SiteMeans is how the sites' means differ, as it is kept: an [between.Offsets] with names.
 type SiteMeans struct {
-	Variance wire.Vector        `cbor:"variance"`
-	NewSite  wire.Vector        `cbor:"new_site"`
-	Along    wire.Vector        `cbor:"along,omitempty"`
-	Sites    map[string]*Offset `cbor:"sites"`
-}
-
-// Offset is an [between.SiteOffset] as it travels and is kept.
-type Offset struct {
-	Mean   wire.Vector `cbor:"mean"`
-	Diag   wire.Vector `cbor:"diag"`
-	Factor wire.Matrix `cbor:"factor"` // r × d
+	Variance wire.Vector                    `cbor:"variance"`
+	NewSite  wire.Vector                    `cbor:"new_site"`
+	Along    wire.Vector                    `cbor:"along,omitempty"`
+	Sites    map[string]*between.SiteOffset `cbor:"sites"`
 }
 
 // PackSiteMeans puts names to the sites, which are in the same order.
 func PackSiteMeans(names []string, o *between.Offsets) *SiteMeans {
 	m := &SiteMeans{Variance: o.Variance, NewSite: o.NewSite, Along: o.Along,
-		Sites: map[string]*Offset{}}
-	for i, s := range o.Sites {
-		d := len(s.Mean)
-		m.Sites[names[i]] = &Offset{s.Mean, s.Diag, wire.Matrix{Rows: len(s.Factor) / d, Cols: d, Data: s.Factor}}
+		Sites: map[string]*between.SiteOffset{}}
+	for i := range o.Sites {
+		m.Sites[names[i]] = &o.Sites[i]
 	}
 	return m
 }
@@ -136,7 +128,7 @@ func (m *SiteMeans) SD(l ppca.Layout) []float64 {
 
 // At returns what is known of a site's offset; nil if sites have none. A site that said
 // nothing of its subjects is as any that took no part.
-func (m *SiteMeans) At(site string) *Offset {
+func (m *SiteMeans) At(site string) *between.SiteOffset {
 	if m == nil {
 		return nil
 	}
@@ -144,7 +136,7 @@ func (m *SiteMeans) At(site string) *Offset {
 		return at
 	}
 	d := len(m.NewSite)
-	return &Offset{Mean: make(wire.Vector, d), Diag: m.NewSite, Factor: wire.Matrix{Cols: d}}
+	return &between.SiteOffset{Mean: make(wire.Vector, d), Diag: m.NewSite, Factor: wire.Matrix{Cols: d}}
 }
 
 // Check holds what is kept of the sites' means to the layout.
@@ -158,24 +150,11 @@ func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
 		-ppca.Largest, slices.Collect(slices.Chunk([]float64(m.Along), d))...)); err != nil {
 		return err
 	}
-	return method.Kept(m.Sites, sites, "means", func(o *Offset) error {
+	return method.Kept(m.Sites, sites, "means", func(o *between.SiteOffset) error {
 		if o.Factor.Cols != d {
 			return fmt.Errorf("directions of %d features, where there are %d", o.Factor.Cols, d)
 		}
 		return errors.Join(o.CheckMean(l), variances(o.Diag), ppca.Within("directions of means", o.Factor.Data,
 			ppca.LargestValue))
 	})
-}
-
-// CheckMean holds the offset's mean to the layout, and to what values can be.
-func (m *Offset) CheckMean(l ppca.Layout) error {
-	if len(m.Mean) != l.Features() {
-		return fmt.Errorf("an offset of %d features, not %d", len(m.Mean), l.Features())
-	}
-	return ppca.Within("offset of the site", m.Mean, ppca.LargestValue)
-}
-
-// Unpack is the inverse of packing. What it returns is checked where it is used.
-func (m *Offset) Unpack() *between.SiteOffset {
-	return &between.SiteOffset{Mean: m.Mean, Diag: m.Diag, Factor: m.Factor.Data}
 }

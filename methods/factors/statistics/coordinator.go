@@ -111,10 +111,6 @@ func (c way) releases(s *halves.State) (sites []string, all []moments.Released, 
 	return sites, all, nil
 }
 
-func (c way) Steps() int {
-	return len(kinds)
-}
-
 func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
 	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return OverviewTask{}, nil })
 	return tasks, nil, err
