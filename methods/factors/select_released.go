@@ -105,11 +105,11 @@ func (s *releasedSelector) split(at int) error {
 			}
 			scores[k] = parameters(s.set.Layout, q) * math.Log(s.subjects)
 			for _, m := range held {
-				density, err := m.Density(s.set.Layout, &fit.Params)
+				logLik, err := m.LogLik(s.set.Layout, &fit.Params)
 				if err != nil {
 					return fmt.Errorf("%d factors: %w", q, err)
 				}
-				scores[k] -= 2 * m.LogLik(density)
+				scores[k] -= 2 * logLik
 			}
 			s.bic[k] += scores[k] / (2 * noiseSplits)
 		}

@@ -2,10 +2,7 @@ package moments
 
 import (
 	"fmt"
-	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/factors/ppca"
 )
@@ -19,8 +16,26 @@ type NoisyMoments struct {
 	total    *total
 }
 
-// LogLik returns the log-likelihood that a gives the subjects.
-func (u *NoisyMoments) LogLik(a Functional) float64 { return dot(a, u.total.t) }
+// LogLik returns the log-likelihood that a model of values in parts of the ranges, from 0 to 1, gives the subjects: it
+// is linear in T, so without bias from the noise.
+func (u *NoisyMoments) LogLik(l ppca.Layout, m *ppca.Params) (float64, error) {
+	t, p := u.total.t, len(u.features)
+	d := p + 1
+	about := ppca.Block{Features: u.features, N: t[d*d-1], Mean: make([]float64, p), Scatter: make([]float64, p*p)}
+	for i, j := range u.features {
+		about.Mean[i] = m.Mu[j]
+		for k, o := range u.features {
+			a, b := m.Mu[j]-0.5, m.Mu[o]-0.5
+			about.Scatter[i*p+k] = t[i*d+k] - a*t[k*d+p] - b*t[i*d+p] + a*b*t[d*d-1]
+		}
+	}
+	md, e := ppca.NewModel(l, m.Rank), ppca.NewEStep(m.Rank, []ppca.Block{about})
+	md.Load(m)
+	if err := e.Run(md, &about); err != nil {
+		return 0, err
+	}
+	return e.LogDensity(md, &about), nil
+}
 
 // count is the noised number of subjects, not below 0.
 func (u *NoisyMoments) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
@@ -52,61 +67,4 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		out = append(out, NoisyMoments{o.pooled[at].features, t})
 	}
 	return out, nil
-}
-
-// Functional is a symmetric (p+1) × (p+1) matrix A with which a model gives
-// data the log-likelihood ⟨A, T⟩ = Σ Aᵢⱼ Tᵢⱼ.
-type Functional []float64
-
-// Density returns the A of the subjects' features under a model.
-func (u *NoisyMoments) Density(l ppca.Layout, m *ppca.Params) (Functional, error) {
-	return density(l, m, u.features)
-}
-
-// density returns the A of the features under a model of values in parts of the
-// ranges from 0 to 1: with C = W Wᵀ + Ψ and the mean μ,
-//
-//	−2 A = (C⁻¹, −C⁻¹μ; −μᵀC⁻¹, μᵀC⁻¹μ + ln |2πC|).
-func density(l ppca.Layout, m *ppca.Params, features []int) (Functional, error) {
-	p, q := len(features), m.Rank
-	group := l.GroupOf()
-	c := mat.NewSymDense(p, nil)
-	mu := mat.NewVecDense(p, nil)
-	for i, a := range features {
-		mu.SetVec(i, m.Mu[a]-0.5)
-		for j, b := range features[:i+1] {
-			s := dot(m.W[a*q:][:q], m.W[b*q:][:q])
-			if i == j {
-				s += m.Noise[group[a]]
-			}
-			c.SetSym(i, j, s)
-		}
-	}
-	var chol mat.Cholesky
-	if !chol.Factorize(c) {
-		return nil, ppca.ErrCollapsed
-	}
-	var inv mat.SymDense
-	if err := chol.InverseTo(&inv); err != nil && !isConditionWarning(err) {
-		return nil, fmt.Errorf("inverting a model's covariance: %w", err)
-	}
-	var h mat.VecDense
-	h.MulVec(&inv, mu)
-	d := p + 1
-	out := make(Functional, d*d)
-	for i := range p {
-		for j := range p {
-			out[i*d+j] = -inv.At(i, j) / 2
-		}
-		out[i*d+p] = h.AtVec(i) / 2
-		out[p*d+i] = out[i*d+p]
-	}
-	out[d*d-1] = -(mat.Dot(mu, &h) + float64(p)*math.Log(2*math.Pi) + chol.LogDet()) / 2
-	return out, nil
-}
-
-// isConditionWarning says whether an inverse was computed, if not to all digits.
-func isConditionWarning(err error) bool {
-	c, ok := err.(mat.Condition)
-	return ok && !math.IsInf(float64(c), 0)
 }
