@@ -33,17 +33,12 @@ func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
 			e.CovariateSD[at:next]})
 		at = next
 	}
-	j := 0
-	for k := range m.Views {
-		for i := range m.Views[k].Features {
-			f := &m.Views[k].Features[i]
-			for _, b := range e.Effects.Slopes.Data[j*at:][:at] {
-				if b == 0 { // could not be told
-					b = math.NaN()
-				}
-				f.Effects = append(f.Effects, b)
+	for j, f := range m.features() {
+		for _, b := range e.Effects.Slopes.Data[j*at:][:at] {
+			if b == 0 { // could not be told
+				b = math.NaN()
 			}
-			j++
+			f.Effects = append(f.Effects, b)
 		}
 	}
 }
@@ -65,16 +60,14 @@ func (m *Model) effects() *options.Effects {
 	for _, c := range m.Covariates {
 		e.Centre = append(e.Centre, c.Mean...)
 	}
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			for _, b := range f.Effects {
-				if math.IsNaN(b) { // could not be told
-					b = 0
-				}
-				e.Slopes.Data = append(e.Slopes.Data, b)
+	for _, f := range m.features() {
+		for _, b := range f.Effects {
+			if math.IsNaN(b) { // could not be told
+				b = 0
 			}
-			e.Slopes.Rows++
+			e.Slopes.Data = append(e.Slopes.Data, b)
 		}
+		e.Slopes.Rows++
 	}
 	e.Slopes = wire.Matrix{Rows: e.Slopes.Rows, Cols: len(e.Centre), Data: e.Slopes.Data}
 	return e
@@ -96,11 +89,9 @@ func (m *Model) checkAdjusted(d int) error {
 			return err
 		}
 	}
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			if len(f.Effects) != p {
-				return fmt.Errorf("feature %s: %d effects of %d covariates", f.Name, len(f.Effects), p)
-			}
+	for _, f := range m.features() {
+		if len(f.Effects) != p {
+			return fmt.Errorf("feature %s: %d effects of %d covariates", f.Name, len(f.Effects), p)
 		}
 	}
 	return m.effects().Check(d, p)
@@ -219,9 +210,7 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 	var none []string
 	terms := options.Terms(m.adjustedFor())
 	for t, name := range terms {
-		if !slices.ContainsFunc(m.Views, func(v ModelView) bool {
-			return slices.ContainsFunc(v.Features, func(f ModelFeature) bool { return !math.IsNaN(f.Effects[t]) })
-		}) {
+		if !slices.ContainsFunc(m.features(), func(f feature) bool { return !math.IsNaN(f.Effects[t]) }) {
 			none = append(none, name)
 		}
 	}

@@ -96,20 +96,23 @@ func (m *Model) Compare(with method.Model) (*method.Account, error) {
 // of those that only one does.
 func (m *Model) inCommon(o *Model) (shared []common, only [2][]string) {
 	at := map[string]*ModelFeature{}
-	m.eachDescribed(func(name string, f *ModelFeature) { at[name] = f })
-	o.eachDescribed(func(name string, f *ModelFeature) {
+	for _, f := range m.described() {
+		at[f.view+"/"+f.Name] = f.ModelFeature
+	}
+	for _, f := range o.described() {
+		name := f.view + "/" + f.Name
 		if at[name] == nil {
 			only[1] = append(only[1], name)
-			return
+			continue
 		}
-		shared = append(shared, common{at[name], f})
+		shared = append(shared, common{at[name], f.ModelFeature})
 		delete(at, name)
-	})
-	m.eachDescribed(func(name string, _ *ModelFeature) {
-		if at[name] != nil {
+	}
+	for _, f := range m.described() {
+		if name := f.view + "/" + f.Name; at[name] != nil {
 			only[0] = append(only[0], name)
 		}
-	})
+	}
 	return shared, only
 }
 

@@ -57,7 +57,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 				continue
 			}
 			centre, sd := r.own(j, mean[i]), math.Sqrt(variance[i])/r.scale.Factor[j]
-			w.text(row.ID).text(r.units.view[j]).text(r.units.features[j].Name)
+			w.text(row.ID).text(r.units.features[j].view).text(r.units.features[j].Name)
 			if err := w.number(centre).number(sd).number(centre - z*sd).number(centre + z*sd).end(); err != nil {
 				return err
 			}
@@ -101,10 +101,8 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 		return nil, err
 	}
 	var wanted []bool
-	for _, v := range m.Views {
-		for range v.Features {
-			wanted = append(wanted, len(names) == 0 || slices.Contains(names, v.Name))
-		}
+	for _, f := range m.features() {
+		wanted = append(wanted, len(names) == 0 || slices.Contains(names, f.view))
 	}
 	return wanted, nil
 }

@@ -21,21 +21,18 @@ import (
 // PutSiteMeans puts in how the sites' means differ. The standard deviation between sites of
 // a view's means is then the total one.
 func (m *Model) PutSiteMeans(l ppca.Layout, s *options.SiteMeans) {
-	j, sd := 0, s.SD(l)
+	d, sd := l.Features(), s.SD(l)
 	for k := range m.Views {
-		v := &m.Views[k]
-		v.MeanSD = &sd[k]
-		for i := range v.Features {
-			f := &v.Features[i]
-			f.SiteVariance, f.NewSiteVariance = s.Variance[j], s.NewSite[j]
-			j++
-		}
+		m.Views[k].MeanSD = &sd[k]
 	}
-	m.NewSiteDirections = slices.Collect(slices.Chunk([]float64(s.Along), j))
+	for j, f := range m.features() {
+		f.SiteVariance, f.NewSiteVariance = s.Variance[j], s.NewSite[j]
+	}
+	m.NewSiteDirections = slices.Collect(slices.Chunk([]float64(s.Along), d))
 	for _, name := range slices.Sorted(maps.Keys(s.Sites)) {
 		at := s.Sites[name]
 		x := modelSiteMeans{Name: name, Offset: at.Mean, Variance: at.Diag, Factor: [][]float64{}}
-		for row := range slices.Chunk([]float64(at.Factor.Data), j) {
+		for row := range slices.Chunk([]float64(at.Factor.Data), d) {
 			x.Factor = append(x.Factor, row)
 		}
 		m.SiteMeans = append(m.SiteMeans, x)
@@ -100,15 +97,12 @@ func (m *Model) offsetOf(who Population) *between.SiteOffset {
 		}
 	}
 	at, share := &between.SiteOffset{}, []float64(nil)
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			x := f.SiteVariance
-			if who.New || who.Site != "" { // of a site that said nothing, no more is known
-				x = f.NewSiteVariance
-			}
-			at.Mean, at.Diag = append(at.Mean, 0), append(at.Diag, x)
-			share = append(share, x/f.NewSiteVariance)
+	for _, f := range m.features() {
+		x := f.SiteVariance
+		if who.New || who.Site != "" { // of a site that said nothing, no more is known
+			x = f.NewSiteVariance
 		}
+		at.Mean, at.Diag, share = append(at.Mean, 0), append(at.Diag, x), append(share, x/f.NewSiteVariance)
 	}
 	for _, along := range m.NewSiteDirections {
 		for j, x := range along {
@@ -174,23 +168,19 @@ func (m *Model) spreadNotes() (notes method.Notes, err error) {
 
 // siteMean is the mean of a feature at a site.
 type siteMean struct {
-	site, view string
-	feature    *ModelFeature
+	site string
+	feature
 	offset, sd float64 // in scaled units
 }
 
 // siteMeans lists the means of the features that a site has, for all sites.
 func (m *Model) siteMeans() (list []siteMean) {
 	for i := range m.SiteMeans {
-		s, j := &m.SiteMeans[i], 0
+		s := &m.SiteMeans[i]
 		variance := s.offset().Variance()
-		for k := range m.Views {
-			for f := range m.Views[k].Features {
-				if s.Offset[j] != 0 { // else nobody there has it
-					list = append(list, siteMean{s.Name, m.Views[k].Name, &m.Views[k].Features[f], s.Offset[j],
-						math.Sqrt(variance[j])})
-				}
-				j++
+		for j, f := range m.features() {
+			if s.Offset[j] != 0 { // else nobody there has it
+				list = append(list, siteMean{s.Name, f, s.Offset[j], math.Sqrt(variance[j])})
 			}
 		}
 	}
@@ -204,7 +194,7 @@ func (m *Model) siteMeansCSV() ([]byte, error) {
 		t.Columns = append(t.Columns, figure.Column{Name: name, Numbers: figure.Numbers{}})
 	}
 	for _, x := range m.siteMeans() {
-		f := x.feature
+		f := x.ModelFeature
 		all := m.inUnits(f, f.Mean, 1) + f.Shift
 		mean, half := all+m.inUnits(f, x.offset, 1), z90*m.inUnits(f, x.sd, 1)
 		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1),
@@ -222,14 +212,14 @@ const shownMeans = 20
 // SiteMeansSection shows where the sites' means are furthest from those of all sites.
 func (m *Model) SiteMeansSection() figure.Section {
 	list := m.siteMeans()
-	away := func(x siteMean) float64 { return math.Abs(x.offset) / x.feature.total() }
+	away := func(x siteMean) float64 { return math.Abs(x.offset) / x.total() }
 	slices.SortStableFunc(list, func(a, b siteMean) int { return cmp.Compare(away(b), away(a)) })
 	list = list[:min(shownMeans, len(list))]
 	b := figure.Bars{X: figure.Axis{Label: "difference from all sites (standard deviations of the feature within a " +
 		"site)"}}
 	for _, x := range list {
-		d, half := x.offset/x.feature.total(), z90*x.sd/x.feature.total()
-		b.Labels, b.Groups = append(b.Labels, x.feature.Name), append(b.Groups, x.site)
+		d, half := x.offset/x.total(), z90*x.sd/x.total()
+		b.Labels, b.Groups = append(b.Labels, x.Name), append(b.Groups, x.site)
 		b.Values, b.Low, b.High = append(b.Values, d), append(b.Low, d-half), append(b.High, d+half)
 	}
 	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the " +

@@ -209,12 +209,9 @@ func (m *Model) PutHeldOut(h *assess.HeldOut) {
 		m.Errors.Tilts = append(m.Errors.Tilts, tilt)
 	}
 	loading, ratio, q := h.Errors.Loading, h.Errors.Standardised, len(m.Factors)
-	for k := range m.Views {
-		for i := range m.Views[k].Features {
-			f := &m.Views[k].Features[i]
-			f.LoadingSE, loading = loading[:q:q], loading[q:]
-			f.StandardisedSE, ratio = ratio[:q:q], ratio[q:]
-		}
+	for _, f := range m.features() {
+		f.LoadingSE, loading = loading[:q:q], loading[q:]
+		f.StandardisedSE, ratio = ratio[:q:q], ratio[q:]
 	}
 }
 
@@ -340,11 +337,11 @@ func (m *Model) Layout() (ppca.Layout, error) {
 	dims := make([]int, len(m.Views))
 	for k, v := range m.Views {
 		dims[k] = len(v.Features)
-		for _, f := range v.Features {
-			if len(f.Loadings) != len(m.Factors) {
-				return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings),
-					len(m.Factors))
-			}
+	}
+	for _, f := range m.features() {
+		if len(f.Loadings) != len(m.Factors) {
+			return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings),
+				len(m.Factors))
 		}
 	}
 	return ppca.NewLayout(dims, noise)
@@ -357,25 +354,20 @@ func (m *Model) params() *ppca.Params {
 	}
 	p := &ppca.Params{Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
 	group := l.GroupOf()
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			if f.Noise != 0 {
-				p.Features = append(p.Features, len(p.Mu))
-			}
-			p.Noise[group[len(p.Mu)]] = f.Noise
-			p.W = append(p.W, f.Loadings...)
-			p.Mu = append(p.Mu, f.Mean)
+	for j, f := range m.features() {
+		if f.Noise != 0 {
+			p.Features = append(p.Features, j)
 		}
+		p.Noise[group[j]] = f.Noise
+		p.W, p.Mu = append(p.W, f.Loadings...), append(p.Mu, f.Mean)
 	}
 	return p
 }
 
 func (m *Model) scale() *ppca.Scale {
 	s := &ppca.Scale{}
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			s.Shift, s.Factor = append(s.Shift, f.Shift), append(s.Factor, f.Factor)
-		}
+	for _, f := range m.features() {
+		s.Shift, s.Factor = append(s.Shift, f.Shift), append(s.Factor, f.Factor)
 	}
 	return s
 }
@@ -413,14 +405,11 @@ func NewModelFile(set ppca.Frame, model *ppca.Params, scale *ppca.Scale, strengt
 // PutSpread puts in how sites differ: standard deviations between sites of loadings and means by view, and
 // of noise variances by feature; negative where nothing is known.
 func (m *Model) PutSpread(loadings, means, noise []float64) {
-	j := 0
 	for k := range m.Views {
-		v := &m.Views[k]
-		v.LoadingSD, v.MeanSD = known(loadings[k]), known(means[k])
-		for i := range v.Features {
-			v.Features[i].NoiseSD = known(noise[j])
-			j++
-		}
+		m.Views[k].LoadingSD, m.Views[k].MeanSD = known(loadings[k]), known(means[k])
+	}
+	for j, f := range m.features() {
+		f.NoiseSD = known(noise[j])
 	}
 }
 
@@ -453,10 +442,8 @@ func (m *Model) Explains(x *ppca.Explained) {
 
 // Doubts puts in what privacy noise adds to predictions.
 func (m *Model) Doubts(variance []float64) {
-	for _, v := range m.Views {
-		for j := range v.Features {
-			v.Features[j].Doubt, variance = variance[0], variance[1:]
-		}
+	for j, f := range m.features() {
+		f.Doubt = variance[j]
 	}
 }
 
@@ -473,12 +460,9 @@ type Population struct {
 // nothing.
 func (m *Model) doubt(who Population) (out []float64) {
 	any := false
-	for _, v := range m.Views {
-		bias := m.Biases.of(v.Name, who.Site, who.New)
-		for _, f := range v.Features {
-			x := f.Doubt + bias*f.total()*f.total()
-			out, any = append(out, x), any || x != 0
-		}
+	for _, f := range m.features() {
+		x := f.Doubt + m.Biases.of(f.view, who.Site, who.New)*f.total()*f.total()
+		out, any = append(out, x), any || x != 0
 	}
 	if !any {
 		return nil

@@ -30,15 +30,12 @@ func (m *Model) LoadingSection() figure.Section {
 	}
 	for a := range min(len(m.Factors), DrawnFactors) {
 		b := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("standardised loading on factor %d", a+1)}, Top: top}
-		for _, v := range m.Views {
-			for i := range v.Features {
-				x := v.Features[i].standardised(a)
-				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name),
-					append(b.Values, x)
-				if errors {
-					e := assess.Half * v.Features[i].StandardisedSE[a]
-					b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
-				}
+		for _, f := range m.features() {
+			x := f.standardised(a)
+			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, f.view), append(b.Values, x)
+			if errors {
+				e := assess.Half * f.StandardisedSE[a]
+				b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
 			}
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{

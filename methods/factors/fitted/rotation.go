@@ -127,11 +127,11 @@ func (m *Model) Rotate(to string) ([]method.File, *method.Account, error) {
 func (m *Model) varimax() (*factorRotation, error) {
 	var a []float64
 	q := len(m.Factors)
-	m.eachDescribed(func(_ string, f *ModelFeature) {
+	for _, f := range m.described() {
 		for l := range q {
 			a = append(a, f.standardised(l))
 		}
-	})
+	}
 	t, err := ppca.Varimax(a, q)
 	if err != nil {
 		return nil, err
@@ -183,16 +183,4 @@ func (m *Model) shown() *Model {
 		s.LatentCov = slices.Collect(slices.Chunk(m.Rotation.covariance(slices.Concat(s.LatentCov...)), q))
 	}
 	return &out
-}
-
-// eachDescribed names the features that the model describes, with their views.
-func (m *Model) eachDescribed(do func(name string, f *ModelFeature)) {
-	for k := range m.Views {
-		v := &m.Views[k]
-		for i := range v.Features {
-			if f := &v.Features[i]; f.Noise != 0 {
-				do(v.Name+"/"+f.Name, f)
-			}
-		}
-	}
 }

@@ -27,23 +27,33 @@ func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
 // standardised returns the unit-free loading of feature f on factor a.
 func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
 
-// loading is a feature that a factor may be made of.
-type loading struct {
+// feature is a feature with its view.
+type feature struct {
 	view string
 	*ModelFeature
 }
 
-// ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top
-// is 0.
-func (m *Model) ranked(a, top int) (all []loading) {
-	for _, v := range m.Views {
+// features lists those of all views in order.
+func (m *Model) features() (all []feature) {
+	for k := range m.Views {
+		v := &m.Views[k]
 		for i := range v.Features {
-			if v.Features[i].Noise != 0 {
-				all = append(all, loading{v.Name, &v.Features[i]})
-			}
+			all = append(all, feature{v.Name, &v.Features[i]})
 		}
 	}
-	slices.SortStableFunc(all, func(x, y loading) int {
+	return all
+}
+
+// described lists those that the model describes: others no site had.
+func (m *Model) described() []feature {
+	return slices.DeleteFunc(m.features(), func(f feature) bool { return f.Noise == 0 })
+}
+
+// ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top
+// is 0.
+func (m *Model) ranked(a, top int) []feature {
+	all := m.described()
+	slices.SortStableFunc(all, func(x, y feature) int {
 		return cmp.Compare(math.Abs(y.standardised(a)), math.Abs(x.standardised(a)))
 	})
 	if top > 0 {
@@ -112,21 +122,19 @@ func (m *Model) LoadingsCSV() ([]byte, error) {
 			t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf(name, a+1)})
 		}
 	}
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			cells := []any{v.Name, f.Name, f.Mean, f.Noise}
-			for _, x := range f.Loadings {
-				cells = append(cells, x)
-			}
-			for a := 0; errors && a < len(m.Factors); a++ {
-				se := f.LoadingSE[a]
-				if se == 0 { // nothing is known
-					se = math.NaN()
-				}
-				cells = append(cells, se)
-			}
-			t.Add(cells...)
+	for _, f := range m.features() {
+		cells := []any{f.view, f.Name, f.Mean, f.Noise}
+		for _, x := range f.Loadings {
+			cells = append(cells, x)
 		}
+		for a := 0; errors && a < len(m.Factors); a++ {
+			se := f.LoadingSE[a]
+			if se == 0 { // nothing is known
+				se = math.NaN()
+			}
+			cells = append(cells, se)
+		}
+		t.Add(cells...)
 	}
 	return asCSV(t)
 }

@@ -12,8 +12,7 @@ import (
 // somebody else, by comparing new values with the population that the model
 // describes. It needs nothing from the sites but the model.
 type unitCheck struct {
-	features []*ModelFeature
-	view     []string
+	features []feature
 	centre   []float64                   // of the population, scaled
 	sd       func(*ModelFeature) float64 // in it
 	values   []method.Values             // scaled
@@ -26,12 +25,7 @@ func newUnitCheck(m *Model, centre []float64, oneSite bool) *unitCheck {
 	if oneSite {
 		u.sd = (*ModelFeature).total
 	}
-	for k := range m.Views {
-		v := &m.Views[k]
-		for i := range v.Features {
-			u.features, u.view = append(u.features, &v.Features[i]), append(u.view, v.Name)
-		}
-	}
+	u.features = m.features()
 	u.values = make([]method.Values, len(u.features))
 	return u
 }
@@ -54,7 +48,7 @@ const (
 func (u *unitCheck) notes() (notes method.Notes) {
 	for lo := 0; lo < len(u.features); {
 		hi := lo
-		for hi < len(u.features) && u.view[hi] == u.view[lo] {
+		for hi < len(u.features) && u.features[hi].view == u.features[lo].view {
 			hi++
 		}
 		if p, wrong := u.look(lo, hi); wrong {
@@ -74,7 +68,7 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 		if v.N == 0 {
 			continue
 		}
-		f, sd := u.features[j], u.sd(u.features[j])
+		f, sd := u.features[j], u.sd(u.features[j].ModelFeature)
 		here, there := v.Mean/f.Factor+f.Shift, u.centre[j]/f.Factor+f.Shift
 		off, offIfScaled := (v.Mean-u.centre[j])/sd, (here-u.centre[j])/sd
 		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
@@ -95,7 +89,7 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 	if more := len(far) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return problem.Problem{Where: "view " + u.view[lo],
+	return problem.Problem{Where: "view " + u.features[lo].view,
 		What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all), text),
 		Hint: hint}, len(far) > 0
 }
