@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
@@ -46,83 +43,6 @@ func associations(t testing.TB, m *Model, data dataset.Source, categories ...str
 		t.Errorf("labelled %q, %q", value.For, account.Tables[0].Title)
 	}
 	return value.Associations, account.Notes.Error()
-}
-
-// TestAssociationsEqualTheTextbook compares with formulas written out, and p
-// values with distributions of gonum's own.
-func TestAssociationsEqualTheTextbook(t *testing.T) {
-	r := rand.New(rand.NewPCG(101, 1))
-	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5)
-	m := modelOf(t, tr, r)
-	rows := tr.Subjects(r, 60)
-	rows[7] = factorstest.Lacking(tr.L, rows[7:8], 0, 1)[0]
-	predictor, _, err := m.PredictorFor(Population{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	factor := make([][]float64, 2)
-	for _, row := range rows {
-		post, values, err := predictor.Subject(factorstest.Split(tr.L, row), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z := make([]float64, 2)
-		post.Latent(z, values)
-		factor[0], factor[1] = append(factor[0], z[0]), append(factor[1], z[1])
-	}
-	age, group := make([]float64, 60), make([]int, 60)
-	for i := range age {
-		age[i] = 50 + 5*factor[0][i] + 3*r.NormFloat64()
-		group[i] = i % 3
-	}
-	data := labelled(t, ownUnits(m, rows), []string{"age", "group", "code"}, func(i int) []string {
-		cells := []string{fmt.Sprint(age[i]), string(rune('a' + group[i])), fmt.Sprint(group[i])}
-		if i == 9 {
-			cells[0] = "NA"
-		}
-		return cells
-	})
-	list, notes := associations(t, m, data, "code")
-	if len(list) != 6 || !strings.Contains(notes, "1 without any value") {
-		t.Fatalf("%+v, %s", list, notes)
-	}
-	for a := range 2 {
-		var x, y, all []float64
-		levels := make([][]float64, 3)
-		for i, v := range factor[a] {
-			if i == 7 {
-				continue
-			}
-			all = append(all, v)
-			levels[group[i]] = append(levels[group[i]], v)
-			if i != 9 {
-				x, y = append(x, age[i]), append(y, v)
-			}
-		}
-		got := list[a]
-		rho := stat.Correlation(x, y, nil)
-		statistic := rho * math.Sqrt(56/(1-rho*rho))
-		p := 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: 56}.Survival(math.Abs(statistic))
-		if got.Column != "age" || got.Kind != "number" || got.Subjects != 58 || got.Factor != a+1 ||
-			math.Abs(*got.R-rho) > 1e-10 || math.Abs(got.R2-rho*rho) > 1e-10 ||
-			math.Abs(got.F-statistic*statistic) > 1e-8*got.F || math.Abs(got.P-p) > 1e-8*p+1e-13 {
-			t.Errorf("%+v: r %v, p %v", got, rho, p)
-		}
-		within, total := 0.0, stat.Variance(all, nil)*float64(len(all)-1)
-		for _, l := range levels {
-			within += stat.Variance(l, nil) * float64(len(l)-1)
-		}
-		f := (total - within) / 2 / (within / 56)
-		p = distuv.F{D1: 2, D2: 56}.Survival(f)
-		for _, got := range []tested{list[2+a], list[4+a]} {
-			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil ||
-				got.DF != [2]int{2, 56} || math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f ||
-				math.Abs(got.P-p) >
-					1e-8*p+1e-12 {
-				t.Errorf("%+v: F %v, p %v", got, f, p)
-			}
-		}
-	}
 }
 
 func TestColumnsThatTellNothingAreRefused(t *testing.T) {

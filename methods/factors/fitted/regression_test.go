@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -115,35 +116,64 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		small, large = append(small, row), append(large, append(slices.Clone(row), is(group[i], others[0]),
 			is(group[i], others[1])))
 	}
-	for a, got := range value.Associations {
-		_, _, before := leastSquares(small, y[a])
-		b, inverse, after := leastSquares(large, y[a])
-		f := (before - after) / 2 / (after / 81)
-		p := distuv.F{D1: 2, D2: 81}.Survival(f)
-		if got.Subjects != 88 || got.DF != [2]int{2, 81} || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p ||
-			math.Abs(got.R2-(1-after/before)) > 1e-10 {
-			t.Errorf("%+v, want F %v, p %v", got, f, p)
-		}
-		for k, e := range got.Effects {
-			se := math.Sqrt(after / 81 * inverse.At(5+k, 5+k))
-			if math.Abs(e.Estimate-b[5+k]) > 1e-10 || math.Abs(e.SE-se) > 1e-10 {
-				t.Errorf("%+v, want %v ± %v", e, b[5+k], se)
+	holds := func(list []tested, small, large [][]float64, y [][]float64) {
+		t.Helper()
+		p, terms := len(small[0]), len(large[0])-len(small[0])
+		df := [2]int{terms, len(large) - p - terms}
+		for a, got := range list {
+			_, _, before := leastSquares(small, y[a])
+			b, inverse, after := leastSquares(large, y[a])
+			noise := after / float64(df[1])
+			f := (before - after) / float64(terms) / noise
+			tail := distuv.F{D1: float64(terms), D2: float64(df[1])}.Survival(f)
+			if got.Factor != a+1 || got.Subjects != len(large) || got.DF != df || math.Abs(got.F-f) > 1e-8*f ||
+				math.Abs(got.P-tail) > 1e-8*tail+1e-12 || math.Abs(got.R2-(1-after/before)) > 1e-10 ||
+				len(got.Effects) != terms {
+				t.Errorf("%+v, want F %v, p %v", got, f, tail)
+			}
+			for k, e := range got.Effects {
+				if se := math.Sqrt(noise * inverse.At(p+k, p+k)); math.Abs(e.Estimate-b[p+k]) > 1e-10 ||
+					math.Abs(e.SE-se) > 1e-10 {
+					t.Errorf("%+v, want %v ± %v", e, b[p+k], se)
+				}
+			}
+			if r := math.Copysign(math.Sqrt(1-after/before), b[p]); (got.Kind == "number") != (got.R != nil) ||
+				got.R != nil && (got.Reference != "" || math.Abs(*got.R-r) > 1e-10) {
+				t.Errorf("%+v, want a correlation of %v", got, r)
 			}
 		}
 	}
-	// A slope, per year, given the others.
-	account, err = m.Associate(context.Background(), choose(t, m, rows, cells, "age", "sex"),
-		method.AssociateOptions{Adjust: []string{"sex"}})
-	if err != nil {
-		t.Fatal(err)
+	holds(value.Associations, small, large, y)
+	// By itself, a number is one with a correlation, and a category is one by request or for its cells; whoever lacks
+	// all values, or the column, does not count.
+	rows[7] = factorstest.Lacking(tr.L, rows[7:8], 0, 1)[0]
+	list, notes := associations(t, m, choose(t, m, rows, cells, "age", "copy", "sex"), "copy")
+	if len(list) != 6 || !strings.Contains(notes, "1 without any value") {
+		t.Fatalf("%+v, %s", list, notes)
 	}
-	for i := range small {
-		small[i] = []float64{1, small[i][2], small[i][1]}
+	var ones, alone, ages [][]float64
+	of, byAge := make([][]float64, 2), make([][]float64, 2)
+	reference = map[string]int{"0": 0, "1": 1}[list[2].Reference]
+	for i := range n {
+		if i == 7 {
+			continue
+		}
+		post, values, err := predictor.Subject(data.Row(i).Views, scale)
+		testkit.Do(t, err)
+		z := make([]float64, 2)
+		post.Latent(z, values)
+		ones, alone = append(ones, []float64{1}), append(alone, []float64{1, is(sex[i], 1-reference)})
+		of[0], of[1] = append(of[0], z[0]), append(of[1], z[1])
+		if i != 4 {
+			ages, byAge[0], byAge[1] = append(ages, []float64{1, age[i] - 1965}), append(byAge[0], z[0]),
+				append(byAge[1], z[1])
+		}
 	}
-	got := account.Value.(sitesOwn).Associations[0]
-	if got.Subjects != 89 || got.Reference != "" || len(got.Effects) != 1 ||
-		math.Signbit(*got.R) != math.Signbit(got.Effects[0].Estimate) {
-		t.Errorf("%+v", got)
+	holds(list[:2], ones[:n-2], ages, byAge)
+	holds(list[2:4], ones, alone, of)
+	holds(list[4:], ones, alone, of)
+	if list[0].Kind != "number" || list[2].Kind != "category" || list[4].Kind != "category" || list[4].Levels != 2 {
+		t.Errorf("%+v", list)
 	}
 }
 

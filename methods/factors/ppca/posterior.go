@@ -416,23 +416,6 @@ func (p *Posterior) MissingVar(dst []float64) {
 	}
 }
 
-// MissingCov returns the conditional covariance of the missing features,
-// W M Wᵀ + Ψ, by rows, the parameters taken for known.
-func (p *Posterior) MissingCov() []float64 {
-	q, m := p.md.Q, len(p.Missing)
-	cov := make([]float64, m*m)
-	for i, ji := range p.Missing {
-		for k, jk := range p.Missing[:i+1] {
-			s := linalg.Quadratic(p.cov, q, p.md.W[ji*p.md.LD:][:q], p.md.W[jk*p.md.LD:][:q])
-			if i == k {
-				s += p.md.Psi[ji]
-			}
-			cov[i*m+k], cov[k*m+i] = s, s
-		}
-	}
-	return cov
-}
-
 // predict writes W x + μ for some features, with as many columns of W as x has numbers.
 func (m *described) predict(dst []float64, features []int, x []float64) {
 	for i, j := range features {

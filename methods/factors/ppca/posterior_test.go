@@ -74,13 +74,18 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 		got, variance := make([]float64, len(m)), make([]float64, len(m))
 		post.Impute(got, values)
 		post.MissingVar(variance)
-		if e := max(factorstest.Worst(mean, got), factorstest.Worst(cov, post.MissingCov())); e > 1e-12*100 {
-			rt.Fatalf("imputation differs by %.1e", e)
-		}
-		for i, v := range variance {
-			if math.Abs(v-cov[i*len(m)+i]) > 1e-10 {
-				rt.Fatalf("variance %v, want %v", v, cov[i*len(m)+i])
+		joint := make([]float64, 0, len(cov)) // by the factors' covariance
+		for i, ji := range m {
+			for k, jk := range m {
+				x := linalg.Quadratic(post.Cov, q, tr.P.W[ji*q:][:q], tr.P.W[jk*q:][:q])
+				if i == k {
+					x = variance[i]
+				}
+				joint = append(joint, x)
 			}
+		}
+		if e := max(factorstest.Worst(mean, got), factorstest.Worst(cov, joint)); e > 1e-12*100 {
+			rt.Fatalf("imputation differs by %.1e", e)
 		}
 	})
 }

@@ -347,21 +347,23 @@ func evaluated(list *vectors.List, entry string, id int, e map[string]json.RawMe
 			mean = append(mean, values[first:first+hi-lo]...)
 		}
 		list.Floats(entry+"."+key+".mean", flat(want.Mean), mean, tolPublished)
-		list.Floats(entry+"."+key+".cov", flat(want.Cov), missingCov(post, lo, hi), tolPublished)
+		list.Floats(entry+"."+key+".cov", flat(want.Cov), missingCov(predictor, post, lo, hi), tolPublished)
 		marginal.Impute(values, nil)
 		list.Floats(entry+"."+key+".marginal_mean", want.MarginalMean, values[lo:hi], tolPublished)
-		list.Floats(entry+"."+key+".marginal_cov", flat(want.MarginalCov), missingCov(marginal, lo, hi), tolPublished)
+		list.Floats(entry+"."+key+".marginal_cov", flat(want.MarginalCov), missingCov(predictor, marginal, lo, hi), tolPublished)
 	}
 }
 
-// missingCov is the part of MissingCov on the features lo ≤ j < hi.
-func missingCov(p *ppca.Posterior, lo, hi int) (out []float64) {
-	cov, m := p.MissingCov(), len(p.Missing)
-	for i, j := range p.Missing {
-		for k, c := range p.Missing {
-			if j >= lo && j < hi && c >= lo && c < hi {
-				out = append(out, cov[i*m+k])
+// missingCov is the conditional covariance W M Wᵀ + Ψ of the features lo ≤ j < hi, which are missing.
+func missingCov(of *ppca.Predictor, p *ppca.Posterior, lo, hi int) (out []float64) {
+	_, md := of.Model()
+	for j := lo; j < hi; j++ {
+		for c := lo; c < hi; c++ {
+			x := linalg.Quadratic(p.Cov, md.Q, md.W[j*md.LD:][:md.Q], md.W[c*md.LD:][:md.Q])
+			if j == c {
+				x += md.Psi[j]
 			}
+			out = append(out, x)
 		}
 	}
 	return out
