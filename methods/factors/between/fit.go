@@ -60,10 +60,9 @@ func (s *SiteOffset) CheckMean(l ppca.Layout) error {
 }
 
 // Variance returns the variance of each feature's mean at the site, d numbers.
-func (s *SiteOffset) Variance() []float64 {
-	out := slices.Clone(s.Diag)
-	for i, x := range s.Factor.Data {
-		out[i%len(out)] += x * x
+func (s *SiteOffset) Variance() (out []float64) {
+	for j := range s.Diag {
+		out = append(out, s.variance(j))
 	}
 	return out
 }

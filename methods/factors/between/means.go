@@ -127,13 +127,12 @@ func (m *means) estimate(l ppca.Layout, p *ppca.Params) (logLik float64, err err
 	}
 	m.widen()
 	for i := range m.sites { // a model file, and a predictor, have at most q directions of a site
-		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: m.sites[i].offset.Factor.Data,
-			Diag: m.sites[i].offset.Diag}
+		at := &m.sites[i].offset
+		b := ppca.Block{Features: l.AllFeatures(), N: 1, Mean: m.mu, Factor: at.Factor.Data, Diag: at.Diag}
 		if b, err = b.Strongest(m.rank); err != nil {
 			return 0, fmt.Errorf("site %d: %w", i, err)
 		}
-		m.sites[i].offset.Factor, m.sites[i].offset.Diag = wire.Matrix{Rows: b.Rows(), Cols: len(b.Diag), Data: b.Factor},
-			b.Diag
+		at.Factor, at.Diag = wire.Matrix{Rows: b.Rows(), Cols: len(b.Diag), Data: b.Factor}, b.Diag
 	}
 	return logLik, nil
 }

@@ -109,7 +109,8 @@ func TestPredictorsAtSites(t *testing.T) {
 	d := l.Features()
 	r := rand.New(rand.NewPCG(8, 8))
 	tr := factorstest.NewTruth(r, l, 2, 0.5)
-	s := &SiteOffset{Mean: make([]float64, d), Diag: make([]float64, d), Factor: wire.Matrix{Data: make([]float64, 4*d)}}
+	s := &SiteOffset{Mean: make([]float64, d), Diag: make([]float64, d),
+		Factor: wire.Matrix{Data: make([]float64, 4*d)}}
 	for j := range d {
 		s.Mean[j], s.Diag[j] = r.NormFloat64(), r.Float64()
 	}
@@ -165,7 +166,8 @@ func TestPredictorsAtSites(t *testing.T) {
 		}
 	}
 	for _, bad := range []*SiteOffset{{}, {Mean: s.Mean, Diag: s.Mean[:2]},
-		{Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)}, {Mean: s.Mean, Diag: s.Diag, Factor: wire.Matrix{Data: s.Diag[:3]}}} {
+		{Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)},
+		{Mean: s.Mean, Diag: s.Diag, Factor: wire.Matrix{Data: s.Diag[:3]}}} {
 		if _, err := AtSite(l, &tr.P, bad); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}

@@ -80,7 +80,11 @@ const noiseLevel = 0.001
 
 // Noise is what the noise variance of a view at a site is, in those of the model, with an
 // interval of 90 %; all 1 where nothing is known.
-type Noise struct{ Times, Low, High float64 }
+type Noise struct {
+	Times float64 `json:"times"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
 
 // Estimate returns the noise of each view at each site; nil if in no view it differs by more than chance has it in one
 // study of a thousand, by Bartlett's test (1937) with fewer degrees of freedom for heavy tails (Layard 1973). Where it

@@ -328,11 +328,7 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 // PutSiteNoise puts in how the noise of sites differs.
 func (m *Model) PutSiteNoise(sites map[string][]between.Noise) {
 	for _, name := range slices.Sorted(maps.Keys(sites)) {
-		x := modelSiteNoise{Name: name}
-		for _, v := range sites[name] {
-			x.Views = append(x.Views, modelViewNoise(v))
-		}
-		m.SiteNoise = append(m.SiteNoise, x)
+		m.SiteNoise = append(m.SiteNoise, modelSiteNoise{name, sites[name]})
 	}
 }
 
@@ -348,10 +344,8 @@ func NoiseTimes(noise []between.Noise) (times []float64) {
 func (m *Model) noiseAt(p *ppca.Params, l ppca.Layout, who Population) (*ppca.Params, error) {
 	var times []float64
 	for _, s := range m.SiteNoise {
-		for _, v := range s.Views {
-			if s.Name == who.Site && !who.New {
-				times = append(times, v.Times)
-			}
+		if s.Name == who.Site && !who.New {
+			times = NoiseTimes(s.Views)
 		}
 	}
 	return between.At(l, p, times)

@@ -158,6 +158,25 @@ func transformHeader(q int, covariance bool) []string {
 	return header
 }
 
+// WriteScores writes a line for each subject: the scores, and their standard deviations given what was measured of the
+// subject.
+func WriteScores(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, to io.Writer) error {
+	q := p.Rank()
+	w, z := newLines(to, slices.Delete(transformHeader(q, false), 1, 2)...), make([]float64, q)
+	err := EachSubject(ctx, p, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		w.text(row.ID)
+		for _, x := range z {
+			w.number(x)
+		}
+		for a := range z {
+			w.number(math.Sqrt(post.Cov[a*q+a]))
+		}
+		return w.end()
+	})
+	return errors.Join(err, w.flush())
+}
+
 // lines writes CSV cell by cell.
 type lines struct {
 	buf    *bufio.Writer

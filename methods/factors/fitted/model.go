@@ -11,6 +11,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/assess"
+	"parley/methods/factors/between"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
@@ -279,18 +280,10 @@ type modelSiteMeans struct {
 	Factor   [][]float64 `json:"factor"`
 }
 
-// modelSiteNoise is the noise of one site.
+// modelSiteNoise is the noise of one site, by view in the order of the model's.
 type modelSiteNoise struct {
-	Name  string           `json:"name"`
-	Views []modelViewNoise `json:"views"` // in the order of the model's
-}
-
-// modelViewNoise is how many times that of the model the noise variance of a view is, with
-// an interval of 90 %; all 1 where nothing says that it differs. See package sitenoise.
-type modelViewNoise struct {
-	Times float64 `json:"times"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Name  string          `json:"name"`
+	Views []between.Noise `json:"views"`
 }
 
 // ModelPattern counts the subjects of a site who have these views and no others.

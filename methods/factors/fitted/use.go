@@ -106,14 +106,10 @@ func (m *Model) check() error {
 		return err
 	}
 	for _, s := range m.SiteNoise {
-		var times []float64
-		for _, v := range s.Views {
-			times = append(times, v.Times)
+		if len(s.Views) != l.Views() {
+			return fmt.Errorf("site %q: noise of %d views, not %d", s.Name, len(s.Views), l.Views())
 		}
-		if len(times) != l.Views() {
-			return fmt.Errorf("site %q: noise of %d views, not %d", s.Name, len(times), l.Views())
-		}
-		if _, err := between.At(l, m.params(), times); err != nil {
+		if _, err := between.At(l, m.params(), NoiseTimes(s.Views)); err != nil {
 			return fmt.Errorf("site %q: %w", s.Name, err)
 		}
 	}

@@ -119,7 +119,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 			q2[x*d+k] /= w[k]
 		}
 	}
-	y1, y2 := turn(e.Vectors, m1, d), turn(q2, m2, d)
+	y1, y2 := congruent(transpose(e.Vectors, d), m1, d), congruent(transpose(q2, d), m2, d)
 	v1, v2 := r.CoarseSD*r.CoarseSD/2, r.FineSD*r.FineSD/2
 	for x := range d {
 		for k := range d {
@@ -218,13 +218,6 @@ func transpose(a []float64, n int) []float64 {
 			out[j*n+i] = a[i*n+j]
 		}
 	}
-	return out
-}
-
-// turn returns qᵀ x q.
-func turn(q, x []float64, n int) []float64 {
-	out := product(product(transpose(q, n), x, n), q, n)
-	linalg.Symmetrise(out, n, n)
 	return out
 }
 

@@ -251,7 +251,8 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 			doubt := factorstest.Must(repaired.Uncertainty(fit))(t)
 			now := slices.Concat(fit.W, fit.Mu, fit.Noise, doubt)
 			if err := ppca.Numbers(what, l.Features(), 0, doubt); err != nil || slices.Max(doubt) > 0.25 ||
-				ppca.Finite(what, now) != nil || len(fit.Features) != l.Features() || first != nil && !slices.Equal(first, now) {
+				ppca.Finite(what, now) != nil || len(fit.Features) != l.Features() ||
+				first != nil && !slices.Equal(first, now) {
 				t.Errorf("%s: a model of %d features, added variances %v: %v", what, len(fit.Features), doubt, err)
 			}
 			first = now

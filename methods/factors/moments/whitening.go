@@ -60,19 +60,12 @@ func (n *Whitening) Check(l ppca.Layout) error {
 	}
 	for i := range k {
 		for j := range i + 1 {
-			if d := dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]); math.Abs(d-kronecker(i, j)) > 1e-6 {
+			if d := dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]); math.Abs(d-map[bool]float64{true: 1}[i == j]) > 1e-6 {
 				return fmt.Errorf("whitening: axes %d and %d are not orthonormal", i, j)
 			}
 		}
 	}
 	return nil
-}
-
-func kronecker(i, j int) float64 {
-	if i == j {
-		return 1
-	}
-	return 0
 }
 
 func dot(a, b []float64) float64 {

@@ -77,7 +77,7 @@ func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Descriptio
 			if model == nil {
 				of = l.eachNoise()
 			}
-			f, err := newFiller(of, by, set)
+			f, err := newFiller(of, by, set, Observed(l, set))
 			if err != nil {
 				return nil, err
 			}
@@ -86,18 +86,16 @@ func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Descriptio
 				along = nil
 			}
 			if b, err = f.fill(set, along); err != nil {
-				return nil, fmt.Errorf("filling what subjects with views %v lack: %w", l.ViewsOf(f.all), err)
+				return nil, err
 			}
-			out.Filled += sum(b.Filled)
-		}
-		if err := out.judge(l, model, set); err != nil {
-			return nil, err
 		}
 		b, err := b.within(bound)
+		if err == nil {
+			err = out.add(l, b, model, set)
+		}
 		if err != nil {
 			return nil, err
 		}
-		out.Blocks = append(out.Blocks, b)
 	}
 	slices.SortFunc(out.Blocks, func(a, b Block) int {
 		return slices.Compare(l.ViewsOf(a.Features), l.ViewsOf(b.Features))
@@ -135,46 +133,40 @@ func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*
 		if len(group) == 0 {
 			continue
 		}
-		f, err := newFiller(l, by, group)
+		f, err := newFiller(l, by, group, of[at])
 		if err != nil {
 			return nil, err
 		}
-		f.all = of[at]
 		along := bound.Along
 		if bound.Triangle(len(f.all)) {
 			along = nil
 		}
 		b, err := f.fill(group, along)
-		if err != nil {
-			return nil, fmt.Errorf("filling what subjects lack: %w", err)
-		}
-		if along == nil {
+		if along == nil && err == nil {
 			b = b.Dense()
 		}
-		out.Filled += sum(b.Filled)
-		if err := out.judge(l, model, group); err != nil {
+		if err == nil {
+			err = out.add(l, b, model, group)
+		}
+		if err != nil {
 			return nil, err
 		}
-		out.Blocks = append(out.Blocks, b)
 	}
 	return out, nil
 }
 
-// judge adds the log-likelihood of a set of subjects by the model that filled what they lack, if there is one.
-func (d *Description) judge(l Layout, model *Params, set []Block) error {
+// add takes in a set of subjects, with their log-likelihood by the model that filled what they lack, if there is one.
+func (d *Description) add(l Layout, b Block, model *Params, set []Block) error {
+	d.Blocks = append(d.Blocks, b)
+	for _, n := range b.Filled {
+		d.Filled += n
+	}
 	if model == nil {
 		return nil
 	}
 	logLik, _, err := LogLik(l, model, set)
 	d.LogLik += logLik
 	return err
-}
-
-func sum(x []float64) (s float64) {
-	for _, v := range x {
-		s += v
-	}
-	return s
 }
 
 // sets divides blocks into those that are described together.
@@ -215,16 +207,15 @@ func sets(l Layout, blocks []Block) (out [][]Block) {
 type filler struct {
 	by    *Params
 	group []int
-	all   []int // features that some block has
+	all   []int // features to be filled
 	md    *Model
 	e     *EStep
 	root  *linalg.Eigen // of the factors' conditional covariance
 }
 
-func newFiller(l Layout, by *Params, blocks []Block) (*filler, error) {
-	f := &filler{by: by, group: l.GroupOf(), all: Observed(l, blocks), md: NewModel(l, by.Rank),
-		root: linalg.NewEigen(by.Rank)}
-	if !ContainsAll(by.Features, f.all) {
+func newFiller(l Layout, by *Params, blocks []Block, all []int) (*filler, error) {
+	f := &filler{by: by, group: l.GroupOf(), all: all, md: NewModel(l, by.Rank), root: linalg.NewEigen(by.Rank)}
+	if !ContainsAll(by.Features, Observed(l, blocks)) {
 		return nil, fmt.Errorf("the model by which cells are to be filled lacks features that subjects have")
 	}
 	f.md.Load(by)

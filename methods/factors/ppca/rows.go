@@ -128,20 +128,12 @@ func (r *RowSums) OwnRange() *Scale {
 
 // Common is the scale of rows that lie together, by one of the plan's ways to scale.
 func Common(set Frame, scaling string, sites ...*RowSums) (*Scale, error) {
-	d := set.Layout.Features()
-	switch scaling {
-	case ScaleRange:
-		return set.RangeScale(), nil
-	case ScaleNone:
-		return unitScale(d), nil
+	if set.Scaling = scaling; !set.Pools() {
+		return StartScale(set), nil
 	}
-	pooled, extremes := newFeatureSums(d), scaling == ScaleMinMax
+	pooled := newFeatureSums(set.Layout.Features())
 	for _, site := range sites {
-		one := site.Extremes
-		if !extremes {
-			one = site.Moments(d)
-		}
-		pooled.Merge(one, extremes)
+		pooled.Merge(site.Said(set), scaling == ScaleMinMax)
 	}
 	return pooled.Scale(set, scaling)
 }

@@ -141,11 +141,10 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 		sums *assess.Sums
 	}
 	var rows []row
-	all := assess.NewSums(set.Layout.Views())
 	for _, s := range sites {
 		rows = append(rows, row{s.Name, s.LeftOut})
-		all.Merge(s.LeftOut)
 	}
+	all := leftOut(set, sites)
 	if len(rows) > 1 {
 		rows = append([]row{{"All sites", all}}, rows...)
 	}
@@ -269,21 +268,24 @@ func Found(m *fitted.Model, explained, differences string) string {
 	return says
 }
 
-// untried says whether no view of any subject could be predicted from another.
-func untried(set ppca.Frame, sites []Site) bool {
+// leftOut adds up how sites' subjects are predicted.
+func leftOut(set ppca.Frame, sites []Site) *assess.Sums {
 	all := assess.NewSums(set.Layout.Views())
 	for _, s := range sites {
 		all.Merge(s.LeftOut)
 	}
+	return all
+}
+
+// untried says whether no view of any subject could be predicted from another.
+func untried(set ppca.Frame, sites []Site) bool {
+	all := leftOut(set, sites)
 	return !slices.ContainsFunc(all.Cells, func(n float64) bool { return n > 0 })
 }
 
 // sure says in words how well the model predicts views that are hidden from it.
 func sure(set ppca.Frame, m *fitted.Model, sites []Site) string {
-	all := assess.NewSums(set.Layout.Views())
-	for _, s := range sites {
-		all.Merge(s.LeftOut)
-	}
+	all := leftOut(set, sites)
 	gain, held := newReach(), newReach()
 	for k, v := range m.Views {
 		if h := v.HeldOut; h != nil && !m.Void(v.Name) {

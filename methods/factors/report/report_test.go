@@ -19,7 +19,7 @@ func TestExplainedNamesWhatVerdictsVoid(t *testing.T) {
 		voids []string
 		want  string
 	}{
-		{nil, "-4200 to 40 %"},
+		{nil, "−4200 to 40 %"},
 		{[]string{"b"}, "20 to 40 %, but of b not meaningful: see below"},
 		{[]string{"a", "b"}, "20 %, but of a, b not meaningful: see below"},
 		{[]string{"a", "b", "c"}, "not meaningful: see below"},

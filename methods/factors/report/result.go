@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -185,24 +184,21 @@ func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Ass
 // not be relied on are left out. Where every site has one subject,
 // nothing varies within sites, and there is nothing to explain.
 func Explained(m *fitted.Model, pooled *fitted.Assessment) string {
-	low, high := math.Inf(1), math.Inf(-1)
-	explained := pooled.Explained()
+	found, explained := newReach(), pooled.Explained()
 	var void []string
 	for k, v := range m.Views {
 		if m.Void(v.Name) {
 			void = append(void, v.Name)
-		} else if r2 := math.Round(100 * explained.R2(k, explained.Rank)); !math.IsNaN(r2) {
-			low, high = min(low, r2), max(high, r2)
+		} else {
+			found.add(100 * explained.R2(k, explained.Rank))
 		}
 	}
-	says := fmt.Sprintf("%.0f to %.0f %%", low, high)
+	says := found.String()
 	switch {
 	case len(void) == len(m.Views):
 		return notMeaningful
-	case low > high:
+	case found.empty():
 		says = "unknown: no view varies within a site"
-	case low == high:
-		says = fmt.Sprintf("%.0f %%", low)
 	}
 	if len(void) > 0 {
 		says += ", but of " + Shortened(void) + " " + notMeaningful

@@ -3,8 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,7 +22,7 @@ import (
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
 func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale,
 	data dataset.Source) (*method.Result, error) {
-	g := &gallery{predictor: predictor, scale: scale, data: data, rank: predictor.Rank(), every: 1}
+	g := &gallery{data: data, rank: predictor.Rank(), every: 1}
 	z := make([]float64, g.rank)
 	err := fitted.EachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *ppca.Posterior,
 		values []float64) error {
@@ -40,7 +38,9 @@ func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *p
 		mean = "this site"
 	}
 	return &method.Result{
-		Files: []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return g.write(ctx, w) }}},
+		Files: []method.File{{Name: "scores.csv", Write: func(w io.Writer) error {
+			return fitted.WriteScores(ctx, predictor, scale, data, w)
+		}}},
 		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)},
 			{Name: "factors", Value: fmt.Sprint(g.rank)}},
 		Sections: []figure.Section{Reading(), g.scoreSection(mean)},
@@ -100,13 +100,11 @@ func (g *gallery) scatterFigure(by, suffix string, names []string, of []int) *fi
 // gallery is what one reading of a site's subjects keeps for the pictures of
 // its own report.
 type gallery struct {
-	predictor *ppca.Predictor
-	scale     *ppca.Scale
-	data      dataset.Source
-	rank      int
-	subjects  int
-	kept      []keptSubject
-	every     int // one subject in so many is kept
+	data     dataset.Source
+	rank     int
+	subjects int
+	kept     []keptSubject
+	every    int // one subject in so many is kept
 }
 
 // keptSubject is a subject that is drawn.
@@ -171,36 +169,6 @@ func (g *gallery) grouping(column int) (names []string, of []int) {
 		of = append(of, slices.Index(names, label(s)))
 	}
 	return names, of
-}
-
-// write writes a line for each subject: the scores, and their standard
-// deviations given what was measured of the subject.
-func (g *gallery) write(ctx context.Context, to io.Writer) error {
-	w := csv.NewWriter(to)
-	header := []string{"id"}
-	for _, name := range []string{"factor_%d", "sd_%d"} {
-		for a := range g.rank {
-			header = append(header, fmt.Sprintf(name, a+1))
-		}
-	}
-	if err := w.Write(header); err != nil {
-		return err
-	}
-	z, record := make([]float64, g.rank), make([]string, 0, len(header))
-	err := fitted.EachSubject(ctx, g.predictor, g.scale, g.data, func(row *dataset.Row, post *ppca.Posterior,
-		values []float64) error {
-		post.Latent(z, values)
-		record = append(record[:0], row.ID)
-		for _, x := range z {
-			record = append(record, fitted.Number(x))
-		}
-		for a := range z {
-			record = append(record, fitted.Number(math.Sqrt(post.Cov[a*g.rank+a])))
-		}
-		return w.Write(record)
-	})
-	w.Flush()
-	return errors.Join(err, w.Error())
 }
 
 // AddOutliers opens a site's own report with the subjects, by name, whom the model does not

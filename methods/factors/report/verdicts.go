@@ -48,10 +48,9 @@ func Verdicts(set ppca.Frame, m *fitted.Model, p *ppca.Params, sites []Site, apa
 	if err != nil {
 		return err
 	}
-	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: assess.NewSums(set.Layout.Views())}
-	for _, s := range sites {
+	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: leftOut(set, sites)}
+	for range sites {
 		v.said = append(v.said, make([]bool, set.Layout.Views()))
-		v.all.Merge(s.LeftOut)
 	}
 	v.unconnected()
 	v.apart(apart)

@@ -239,17 +239,14 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 }
 
 func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *halves.Site) (any, error) {
-	switch t.Kind {
-	case options.TaskOverview:
+	at := slices.Index(kinds, t.Kind)
+	switch at {
+	case -1:
+		return nil, fmt.Errorf("unknown task %q", t.Kind)
+	case 0:
 		return halves.Open(t, func(*OverviewTask) (any, error) { return nil, h.noised.overview(ctx, s) })
-	case options.TaskCoarse:
-		return halves.Open(t, func(task *MomentsTask) (any, error) {
-			return nil, h.noised.moments(ctx, s, moments.SumCoarse, task)
-		})
-	case options.TaskFine:
-		return halves.Open(t, func(task *MomentsTask) (any, error) {
-			return nil, h.noised.moments(ctx, s, moments.SumFine, task)
-		})
 	}
-	return nil, fmt.Errorf("unknown task %q", t.Kind)
+	return halves.Open(t, func(task *MomentsTask) (any, error) {
+		return nil, h.noised.moments(ctx, s, h.noised.sums[at].Name, task)
+	})
 }

@@ -350,7 +350,8 @@ func evaluated(list *vectors.List, entry string, id int, e map[string]json.RawMe
 		list.Floats(entry+"."+key+".cov", flat(want.Cov), missingCov(predictor, post, lo, hi), tolPublished)
 		marginal.Impute(values, nil)
 		list.Floats(entry+"."+key+".marginal_mean", want.MarginalMean, values[lo:hi], tolPublished)
-		list.Floats(entry+"."+key+".marginal_cov", flat(want.MarginalCov), missingCov(predictor, marginal, lo, hi), tolPublished)
+		list.Floats(entry+"."+key+".marginal_cov", flat(want.MarginalCov), missingCov(predictor, marginal, lo, hi),
+			tolPublished)
 	}
 }
 
@@ -359,11 +360,8 @@ func missingCov(of *ppca.Predictor, p *ppca.Posterior, lo, hi int) (out []float6
 	_, md := of.Model()
 	for j := lo; j < hi; j++ {
 		for c := lo; c < hi; c++ {
-			x := linalg.Quadratic(p.Cov, md.Q, md.W[j*md.LD:][:md.Q], md.W[c*md.LD:][:md.Q])
-			if j == c {
-				x += md.Psi[j]
-			}
-			out = append(out, x)
+			noise := map[bool]float64{true: md.Psi[j]}[j == c]
+			out = append(out, noise+linalg.Quadratic(p.Cov, md.Q, md.W[j*md.LD:][:md.Q], md.W[c*md.LD:][:md.Q]))
 		}
 	}
 	return out
