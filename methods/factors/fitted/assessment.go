@@ -332,14 +332,6 @@ func (m *Model) PutSiteNoise(sites map[string][]between.Noise) {
 	}
 }
 
-// NoiseTimes are the factors of the noise variances alone.
-func NoiseTimes(noise []between.Noise) (times []float64) {
-	for _, v := range noise {
-		times = append(times, v.Times)
-	}
-	return times
-}
-
 // noiseAt returns the parameters with the noise of a population.
 func (m *Model) noiseAt(p *ppca.Params, l ppca.Layout, who Population) (*ppca.Params, error) {
 	var times []float64

@@ -196,7 +196,8 @@ func (l *lines) text(s string) *lines {
 	return l
 }
 
-func (l *lines) number(x float64) *lines { return l.text(Number(x)) }
+// number writes x with as many digits as bring it back.
+func (l *lines) number(x float64) *lines { return l.text(strconv.FormatFloat(x, 'g', -1, 64)) }
 
 func (l *lines) end() error {
 	err := l.csv.Write(l.record)

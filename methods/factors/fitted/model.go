@@ -249,6 +249,28 @@ type ModelFeature struct {
 	StandardisedSE []float64 `json:"standardised_loading_standard_errors,omitempty"`
 }
 
+// feature is a feature with its view.
+type feature struct {
+	view string
+	*ModelFeature
+}
+
+// features lists those of all views in order.
+func (m *Model) features() (all []feature) {
+	for k := range m.Views {
+		v := &m.Views[k]
+		for i := range v.Features {
+			all = append(all, feature{v.Name, &v.Features[i]})
+		}
+	}
+	return all
+}
+
+// described lists those that the model describes: others no site had.
+func (m *Model) described() []feature {
+	return slices.DeleteFunc(m.features(), func(f feature) bool { return f.Noise == 0 })
+}
+
 // ModelSite is what the model says of one site.
 type ModelSite struct {
 	Name       string         `json:"name"`
@@ -284,6 +306,14 @@ type modelSiteMeans struct {
 type modelSiteNoise struct {
 	Name  string          `json:"name"`
 	Views []between.Noise `json:"views"`
+}
+
+// NoiseTimes are the factors of the noise variances alone.
+func NoiseTimes(noise []between.Noise) (times []float64) {
+	for _, v := range noise {
+		times = append(times, v.Times)
+	}
+	return times
 }
 
 // ModelPattern counts the subjects of a site who have these views and no others.

@@ -220,6 +220,3 @@ func value(x *float64) float64 {
 	}
 	return *x
 }
-
-// Number writes x with as many digits as bring it back.
-func Number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

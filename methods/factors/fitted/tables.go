@@ -27,28 +27,6 @@ func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
 // standardised returns the unit-free loading of feature f on factor a.
 func (f *ModelFeature) standardised(a int) float64 { return f.Loadings[a] / f.total() }
 
-// feature is a feature with its view.
-type feature struct {
-	view string
-	*ModelFeature
-}
-
-// features lists those of all views in order.
-func (m *Model) features() (all []feature) {
-	for k := range m.Views {
-		v := &m.Views[k]
-		for i := range v.Features {
-			all = append(all, feature{v.Name, &v.Features[i]})
-		}
-	}
-	return all
-}
-
-// described lists those that the model describes: others no site had.
-func (m *Model) described() []feature {
-	return slices.DeleteFunc(m.features(), func(f feature) bool { return f.Noise == 0 })
-}
-
 // ranked lists the features by the size of their standardised loadings on factor a, the first top of them; all if top
 // is 0.
 func (m *Model) ranked(a, top int) []feature {

@@ -33,8 +33,8 @@ type Statistics struct {
 // Names of the sums, in order.
 const (
 	SumOverview = "overview"
-	SumCoarse   = "coarse moments"
-	SumFine     = "fine moments"
+	sumCoarse   = "coarse moments"
+	sumFine     = "fine moments"
 )
 
 // The shares of the budget μ² of the three sums, together 1. The overview needs
@@ -95,8 +95,8 @@ func (s *Statistics) Sums() []privacy.Sum {
 	}
 	return []privacy.Sum{
 		sum(SumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, 2),
-		sum(SumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
-		sum(SumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
+		sum(sumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
+		sum(sumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
 	}
 }
 
