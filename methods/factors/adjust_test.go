@@ -223,23 +223,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "scanner") { // one level
 		t.Errorf("associating: %v, %v", account, err)
 	}
-	// Its own report and the command agree.
-	half := factorstest.Must(Method{}.Site(s.plan, "site-1"))(t)
-	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-1"], s.data["site-1"]))(t)
-	var scores, command bytes.Buffer
-	testkit.Do(t, report.Files[0].Write(&scores))
-	if _, _, err := m.Transform(t.Context(), s.data["site-1"], &command,
-		method.TransformOptions{Site: "site-1"}); err != nil {
-		t.Fatal(err)
-	}
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
-		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
-	for i := range a[1:] {
-		if x, y := factorstest.Must(parse64(a[i+1][2]))(t),
-			factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
-			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
-		}
-	}
+	scoresAt(t, s, p, m, "site-1")
 }
 
 // What is evaluated are values as they were measured, by the shared model and by the fit to all
@@ -335,20 +319,13 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 		t.Errorf("a feature that is age: %v", err)
 	}
 	m, _, _ := modelOf(t, agedSites(t, ageAndSex, nil))
-	for what, wrong := range map[string]func(m *fitted.Model){
+	refused(t, m, map[string]func(m *fitted.Model){
 		"format":              func(m *fitted.Model) { m.Format = fitted.ModelFormat },
 		"means":               func(m *fitted.Model) { m.Covariates[0].Mean = nil },
 		"effects":             func(m *fitted.Model) { m.Views[0].Features[0].Effects = nil },
 		"slopes":              func(m *fitted.Model) { m.Views[0].Features[0].Effects[0] = 1e80 },
 		"standard deviations": func(m *fitted.Model) { m.Covariates[0].WithinSD = []float64{-1, 1} },
-	} {
-		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
-		wrong(other)
-		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil ||
-			!strings.Contains(err.Error(), what) {
-			t.Errorf("wrong %s: %v", what, err)
-		}
-	}
+	})
 }
 
 // Plans whose covariates cannot be are refused by place.

@@ -39,6 +39,39 @@ func modelOf(t testing.TB, s *small) (*fitted.Model, *method.Result, *play) {
 	return factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t), r, p
 }
 
+// refused demands that models with something wrong are, by words that name it.
+func refused(t *testing.T, m *fitted.Model, wrongs map[string]func(m *fitted.Model)) {
+	t.Helper()
+	for what, wrong := range wrongs {
+		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
+		wrong(other)
+		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil ||
+			!strings.Contains(err.Error(), what) {
+			t.Errorf("wrong %s: %v", what, err)
+		}
+	}
+}
+
+// scoresAt are a site's subjects' scores on the first factor, which the command and the site's own report give alike.
+func scoresAt(t *testing.T, s *small, p *play, m *fitted.Model, site string) (list []float64) {
+	t.Helper()
+	var command, scores bytes.Buffer
+	if _, _, err := m.Transform(t.Context(), s.data[site], &command, method.TransformOptions{Site: site}); err != nil {
+		t.Fatal(err)
+	}
+	half := factorstest.Must(Method{}.Site(s.plan, site))(t)
+	testkit.Do(t, factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t).Files[0].Write(&scores))
+	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
+		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	for i := range a[1:] {
+		x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t)
+		if list = append(list, x); math.Abs(x-y) > 1e-9 {
+			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
+		}
+	}
+	return list
+}
+
 // Sites get means of their own where they differ, where the plan says so, and nowhere else.
 func TestSitesHaveMeansOfTheirOwnWhereTheyDiffer(t *testing.T) {
 	for _, c := range []struct {
@@ -155,24 +188,9 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 			t.Errorf("site %q, new %t: %v", c.site, c.isNew, err)
 		}
 	}
-	// The site's own report has the same scores as the command.
-	var command bytes.Buffer
-	if _, _, err := m.Transform(t.Context(), data, &command, method.TransformOptions{Site: "site-0"}); err != nil {
-		t.Fatal(err)
-	}
-	var scores bytes.Buffer
-	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
-	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-0"], data))(t)
-	testkit.Do(t, report.Files[0].Write(&scores))
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
-		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
 	mean := 0.0
-	for i := range a[1:] {
-		x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t)
-		if math.Abs(x-y) > 1e-9 {
-			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
-		}
-		mean += x / float64(len(a)-1)
+	for _, x := range scoresAt(t, s, p, m, "site-0") {
+		mean += x / float64(s.data["site-0"].Len())
 	}
 	if math.Abs(mean) > 0.3 {
 		t.Errorf("the scores of a site's subjects are %v on average, and compare them with others of the site", mean)
@@ -218,7 +236,7 @@ func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
 // A model whose sites' means do not fit it is refused.
 func TestModelsWithWrongSiteMeansAreRefused(t *testing.T) {
 	m, _, _ := modelOf(t, shiftedSites(t, 3, ""))
-	for what, wrong := range map[string]func(m *fitted.Model){
+	refused(t, m, map[string]func(m *fitted.Model){
 		"offsets":  func(m *fitted.Model) { m.SiteMeans[0].Offset = m.SiteMeans[0].Offset[1:] },
 		"variance": func(m *fitted.Model) { m.SiteMeans[1].Variance[0] = -1 },
 		"numbers":  func(m *fitted.Model) { m.SiteMeans[1].Factor[0] = nil },
@@ -226,15 +244,9 @@ func TestModelsWithWrongSiteMeansAreRefused(t *testing.T) {
 			m.SiteMeans[1].Factor = append(m.SiteMeans[1].Factor, m.SiteMeans[1].Factor[0])
 		},
 		"means of site":          func(m *fitted.Model) { m.SiteMeans[0].Offset[0] = 1e80 },
+		"directions":             func(m *fitted.Model) { m.NewSiteDirections = [][]float64{{1}} },
 		"variance between sites": func(m *fitted.Model) { m.Views[0].Features[0].SiteVariance = -1 },
-	} {
-		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
-		wrong(other)
-		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil ||
-			!strings.Contains(err.Error(), what) {
-			t.Errorf("wrong %s: %v", what, err)
-		}
-	}
+	})
 }
 
 func parse64(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
@@ -325,32 +337,10 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 				"90 %%", site, gain, held/n)
 		}
 	}
-	// The site's own report scores as the command does.
-	half := factorstest.Must(Method{}.Site(s.plan, "site-0"))(t)
-	report := factorstest.Must(half.Report(t.Context(), p.Shares["site-0"], s.data["site-0"]))(t)
-	var command, scores bytes.Buffer
-	if _, _, err := m.Transform(t.Context(), s.data["site-0"], &command,
-		method.TransformOptions{Site: "site-0"}); err != nil {
-		t.Fatal(err)
-	}
-	testkit.Do(t, report.Files[0].Write(&scores))
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
-		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
-	for i := range a[1:] {
-		if x, y := factorstest.Must(parse64(a[i+1][2]))(t),
-			factorstest.Must(parse64(b[i+1][1]))(t); math.Abs(x-y) > 1e-9 {
-			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
-		}
-	}
-	for what, wrong := range map[string]func(m *fitted.Model){
-		"a view too few": func(m *fitted.Model) { m.SiteNoise[0].Views = m.SiteNoise[0].Views[1:] },
-		"no views":       func(m *fitted.Model) { m.SiteNoise[0].Views = nil },
-		"no variance":    func(m *fitted.Model) { m.SiteNoise[0].Views[0].Times = 0 },
-	} {
-		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
-		wrong(other)
-		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil {
-			t.Errorf("%s: the model was taken", what)
-		}
-	}
+	scoresAt(t, s, p, m, "site-0")
+	refused(t, m, map[string]func(m *fitted.Model){
+		"noise of 1 views, not 2": func(m *fitted.Model) { m.SiteNoise[0].Views = m.SiteNoise[0].Views[1:] },
+		"noise of 0 views, not 2": func(m *fitted.Model) { m.SiteNoise[0].Views = nil },
+		"view is 0 times":         func(m *fitted.Model) { m.SiteNoise[0].Views[0].Times = 0 },
+	})
 }

@@ -297,16 +297,6 @@ func (o *Predictor) Read(observed []int, values []float64) error {
 	return nil
 }
 
-// Predict returns the mean and the standard deviation of feature j of view k,
-// observed, given the other views of the subject read last.
-func (o *Predictor) Predict(k, j int) (mean, sd float64) {
-	mean = o.md.Mu[j]
-	for a, w := range o.md.W[j*o.md.LD:][:o.md.Q] {
-		mean += w * o.x[k*o.md.LD+a]
-	}
-	return mean, o.Within[j]
-}
-
 // Add counts one subject. rng draws the imputed values.
 func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Rand) error {
 	if err := o.Read(observed, values); err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
@@ -174,27 +175,21 @@ func (p *play) gains(s *halves.State, subjects [][][]float64) (gains []float64) 
 	model, scale := factorstest.Must(s.Model.Unpack(p.Layout))(p.t), p.RangeScale()
 	others := assess.New(p.Layout, model)
 	n, d := float64(len(subjects)), p.Layout.Features()
-	sum, squares, missed := make([]float64, d), make([]float64, d), make([]float64, d)
-	x := make([]float64, d)
+	sum, squares, x := make([]float64, d), make([]float64, d), make([]float64, d)
+	sums, r := assess.NewSums(p.Layout.Views()), rand.New(rand.NewPCG(1, 1))
 	for _, row := range subjects {
 		for j, v := range slices.Concat(row...) {
 			x[j] = (v - scale.Shift[j]) * scale.Factor[j]
 			sum[j], squares[j] = sum[j]+x[j], squares[j]+x[j]*x[j]
 		}
-		if err := others.Read(p.Layout.AllFeatures(), x); err != nil {
-			p.t.Fatal(err)
-		}
-		for j, k := range p.Layout.ViewOf() {
-			mean, _ := others.Predict(k, j)
-			missed[j] += (x[j] - mean) * (x[j] - mean)
-		}
+		testkit.Do(p.t, others.Add(sums, p.Layout.AllFeatures(), x, r))
 	}
 	for k := range p.Layout.Views() {
-		left, whole := 0.0, 0.0
+		whole := 0.0
 		for lo, hi := p.Layout.View(k); lo < hi; lo++ {
-			left, whole = left+missed[lo], whole+squares[lo]-sum[lo]*sum[lo]/n
+			whole += squares[lo] - sum[lo]*sum[lo]/n
 		}
-		gains = append(gains, 1-left/whole)
+		gains = append(gains, 1-sums.Error[k]/whole)
 	}
 	return gains
 }
