@@ -136,7 +136,9 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 				if at < 0 {
 					continue
 				}
-				value, noised := u.total.parabola(at, 0, 1, 0.5-m.Mu[j])
+				row := make([]float64, len(u.features))
+				row[at] = 1
+				value, noised := u.total.linear(row, 0.5-m.Mu[j])
 				within := u.count() * o.fitOf(u).variance(at)
 				off, variance, model = off+value, variance+noised+within, model+within
 				n, noise = n+u.count(), noise+u.total.countVar
@@ -151,25 +153,6 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 		}
 	}
 	return out
-}
-
-// parabola returns Σ (a u_j² + b u_j + c), j the place of a feature, and the variance of the noise in it: as of ⟨A, T⟩
-// with A = a e eᵀ + ½ b (e eᵀ_d + e_d eᵀ) + c e_d e_dᵀ, e having a 1 at j. With T = T₀ + (c − T₀_dd) g, T₀ = Z Y Zᵀ, c
-// a noised count and B = ZᵀAZ − ⟨A, g⟩ z zᵀ, z the last row of Z, it is ⟨B, Y⟩ + ⟨A, g⟩ c; the entries of Y have
-// independent noise of variance v beside the diagonal and 2v on it.
-func (t *total) parabola(j int, a, b, c float64) (value, variance float64) {
-	d := t.p + 1
-	row, last := t.z[j*d:][:d], t.z[t.p*d:][:d]
-	value = a*t.t[j*d+j] + b*t.t[j*d+t.p] + c*t.t[d*d-1]
-	g := a*t.gain[j*d+j] + b*t.gain[j*d+t.p] + c*t.gain[d*d-1]
-	variance = g * g * t.more * t.more
-	for i := range d {
-		for k := range d {
-			x := a*row[i]*row[k] + b*(row[i]*last[k]+last[i]*row[k])/2 + (c-g)*last[i]*last[k]
-			variance += 2 * x * x * t.sd[i*d+k] * t.sd[i*d+k]
-		}
-	}
-	return value, variance
 }
 
 // variance is that of a feature.
@@ -193,7 +176,9 @@ func notNegative(b, s float64) float64 {
 	return -s * s / b // where both are hardly more than 0
 }
 
-// linear returns Σ (rᵀu + c), and the variance of the noise in it.
+// linear returns Σ (rᵀu + c), and the variance of the noise in it: as of ⟨A, T⟩ with A of that form. With T = T₀ + (c −
+// T₀_dd) g, T₀ = Z Y Zᵀ, c a noised count and B = ZᵀAZ − ⟨A, g⟩ z zᵀ, z the last row of Z, it is ⟨B, Y⟩ + ⟨A, g⟩ c; the
+// entries of Y have independent noise of variance v beside the diagonal and 2v on it.
 func (t *total) linear(r []float64, c float64) (value, variance float64) {
 	d := t.p + 1
 	last, turned, g := t.z[t.p*d:][:d], make([]float64, d), c*t.gain[d*d-1]
