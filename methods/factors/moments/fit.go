@@ -157,29 +157,20 @@ func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, err
 			u[i] = law.at(u[i]/math.Sqrt(f.cov[i*p+i])) - f.mean[i]
 		}
 	}
-	c := clipper{fine.Axes, len(fine.Shrinkage), f.mean, draws}
 	var out [2]passed
 	for i, n := range []*Whitening{coarse, fine} {
-		e := c.through(n)
-		root := make([]float64, c.k+1)
+		e, k := n.through(fine.Axes, f.mean, draws), len(fine.Shrinkage)
+		root := make([]float64, k+1)
 		for a := range root {
 			root[a] = 1
 			if e.whole[a] > 0 {
 				root[a] = max(leastPassed, math.Sqrt(e.left[a]/e.whole[a]))
 			}
 		}
-		out[i] = passed{axes: root[:c.k], rest: root[c.k], mean: max(leastPassed, e.mean),
+		out[i] = passed{axes: root[:k], rest: root[k], mean: max(leastPassed, e.mean),
 			size: max(leastPassed, e.told/max(e.size, 1e-300))}
 	}
 	return out, nil
-}
-
-// clipper passes draws through whitenings.
-type clipper struct {
-	axes  []float64
-	k     int
-	mean  []float64
-	draws []float64
 }
 
 // energy is the mean square of what comes to a whitening and what is left of it when
@@ -191,20 +182,21 @@ type energy struct {
 	size, told  float64
 }
 
-// through passes the draws through a whitening.
-func (c *clipper) through(n *Whitening) energy {
-	p := len(c.mean)
-	e := energy{whole: make([]float64, c.k+1), left: make([]float64, c.k+1)}
-	z, part, reach := make([]float64, p), make([]float64, c.k+1), n.reach()
-	for u := range slices.Chunk(c.draws, p) {
+// through passes draws, about a mean, through a whitening.
+func (n *Whitening) through(axes, mean, draws []float64) energy {
+	p := len(mean)
+	k := len(axes) / p
+	e := energy{whole: make([]float64, k+1), left: make([]float64, k+1)}
+	z, part, reach := make([]float64, p), make([]float64, k+1), n.reach()
+	for u := range slices.Chunk(draws, p) {
 		for j := range z {
-			z[j] = n.Scale[j] * (c.mean[j] + u[j] - n.Centre[j])
+			z[j] = n.Scale[j] * (mean[j] + u[j] - n.Centre[j])
 		}
 		rest, size := dot(z, z), 0.0
 		e.size += rest
 		e.told += min(rest, reach)
-		for a := range c.k {
-			y := dot(c.axes[a*p:][:p], z)
+		for a := range k {
+			y := dot(axes[a*p:][:p], z)
 			rest -= y * y
 			if len(n.Shrinkage) > 0 {
 				y *= n.Shrinkage[a]
@@ -212,8 +204,8 @@ func (c *clipper) through(n *Whitening) energy {
 			part[a] = y * y
 			size += part[a]
 		}
-		part[c.k] = max(rest, 0)
-		w := min(1, n.Bound/math.Sqrt(size+part[c.k]))
+		part[k] = max(rest, 0)
+		w := min(1, n.Bound/math.Sqrt(size+part[k]))
 		e.mean += w / clipDraws
 		for a, y := range part {
 			e.whole[a] += y
@@ -274,9 +266,9 @@ func (o *ProjectedMoments) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		truth.errors(other, func(j int, squared float64) {
+		for j, squared := range truth.errors(other) {
 			extra[j] += squared / float64(len(o.noise[0]))
-		})
+		}
 	}
 	for j := range extra {
 		extra[j] = max(0, min(0.25, extra[j]))
@@ -306,7 +298,6 @@ type conditionals struct {
 	p     *ppca.Params
 	cov   []float64 // d × d
 	gains [][]float64
-	vars  [][]float64
 }
 
 func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
@@ -331,8 +322,6 @@ func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
 		if err != nil {
 			return nil, err
 		}
-		v := make([]float64, hi-lo)
-		post.MissingVar(v)
 		n := len(post.Observed)
 		g := make([]float64, (hi-lo)*n)
 		for i := range hi - lo {
@@ -340,14 +329,13 @@ func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
 				g[i*n+j] = dot(p.W[(lo+i)*q:][:q], post.Gain(j))
 			}
 		}
-		c.gains, c.vars = append(c.gains, g), append(c.vars, v)
+		c.gains = append(c.gains, g)
 	}
 	return c, nil
 }
 
-// errors tells, of every feature, the mean squared error of another model's
-// predictions under this one, and the variance that the other claims.
-func (c *conditionals) errors(other *conditionals, tell func(j int, squared float64)) {
+// errors is, of every feature, the mean squared error of another model's predictions under this one.
+func (c *conditionals) errors(other *conditionals) (squared []float64) {
 	d := c.l.Features()
 	for k := range c.l.Views() {
 		lo, hi := c.l.View(k)
@@ -369,9 +357,10 @@ func (c *conditionals) errors(other *conditionals, tell func(j int, squared floa
 				}
 				turned[a] = s
 			}
-			tell(j, offset*offset+max(0, dot(diff, turned)))
+			squared = append(squared, offset*offset+max(0, dot(diff, turned)))
 		}
 	}
+	return squared
 }
 
 // Prior standard deviations of what clipping made of the scale of the covariance

@@ -46,12 +46,11 @@ func (q *pooled) gram(mean []float64) []float64 {
 
 // repaired is a mean and a covariance that data could have, from noised moments.
 type repaired struct {
-	n       float64
-	mean    []float64
-	cov     []float64
-	meanVar []float64        // of the noise in the mean
-	size    float64          // factor on what the moments say of the covariance, see [pooled.size]
-	laws    []censoredNormal // of single features, see [repaired.clamp]
+	n    float64
+	mean []float64
+	cov  []float64
+	size float64          // factor on what the moments say of the covariance, see [pooled.size]
+	laws []censoredNormal // of single features, see [repaired.clamp]
 }
 
 // clamp finds the laws that single features have within the ranges.
@@ -147,14 +146,13 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 		g := r.group[i]
 		r.cov[i*p+i] += min(0.25, noise[g]/size[g]) // the noise in mean meanᵀ
 	}
-	out.mean, out.meanVar = mean, make([]float64, p)
+	out.mean = mean
 	for j := range mean {
 		g := r.group[j]
 		e := noise[g] / size[g]
 		// No mean is far out in its range on average.
 		keep := min(max(0, 1-noise[g]/max(square[g], 1e-300)), meanSpread*meanSpread/(meanSpread*meanSpread+e))
 		mean[j] = max(-0.5, min(0.5, keep*mean[j]))
-		out.meanVar[j] = e * keep
 	}
 }
 

@@ -109,7 +109,6 @@ type gallery struct {
 
 // keptSubject is a subject that is drawn.
 type keptSubject struct {
-	id     string
 	labels []string
 	z      []float64
 }
@@ -133,7 +132,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64) {
 			return
 		}
 	}
-	g.kept = append(g.kept, keptSubject{row.ID, slices.Clone(row.Subject), slices.Clone(z)})
+	g.kept = append(g.kept, keptSubject{slices.Clone(row.Subject), slices.Clone(z)})
 }
 
 // mostGroups is how many groups a picture can tell apart.
