@@ -105,7 +105,7 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
 	if err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}
-	means, err := m.estimate(l, &fit.Params)
+	means, err := m.estimate(l, &fit.Params, cycles)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}

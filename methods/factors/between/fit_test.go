@@ -128,7 +128,7 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 		testkit.Do(rt, err)
 		about := tr.P.Clone()
 		clear(about.Mu)
-		factorstest.Must(m.estimate(l, &about))(rt)
+		factorstest.Must(m.estimate(l, &about, cycles))(rt)
 		first := make([]float64, d*d)
 		if rapid.Bool().Draw(rt, "shifts") {
 			for range 2 * d {

@@ -107,9 +107,9 @@ func (m *means) within(sites [][]ppca.Block) (out []ppca.Block) {
 	return out
 }
 
-// estimate finds the variances and the offsets under a model of how subjects of one site differ, and returns
-// the log-likelihood of the means.
-func (m *means) estimate(l ppca.Layout, p *ppca.Params) (logLik float64, err error) {
+// estimate finds the variances, in at most so many cycles, and the offsets under a model of how subjects of one site
+// differ, and returns the log-likelihood of the means.
+func (m *means) estimate(l ppca.Layout, p *ppca.Params, cycles int) (logLik float64, err error) {
 	m.rank, m.loadings = p.Rank, p.W
 	for _, g := range l.GroupOf() {
 		m.noise = append(m.noise, p.Noise[g])
@@ -137,8 +137,8 @@ func (m *means) estimate(l ppca.Layout, p *ppca.Params) (logLik float64, err err
 	return logLik, nil
 }
 
-// begin sets the variances at first to those of each feature by itself: with s² its variance within sites and
-// m that of all, the mean of (m_s − m)² − s²/n_s, at least s²/100.
+// begin sets the variances, where nobody has, to those of each feature by itself: with s² its variance within sites
+// and m the mean of all sites, the mean of (m_s − m)² − s²/n_s, at least s²/100.
 func (m *means) begin() {
 	for j, sites := range m.having {
 		if !m.has[j] {
@@ -153,7 +153,9 @@ func (m *means) begin() {
 		// Some variance within sites is left where the sites explain everything.
 		w := max(within/(m.rows[j]-k), between/100)
 		m.least[j] = max(w*leastShare, ppca.Least)
-		m.v[j] = max(between-w*noise, w/100, m.least[j])
+		if m.v[j] == 0 {
+			m.v[j] = max(between-w*noise, w/100, m.least[j])
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 const (
 	// groupsLeftOut is how many groups of sites are left out in turn, at most.
 	groupsLeftOut = 10
+	// leftOutCycles bound the estimates of the variances of the others, which begin with those of all.
+	leftOutCycles = 2
 	// fewestOthers is how many sites there must be beside those that are left out.
 	fewestOthers = 4
 	// Directions are found from the sites' offsets in so many steps, so many times.
@@ -32,7 +34,7 @@ func (o *Offsets) Together(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) 
 	if fewest < fewestOthers {
 		return nil
 	}
-	all, err := without(l, sites, p, -1)
+	all, err := without(l, sites, p, -1, nil, cycles)
 	if err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func (o *Offsets) Together(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) 
 	for r := 0; r <= max(fewest-fewestOthers, 1); r = max(1, 2*r) {
 		for g := range others {
 			if r == 0 {
-				if others[g], err = without(l, sites, p, g); err != nil {
+				if others[g], err = without(l, sites, p, g, all.v, leftOutCycles); err != nil {
 					return err
 				}
 			}
@@ -80,8 +82,9 @@ func (o *Offsets) Together(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) 
 	return ppca.Finite("directions of means", o.Along)
 }
 
-// without is what all sites but those of a group say.
-func without(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params, group int) (m *means, err error) {
+// without is what all sites but those of a group say, from variances to begin with if there are any.
+func without(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params, group int, v []float64,
+	cycles int) (m *means, err error) {
 	var others [][]ppca.Block
 	for i, blocks := range sites {
 		if i%groupsLeftOut != group {
@@ -89,7 +92,8 @@ func without(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params, group int) (m 
 		}
 	}
 	if m, err = newMeans(l, others); err == nil {
-		_, err = m.estimate(l, p)
+		copy(m.v, v)
+		_, err = m.estimate(l, p, cycles)
 	}
 	return m, err
 }
