@@ -130,17 +130,16 @@ func newHeldOut(groups, small []*hidden, all *hidden) *HeldOut {
 	views := len(all.cells)
 	vector := func() wire.Vector { return make(wire.Vector, views) }
 	h := &HeldOut{vector(), vector(), vector(), vector(), vector(), vector(), nil}
-	for _, g := range groups {
-		floats.Add(h.Cells, g.cells)
-		floats.Add(h.Error, g.failed)
-		floats.Add(h.Squares, g.squares)
+	in, cells, failed, squares := vector(), vector(), vector(), vector()
+	sum := func(list []*hidden, cells, failed, squares []float64) {
+		for _, g := range list {
+			floats.Add(cells, g.cells)
+			floats.Add(failed, g.failed)
+			floats.Add(squares, g.squares)
+		}
 	}
-	cells, failed, squares, in := vector(), vector(), vector(), vector()
-	for _, g := range small {
-		floats.Add(cells, g.cells)
-		floats.Add(failed, g.failed)
-		floats.Add(squares, g.squares)
-	}
+	sum(groups, h.Cells, h.Error, h.Squares)
+	sum(small, cells, failed, squares)
 	n := float64(len(small))
 	for k := range h.Times {
 		h.Times[k] = max(1, timesOf(small, k))

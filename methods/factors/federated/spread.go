@@ -144,21 +144,20 @@ const constantSum = 1e-4
 func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views []int) {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
-		together, apart := 0.0, 0.0
+		together, apart, keep := 0.0, 0.0, make([]bool, l.Features())
+		for j := lo; j < hi; j++ {
+			keep[j] = true
+		}
 		for _, blocks := range sites {
 			for i := range blocks {
-				b := &blocks[i]
+				b := blocks[i].Only(keep)
 				p := len(b.Features)
-				unit, squares := make([]float64, p), make([]float64, p)
-				n := 0
-				for a, j := range b.Features {
-					if j >= lo && j < hi {
-						unit[a] = 1 / scale.Factor[j]
-						n++
-					}
-				}
-				if n < max(hi-lo, 3) || b.Filled != nil || b.Rest != nil {
+				if p < max(hi-lo, 3) || blocks[i].Filled != nil || b.Rest != nil {
 					continue
+				}
+				unit, squares := make([]float64, p), make([]float64, p)
+				for a, j := range b.Features {
+					unit[a] = 1 / scale.Factor[j]
 				}
 				b.Squares(squares)
 				for a, u := range unit {

@@ -195,10 +195,10 @@ func (m *Model) siteMeansCSV() ([]byte, error) {
 	}
 	for _, x := range m.siteMeans() {
 		f := x.ModelFeature
-		all := m.inUnits(f, f.Mean, 1) + f.Shift
-		mean, half := all+m.inUnits(f, x.offset, 1), z90*m.inUnits(f, x.sd, 1)
-		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total(), 1),
-			m.inUnits(f, math.Sqrt(f.SiteVariance), 1))
+		all := m.inUnits(f, f.Mean) + f.Shift
+		mean, half := all+m.inUnits(f, x.offset), z90*m.inUnits(f, x.sd)
+		t.Add(x.site, x.view, f.Name, f.Unit, mean, mean-half, mean+half, all, m.inUnits(f, f.total()),
+			m.inUnits(f, math.Sqrt(f.SiteVariance)))
 	}
 	return asCSV(t)
 }

@@ -11,17 +11,13 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// inUnits turns a number in scaled units into the feature's own: loadings and
-// standard deviations with power 1, variances with power 2. It is not
+// inUnits turns a loading or standard deviation in scaled units into the feature's own. It is not
 // available where the sites had units of their own or no site had the feature.
-func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
+func (m *Model) inUnits(f *ModelFeature, x float64) float64 {
 	if m.Scaling == ppca.ScaleSiteRange || f.Noise == 0 {
 		return math.NaN()
 	}
-	for range power {
-		x /= f.Factor
-	}
-	return x
+	return x / f.Factor
 }
 
 // standardised returns the unit-free loading of feature f on factor a.
@@ -49,7 +45,7 @@ func (m *Model) loadingTable(top int) figure.Table {
 	for a := range m.Factors {
 		for i, e := range m.ranked(a, top) {
 			t.Add(a+1, i+1, e.view, e.Name, e.Unit, e.standardised(a), e.Loadings[a],
-				m.inUnits(e.ModelFeature, e.Loadings[a], 1))
+				m.inUnits(e.ModelFeature, e.Loadings[a]))
 		}
 	}
 	return t
