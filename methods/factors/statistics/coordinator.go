@@ -53,7 +53,7 @@ func (c way) Check(s *halves.State) error {
 	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
 		return err
 	}
-	if _, all, err := c.releases(s); err != nil {
+	if _, all, err := c.releases(s, sumsBefore(s.Phase)); err != nil {
 		return err
 	} else if len(all) == 0 && sumsBefore(s.Phase) > 0 {
 		return fmt.Errorf("it lacks what sites have released")
@@ -91,9 +91,9 @@ func sumsBefore(phase string) int {
 	return max(0, slices.Index(kinds, phase))
 }
 
-// releases are what the sites have released, in the plan's order.
-func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
-	o, sums, whitenings := own(s), sumsBefore(s.Phase), [2][]moments.Whitening{}
+// releases are the first sums that the sites have released, in the plan's order.
+func (c way) releases(s *halves.State, sums int) (sites []string, all []moments.Released, err error) {
+	o, whitenings := own(s), [2][]moments.Whitening{}
 	for i, packed := range o.Whitenings {
 		if whitenings[i], err = unpackWhitenings(c.Layout, packed); err != nil {
 			return nil, nil, err
@@ -179,17 +179,9 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 		}
 		return moments.Whitenings(c.Layout, overviews)
 	}
-	coarse, err := unpackWhitenings(c.Layout, o.Whitenings[0])
+	_, releases, err := c.releases(s, at+1)
 	if err != nil {
 		return nil, err
-	}
-	var releases []moments.Released
-	for _, name := range sites {
-		r, err := c.noised[name].released(o.Released[name], at+1, [2][]moments.Whitening{coarse})
-		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
-		releases = append(releases, r)
 	}
 	for _, x := range moments.Pool(releases) {
 		whitening, err := x.RefineWhitening()
@@ -204,7 +196,7 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 // model makes the model of what all sites released. Nothing after this costs anything.
 func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Phase = method.Done
-	sites, releases, err := c.releases(s)
+	sites, releases, err := c.releases(s, len(kinds))
 	if err != nil {
 		return nil, nil, err
 	}
