@@ -1,7 +1,6 @@
 package factors
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -180,7 +179,7 @@ var _ method.Simulator = Method{}
 // subjects are the rows of a source, in memory.
 func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 	t.Helper()
-	table := gathered(t, src, nil)
+	table := factorstest.Must(dataset.Collect(t.Context(), src))(t)
 	for i := range table.Len() {
 		rows = append(rows, table.Row(i))
 	}
@@ -250,12 +249,4 @@ func TestImpossibleSimulationsAreRefused(t *testing.T) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
-}
-
-func gathered(t testing.TB, src dataset.Source, err error) *dataset.Table {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return factorstest.Must(dataset.Collect(context.Background(), src))(t)
 }
