@@ -203,8 +203,8 @@ func (o *Options) Former(key string) string {
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
 	n := len(c.Classes()) * c.columns(p) // weights
-	report.If(n > mostJoint && !p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is too " +
-		"large to be " +
+	report.If(n > mostJoint && !p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is too "+
+		"large to be "+
 		"sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
 	c.terms()
 	c.offset()
