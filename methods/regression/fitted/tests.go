@@ -40,7 +40,7 @@ func (m *Model) P(estimate, se float64) float64 {
 
 // Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic, and adds a file of them.
 func Terms(files []method.File, m *Model, tests []TermTest, ratios bool) (figure.Item, []method.File, error) {
-	name, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard errors of " +
+	name, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard errors of "+
 		"the table of coefficients."
 	if ratios {
 		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at " +
