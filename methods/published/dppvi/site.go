@@ -218,7 +218,7 @@ func (h *siteHalf) assess(ctx context.Context, t method.Task, data dataset.Sourc
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Assess(h.Likelihood, q, nil, d, false), nil
+	return predict.Assess(h.Likelihood, q, nil, d, false, false), nil
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.

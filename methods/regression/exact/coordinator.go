@@ -343,7 +343,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	if s.Search != nil {
 		s.Search.Forget()
 	}
-	if s.Phase == taskSums && slices.Contains(left, site) {
+	if s.Phase == taskSums {
 		s.Fit.Bound = -1e300 // of other rows: any step is an improvement
 	}
 	return s, nil
@@ -398,11 +398,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			"90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
+	var item figure.Item
 	if tests := c.termTests(s, m); len(tests) > 0 {
-		effects.Items = append(effects.Items, figure.Item{Table: fitted.Terms(m, tests, s.Ratios != nil)})
-		if r.Files, err = fitted.TermsFile(r.Files, m, tests); err != nil {
+		if item, r.Files, err = fitted.Terms(r.Files, m, tests, s.Ratios != nil); err != nil {
 			return nil, err
 		}
+		effects.Items = append(effects.Items, item)
 	}
 	if pooled != nil && pooled.Periods != nil {
 		each, all := c.changes(s, pooled)
@@ -425,11 +426,10 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
 		}
 		if pooled.Periods != nil {
-			item, files, err := fitted.Survival(r.Files, m, pooled.Periods)
-			if err != nil {
+			if item, r.Files, err = fitted.Survival(r.Files, m, pooled.Periods); err != nil {
 				return nil, err
 			}
-			section.Items, r.Files = append(section.Items, item), files
+			section.Items = append(section.Items, item)
 		}
 		r.Sections = append(r.Sections, section)
 	}

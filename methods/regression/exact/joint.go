@@ -127,18 +127,15 @@ func (c common) checkSums(kind string, a *answer) error {
 		if len(s.Classes) > 0 && rows != float64(s.Rows) {
 			return fmt.Errorf("%v rows by class, of %d in all", s.Classes, s.Rows)
 		}
-		if kind == taskNested {
-			continue
-		}
-		for i := range c.Weights() {
-			if v := s.Information[glm.Packed(i, i)]; kind != taskSums && v < -1e-6*(1+math.Abs(s.Value)) {
-				return fmt.Errorf("information %v of weight %d", v, i) // where quadrature errs, no less
+		switch kind {
+		case taskSums:
+			if err := glm.CheckSquares(s.Information, "information"); err != nil {
+				return err
 			}
-			for j := range i + 1 {
-				x := s.Information[glm.Packed(i, j)]
-				if most := s.Information[glm.Packed(i, i)] * s.Information[glm.Packed(j, j)]; kind == taskSums &&
-					(!(x*x <= most*1.000001) || i == j && x < 0) {
-					return fmt.Errorf("information %v of weights %d and %d beyond that of each", x, j, i)
+		case taskMarginal, taskGrid: // quadrature errs, but no more
+			for i := range c.Weights() {
+				if v := s.Information[glm.Packed(i, i)]; v < -1e-6*(1+math.Abs(s.Value)) {
+					return fmt.Errorf("information %v of weight %d", v, i)
 				}
 			}
 		}

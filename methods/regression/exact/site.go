@@ -152,10 +152,7 @@ func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	a := fitted.Assess(l, q, b, d, h.Options.Survey())
-	if h.classes() == 1 {
-		a.Residuals = predict.ResidualsOf(l, q, b, d, h.Options.Survey())
-	}
+	a := predict.Assess(l, q, b, d, h.Options.Survey(), h.classes() == 1)
 	if !h.Options.Random() {
 		a.Scatter = predict.ScatterOf(l, q, d, h.Options.Survey())
 	}

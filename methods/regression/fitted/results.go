@@ -200,20 +200,6 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []
 	return all
 }
 
-// Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
-// b; nil if sites have none. Weights of rows are those of a sample, or count rows.
-func Assess(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, sampled bool) *predict.Assessment {
-	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
-	if b != nil {
-		m.At(*b)
-	}
-	for i := range d.Rows() {
-		m.Row(d.Row(i))
-		m.Score(d.Outcome(i), predict.Alike(d.Row(i), sampled), a)
-	}
-	return a
-}
-
 // OwnReport is a site's report about its own rows, which leaves out those that a private study
 // counted as nothing. It never leaves the site.
 func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Likelihood, site string, e *glm.Encoding,

@@ -78,7 +78,7 @@ func TestDispersionIsSaid(t *testing.T) {
 				testkit.Do(t, d.AppendDense([]float64{1}, y()))
 			}
 			a := predict.NewAssessment()
-			a.Rows, a.Residuals = 400, predict.ResidualsOf(glm.Poisson{}, q, nil, d, false)
+			a.Rows, a.Residuals = 400, predict.Assess(glm.Poisson{}, q, nil, d, false, true).Residuals
 			if says := Dispersion(o, a, 0); says != nil {
 				return says[0].Title
 			}

@@ -38,16 +38,16 @@ func (m *Model) P(estimate, se float64) float64 {
 	return math.Erfc(z / math.Sqrt2)
 }
 
-// Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic.
-func Terms(m *Model, tests []TermTest, ratios bool) *figure.Table {
-	name, how := "χ²", "Wald tests of all coefficients of a term, with the standard errors of the table of "+
-		"coefficients."
+// Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic, and adds a file of them.
+func Terms(files []method.File, m *Model, tests []TermTest, ratios bool) (figure.Item, []method.File, error) {
+	name, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard errors of "+
+		"the table of coefficients."
 	if ratios {
 		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at " +
 			"its own mode, by two of Newton's steps."
 	}
 	if m.Free > 0 {
-		name = "F"
+		name, column = "F", "f"
 		how += fmt.Sprintf(" F has %s in its denominator.", figure.Plural(int(m.Free), "degree")+" of freedom")
 	}
 	if len(m.Options.Interactions) > 0 {
@@ -55,23 +55,13 @@ func Terms(m *Model, tests []TermTest, ratios bool) *figure.Table {
 	}
 	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how,
 		Columns: figure.TextColumns("term", name, "degrees of freedom", "p")}
+	records := [][]string{{"term", column, "degrees_of_freedom", "p_value"}}
 	for _, x := range tests {
 		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
+		records = append(records, decimals([]string{x.Term}, x.Statistic, float64(x.Free), x.P))
 	}
-	return t
-}
-
-// TermsFile adds the same as a file.
-func TermsFile(files []method.File, m *Model, tests []TermTest) ([]method.File, error) {
-	name := "chi_squared"
-	if m.Free > 0 {
-		name = "f"
-	}
-	records := [][]string{{"term", name, "degrees_of_freedom", "p_value"}}
-	for _, t := range tests {
-		records = append(records, decimals([]string{t.Term}, t.Statistic, float64(t.Free), t.P))
-	}
-	return add(files, "terms", records)
+	files, err := add(files, "terms", records)
+	return figure.Item{Table: t}, files, err
 }
 
 // Without shows what fits without each site say, beside the fit to all.

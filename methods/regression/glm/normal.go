@@ -30,17 +30,23 @@ func NewNormal(mean, covariance []float64) (Normal, error) {
 		return n, fmt.Errorf("%d covariances of %d weights, want %d", len(covariance), len(mean), Triangle(len(mean)))
 	}
 	for i := range mean {
-		if n.Variance[i] = covariance[Packed(i, i)]; !(n.Variance[i] >= 0) {
-			return n, fmt.Errorf("the variance of weight %d is %v", i, n.Variance[i])
-		}
-		for j := range i {
-			if c := covariance[Packed(i, j)]; !(c*c <= n.Variance[i]*n.Variance[j]*1.000001) {
-				return n, fmt.Errorf("the covariance of weights %d and %d is %v, beyond their variances %v and %v", j,
-					i, c, n.Variance[j], n.Variance[i])
+		n.Variance[i] = covariance[Packed(i, i)]
+	}
+	return n, CheckSquares(covariance, "covariance")
+}
+
+// CheckSquares refuses a lower triangle by rows that is none of a sum of squares and products: with a diagonal below 0,
+// or entries beyond what that allows.
+func CheckSquares(lower []float64, what string) error {
+	for i := 0; Packed(i, i) < len(lower); i++ {
+		for j := range i + 1 {
+			x, one, other := lower[Packed(i, j)], lower[Packed(i, i)], lower[Packed(j, j)]
+			if !(x*x <= one*other*1.000001) || i == j && x < 0 {
+				return fmt.Errorf("a %s of %v of weights %d and %d, and %v and %v of each", what, x, j, i, other, one)
 			}
 		}
 	}
-	return n, nil
+	return nil
 }
 
 // Triangle is how many numbers the lower triangle of a d × d matrix has.

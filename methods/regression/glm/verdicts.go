@@ -57,8 +57,8 @@ func Warnings(found []Finding) []figure.Section {
 var (
 	// OnLearning: whether outcomes vary, and everybody's levels are those of the plan.
 	OnLearning = verdict{
-		Words: "%s:\nthere is nothing to learn of that, and what is said of it is the prior's. With a class that " +
-			"nobody has, effects on all are measured against a mean that hardly anything is known of.",
+		Words: "%s:\nthere is nothing to learn of that, and what is said of it is the prior's. Of three classes or " +
+			"more, effects on all are then measured against a mean of which hardly anything is known.",
 		Advice: "See whether the sites' data have the right column, in the unit of the plan's cuts, and subjects of " +
 			"all classes, and whether method.outcome.levels has the event last and no level that nobody has."}
 	// OnSeparation: whether predictions are right in every row, or the variance that is explained is more than this

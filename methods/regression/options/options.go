@@ -152,7 +152,18 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Likelihood = glm.LikelihoodLinear
 		}
 	}
-	o.fillPrior(p, missing)
+	weights, rounds, private := 6.25, 25, p.Privacy.Differential()
+	if private {
+		weights, rounds = 1, noisedRounds
+	}
+	if missing("prior_variance") {
+		o.PriorVariance = weights
+	}
+	if missing("intercept_variance") {
+		if o.InterceptVariance = 100; private {
+			o.InterceptVariance = o.PriorVariance
+		}
+	}
 	if missing("scaling") {
 		o.Scaling = glm.ScaleStandard
 		if len(o.Constants) > 0 {
@@ -160,10 +171,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 	}
 	if missing("rounds") {
-		o.Rounds = 25
-		if p.Privacy.Differential() {
-			o.Rounds = noisedRounds
-		}
+		o.Rounds = rounds
 	}
 }
 
@@ -191,26 +199,13 @@ func (o *Options) Former(key string) string {
 	return ""
 }
 
-func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
-	weights, intercept := 6.25, 100.0
-	if p.Privacy.Differential() {
-		weights = 1
-	}
-	if missing("prior_variance") {
-		o.PriorVariance = weights
-	}
-	if p.Privacy.Differential() {
-		intercept = o.PriorVariance
-	}
-	if missing("intercept_variance") {
-		o.InterceptVariance = intercept
-	}
-}
-
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
-	c.size()
+	n := len(c.Classes()) * c.columns(p) // weights
+	report.If(n > mostJoint && !p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is too "+
+		"large to be "+
+		"sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
 	c.terms()
 	c.offset()
 	c.effects()
@@ -230,15 +225,6 @@ type optionCheck struct {
 	*Options
 	p      *study.Plan
 	report study.Report
-}
-
-// size checks how many weights there are.
-func (c *optionCheck) size() {
-	n := len(c.Classes()) * c.columns(c.p)
-	c.report.If(n > mostJoint && !c.p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is "+
-		"too large to be "+
-		"sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact",
-		mostJoint))
 }
 
 // references checks those that the plan names.

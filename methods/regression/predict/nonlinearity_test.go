@@ -74,7 +74,7 @@ func TestEffectsThatBend(t *testing.T) {
 				for k, row := range x {
 					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
+				sites = append(sites, Assess(glm.Linear{Variance: variance}, q, nil, d, false, true).Residuals)
 			}
 			all := pool(sites)
 			for j := range 3 {

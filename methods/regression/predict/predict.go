@@ -362,32 +362,43 @@ func (m *Predictor) spread(x glm.Row, times float64) float64 {
 	return variance + times*times*(m.site.Variance+m.unseen(0).variance)
 }
 
-// ResidualsOf sums up the rows of a design under a posterior, of a site whose own effect is b;
-// nil if sites have none. The outcome has one activation.
-func ResidualsOf(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, sampled bool) *Residuals {
-	m, s := New(l, q, d.Columns()), newResiduals(d.Columns())
+// Assess is how well a posterior predicts the rows of a design, of a site whose own effect is b; nil if sites have
+// none. Weights of rows are those of a sample, or count rows. Where residuals are wanted the outcome has one
+// activation.
+func Assess(l glm.Likelihood, q glm.Normal, b *glm.Intercept, d *glm.Design, sampled, residuals bool) *Assessment {
+	m, a := New(l, q, d.Columns()), NewAssessment()
 	if b != nil {
 		m.At(*b)
 	}
-	s.Sampled = sampled
-	var first [1]float64
+	if residuals {
+		a.Residuals = newResiduals(d.Columns())
+		a.Residuals.Sampled = sampled
+	}
 	for i := range d.Rows() {
 		row, y := d.Row(i), d.Outcome(i)
 		m.Row(row)
-		expected := m.P[0]
-		switch l := l.(type) {
-		case glm.Linear:
-			s.count(row, y, expected, l.Variance)
-		case glm.Poisson:
-			s.count(row, y, expected, expected)
-		case glm.Cloglog:
-			l.LogLik(-1, m.A, first[:])
-			u := -first[0] // whose probability of an event is 1 − e⁻ᵘ
-			v := u / math.Expm1(u) * u
-			s.count(row, ((y+1)/2+math.Expm1(-u))*u/-math.Expm1(-u), 0, v)
-		default:
-			s.count(row, (y+1)/2, expected, expected*(1-expected))
+		if m.Score(y, Alike(row, sampled), a); residuals {
+			m.residual(row, y, a.Residuals)
 		}
 	}
-	return s
+	return a
+}
+
+// residual counts what is left of the last row's outcome.
+func (m *Predictor) residual(row glm.Row, y float64, s *Residuals) {
+	expected := m.P[0]
+	switch l := m.Likelihood.(type) {
+	case glm.Linear:
+		s.count(row, y, expected, l.Variance)
+	case glm.Poisson:
+		s.count(row, y, expected, expected)
+	case glm.Cloglog:
+		var first [1]float64
+		l.LogLik(-1, m.A, first[:])
+		u := -first[0] // whose probability of an event is 1 − e⁻ᵘ
+		v := u / math.Expm1(u) * u
+		s.count(row, ((y+1)/2+math.Expm1(-u))*u/-math.Expm1(-u), 0, v)
+	default:
+		s.count(row, (y+1)/2, expected, expected*(1-expected))
+	}
 }

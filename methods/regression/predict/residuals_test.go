@@ -55,7 +55,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 				for k, row := range x {
 					testkit.Do(t, d.AppendDense(row, ys[i][k]))
 				}
-				sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, false))
+				sites = append(sites, Assess(glm.Linear{Variance: variance}, q, nil, d, false, true).Residuals)
 				testkit.Do(t, method.CheckSums(newResiduals(3), sites[i], glm.MostRows*rowLargest))
 			}
 			all := pool(sites)
@@ -139,7 +139,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 	}
 	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{},
 		glm.Logistic{}, glm.Cloglog{}} {
-		s := ResidualsOf(l, q, nil, d, false)
+		s := Assess(l, q, nil, d, false, true).Residuals
 		if err := method.CheckSums(newResiduals(2), s, glm.MostRows*rowLargest); err != nil {
 			t.Errorf("%T: %v", l, err)
 		}

@@ -85,16 +85,7 @@ func (s *scatter) check() error {
 	if s.Clusters < 1 || s.Clusters > glm.MostRows {
 		return fmt.Errorf("scores of %d persons", s.Clusters)
 	}
-	for i := 0; glm.Packed(i, i) < len(s.Meat); i++ {
-		for j := range i + 1 {
-			x := s.Meat[glm.Packed(i, j)]
-			if bound := s.Meat[glm.Packed(i, i)] * s.Meat[glm.Packed(j, j)]; !(x*x <= bound*1.000001) ||
-				i == j && x < 0 {
-				return fmt.Errorf("products of scores of %v beyond the squares of each", x)
-			}
-		}
-	}
-	return nil
+	return glm.CheckSquares(s.Meat, "product of scores")
 }
 
 // AddScore adds a cluster by its score.

@@ -20,7 +20,7 @@ func weighted(t *testing.T, q glm.Normal, variance float64, designs [][][]float6
 			row := glm.Row{Index: []int32{0, 1, 2}, Value: x, Weight: weights[i][k]}
 			testkit.Do(t, d.Append(row, ys[i][k]))
 		}
-		sites = append(sites, ResidualsOf(glm.Linear{Variance: variance}, q, nil, d, sampled))
+		sites = append(sites, Assess(glm.Linear{Variance: variance}, q, nil, d, sampled, true).Residuals)
 	}
 	return sites
 }
