@@ -66,9 +66,13 @@ func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset
 				}
 			}
 			row := dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: [][]float64{v}}
-			for range p.Subjects {
-				row.Subject = append(row.Subject, map[bool]string{true: "yes",
-					false: "no"}[f+0.7*rng.NormFloat64() > 0.3])
+			for _, name := range p.Subjects {
+				y := f + 0.7*rng.NormFloat64()
+				label := map[bool]string{true: "yes", false: "no"}[y > 0.3]
+				if name == "days" {
+					label = fmt.Sprint(y)
+				}
+				row.Subject = append(row.Subject, label)
 			}
 			rows = append(rows, row)
 		}
@@ -81,6 +85,7 @@ const (
 	ofFactors        = "method: {name: factors, latent: 2, site_means: pooled, outliers: keep}"
 	ofPrivateFactors = "method: {name: factors, latent: 2}"
 	ofRegression     = "subjects: [ill]\nmethod: {name: regression, outcome: {column: ill, levels: [no, yes]}}"
+	ofNumber         = "subjects: [days]\nmethod: {name: regression, outcome: {column: days, range: [-9, 9]}}"
 	ofMixture        = "method: {name: mixture, components: 2, draws: 64}"
 )
 
@@ -244,7 +249,7 @@ func TestTotalsOfGapsSettleWhereThePlainFitDoes(t *testing.T) {
 // Each private method runs on totals, and its model is at least as near to that of no noise as the plain one's, whose
 // noise is that of five parties.
 func TestNoisedTotalsAreOfEachMethod(t *testing.T) {
-	for what, kinds := range map[string]int{ofPrivateFactors: 3, ofRegression: 5, ofMixture: 1} {
+	for what, kinds := range map[string]int{ofPrivateFactors: 3, ofRegression: 5, ofNumber: 5, ofMixture: 1} {
 		p := totalsPlan(t, what, noisedSecure)
 		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
 		asked := map[string]bool{}

@@ -275,6 +275,11 @@ func (Method) Paper(p *study.Plan) (out method.Paper) {
 			"normal about its mode (Laplace's approximation) and counts the noise of every release."
 		out.References = append(out.References, "Sharma M, Hutchinson M, Swaroop S, Honkela A, Turner RE. "+
 			"Differentially private federated variational inference. 2019. doi:10.48550/arXiv.1911.10563")
+		if o.Likelihood == glm.LikelihoodLinear {
+			out.Text += " Residuals were clipped, and their variance was found, as by Huber's proposal 2."
+			out.References = append(out.References, "Huber PJ. Robust estimation of a location parameter. Annals of "+
+				"Mathematical Statistics 1964;35:73-101. doi:10.1214/aoms/1177703732")
+		}
 		return out
 	}
 	out.Text += " Sites sent sums over their rows of the log-likelihood's first and second derivatives, by which " +

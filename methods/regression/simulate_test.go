@@ -162,10 +162,10 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 }
 
 func TestImpossibleSimulationsAreRefused(t *testing.T) {
-	if _, err := (regression.Method{}).Simulate(wardPlan(t, "outcome: {column: y}"),
+	if _, err := (regression.Method{}).Simulate(wardPlan(t, "outcome: {column: y}, likelihood: poisson"),
 		method.Simulation{Subjects: 1, Held: 1, Noise: 0.3}); err == nil ||
 		!strings.Contains(err.Error(), "an outcome of two levels") {
-		t.Errorf("a number: %v", err)
+		t.Errorf("a count: %v", err)
 	}
 	p := wardPlan(t, relapse)
 	for _, c := range []method.Simulation{{Held: 1, Noise: 0.3}, {Subjects: 1, Noise: 0.3}, {Subjects: 1, Held: 1},

@@ -208,8 +208,12 @@ func (d *Draft) YAML(folder string) []byte {
 			plural(d.Incomplete, "subject"), oneLine(d.Outcome.Column), flow([]string{d.Outcome.Column}, study.Quote))
 	}
 	d.writeMethod(&w)
+	whom := "every feature"
+	if d.Outcome != nil && len(d.Outcome.Levels) == 0 {
+		whom = "the outcome and " + whom
+	}
 	w.WriteString("# Without protection what a site releases is exact, and can tell of single people. For\n# " +
-		"differential privacy give every feature a range that is known without looking at the data, and:\n#   " +
+		"differential privacy give " + whom + " a range that is known without looking at the data, and:\n#   " +
 		"privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: " +
 		"1e-5}}\n" + d.patterns() +
 		"privacy: {protection: none}\n\n")

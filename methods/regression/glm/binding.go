@@ -16,6 +16,8 @@ type Outcome struct {
 	// Levels are the classes. Two of them under a logistic likelihood are −1 and
 	// +1 in this order. Without levels the outcome is a number.
 	Levels []string `json:"levels,omitempty"`
+	// Range is, of a number under privacy, where it publicly lies; one beyond counts as the nearest end for its unit.
+	Range *[2]float64 `json:"range,omitempty"`
 	// Event makes Column the time that a subject was followed for, and names the column
 	// that says how that ended: Levels are being followed no longer, and the event.
 	Event string `json:"event,omitempty"`

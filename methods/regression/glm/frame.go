@@ -174,7 +174,7 @@ func (s *Frame) CheckRows(ctx context.Context, data dataset.Source) error {
 func (s *Frame) Remarks(ctx context.Context, b *Binding,
 	data dataset.Source) (says []Finding, absent string, err error) {
 	missing := make([]int, len(s.Encoding.Columns))
-	first, beyond, followed, outside := 0, 0, 0, 0
+	first, beyond, followed, outside, far := 0, 0, 0, 0, 0
 	y := s.Outcome
 	unused, err := s.through(ctx, b, data, func(row *dataset.Row) {
 		for j := range missing {
@@ -186,6 +186,11 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 			x, err := readNumber(row.Subject[b.offset])
 			if most := s.Encoding.OffsetLimit; err == nil && Inside(x, -most, most) && !Inside(x, ends[0], ends[1]) {
 				outside++
+			}
+		}
+		if ends := y.Range; ends != nil {
+			if x, err := readNumber(row.Subject[b.subject]); err == nil && !Inside(x, ends[0], ends[1]) {
+				far++
 			}
 		}
 		if y.Event == "" {
@@ -218,6 +223,10 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 		says = append(says, Finding{fmt.Sprintf("Of %d subjects %d have an offset beyond the plan's range, which "+
 			"counts as its end.", unused.subjects, outside),
 			fmt.Sprintf("See whether %s is in the unit of the plan.", s.Encoding.Offset)})
+	}
+	if 100*far > unused.subjects {
+		says = append(says, Finding{fmt.Sprintf("Of %d subjects %d have %s beyond the plan's range.", unused.subjects,
+			far, y.Column), "Its unit follows from the range: see whether it is in the unit of the plan."})
 	}
 	var lack []string
 	for j, n := range missing {

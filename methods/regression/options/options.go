@@ -292,7 +292,7 @@ func (o *Options) BeyondRange(p *study.Plan) string {
 	case o.Scaling == glm.ScaleRange:
 		return study.RangeEnds
 	case p.Privacy.Differential():
-		return fmt.Sprintf("and count within %d scales of the centre, as all values", Farthest)
+		return fmt.Sprintf("and count within %v scales of the centre, as all values", o.Limit())
 	}
 	return study.RangeAsIs
 }
@@ -300,3 +300,12 @@ func (o *Options) BeyondRange(p *study.Plan) string {
 // Farthest is how many scales a number of a private fit is from its centre, at most, so that no row weighs so
 // much that gradients must be clipped to a few of them.
 const Farthest = 4
+
+// Limit is how many scales that is: with a number as the outcome twice as many, as there clipped gradients have no
+// bias, and what a limit cuts has one.
+func (o *Options) Limit() float64 {
+	if o.Likelihood == glm.LikelihoodLinear {
+		return 2 * Farthest
+	}
+	return Farthest
+}

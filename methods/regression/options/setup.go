@@ -93,7 +93,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 			}
 			c.Missing = missing
 			if len(c.Levels) == 0 && p.Privacy.Differential() {
-				c.Bounded, c.Limit = false, Farthest
+				c.Bounded, c.Limit = false, o.Limit()
 			}
 			e.Columns = append(e.Columns, c)
 		}

@@ -15,21 +15,22 @@ import (
 	"parley/study"
 )
 
-// Simulate draws what [method.Simulator] asks for, all sites from one population of the plan's model, of two classes. A
-// number is normal: with a public range its standard deviation is an eighth of that, and its mean within a tenth of the
-// range from the middle; with constants it has their centre and scale. Weights are normal, the same for a standard
-// deviation of a number as for a level, and scaled so that of an activation's variance, its own noise π²/3 included,
-// the share c.Noise is noise. Offsets are uniform over their range, and add what they are more than its middle.
+// Simulate draws what [method.Simulator] asks for, all sites from one population of the plan's model, of two classes or
+// of a number. A number is normal: with a public range its standard deviation is an eighth of that, and its mean within
+// a tenth of the range from the middle; with constants it has their centre and scale. Weights are normal, the same for
+// a standard deviation of a number as for a level, and scaled so that of an activation's variance, its own noise
+// included, the share c.Noise is noise. Offsets are uniform over their range, and add what they are more than its
+// middle.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
 			"cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	if s.Options.Likelihood != glm.LikelihoodLogistic {
+	if l := s.Options.Likelihood; l != glm.LikelihoodLogistic && l != glm.LikelihoodLinear {
 		return nil, problem.Problem{Where: "method.likelihood",
 			What: fmt.Sprintf("subjects of a %s model are not drawn", s.Options.Likelihood),
-			Hint: "an outcome of two levels"}
+			Hint: "an outcome of two levels, or a number"}
 	}
 	population := populationOf(s, c)
 	of := func(who string, n int) dataset.Source {
@@ -56,6 +57,8 @@ type population struct {
 	outcome  int // subject column
 	offset   int // likewise, of numbers between ends, if there are any
 	ends     *[2]float64
+	// Of a number, what activations of 0 and one more stand for: centre and unit.
+	centre, unit float64
 }
 
 // feature is a number, or a category if it has frequencies.
@@ -71,7 +74,13 @@ func populationOf(s *Setup, c method.Simulation) *population {
 	m := &population{schema: s.Plan.Schema(), levels: s.Options.Outcome.Levels,
 		outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column),
 		offset:  slices.Index(s.Plan.Subjects, s.Options.Offset), ends: s.Options.OffsetRange}
-	const noise = math.Pi * math.Pi / 3 // of an activation whose sign is the outcome
+	noise := math.Pi * math.Pi / 3 // of an activation whose sign is the outcome
+	if s.Options.Likelihood == glm.LikelihoodLinear {
+		noise, m.unit = 1, math.Sqrt(c.Noise)
+		if r := s.Options.Outcome.Range; r != nil {
+			m.centre, m.unit = r[0]/2+r[1]/2, m.unit*(r[1]-r[0])/8
+		}
+	}
 	mean, variance, at := 0.0, 0.0, 0
 	for _, v := range s.Plan.Views {
 		var features []feature
@@ -148,6 +157,17 @@ func (f *feature) draw(r *rand.Rand) (value, adds float64) {
 	return float64(level), f.weights[level]
 }
 
+// draw returns an outcome.
+func (m *population) draw(activation float64, r *rand.Rand) string {
+	if m.unit > 0 {
+		return fmt.Sprint(m.centre + m.unit*(activation+r.NormFloat64()))
+	}
+	if r.Float64() < 1/(1+math.Exp(-activation)) {
+		return m.levels[1]
+	}
+	return m.levels[0]
+}
+
 // subjects are those of a population, drawn anew whenever they are read.
 type subjects struct {
 	*population
@@ -181,12 +201,13 @@ func (m subjects) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 			}
 			if ends := m.ends; ends != nil {
 				moves := (ends[1] - ends[0]) * (r.Float64() - 0.5)
-				row.Subject[m.offset], activation = fmt.Sprint(ends[0]/2+ends[1]/2+moves), activation+moves
+				row.Subject[m.offset] = fmt.Sprint(ends[0]/2 + ends[1]/2 + moves)
+				if m.unit > 0 { // in which an offset of a number is not
+					moves /= m.unit
+				}
+				activation += moves
 			}
-			row.Subject[m.outcome] = m.levels[0]
-			if r.Float64() < 1/(1+math.Exp(-activation)) {
-				row.Subject[m.outcome] = m.levels[1]
-			}
+			row.Subject[m.outcome] = m.draw(activation, r)
 			if !yield(row, nil) {
 				return
 			}

@@ -140,13 +140,16 @@ func (c *optionCheck) offset() {
 	c.report.If(c.Offset != "" && c.Likelihood == glm.LikelihoodSoftmax, "offset",
 		"what is added to the activation of every class changes nothing", "leave it out, or another likelihood")
 	const such = "[lowest, highest] from what is publicly known, such as [0, 3.5]"
-	r, noised := c.OffsetRange, c.p.Privacy.Differential()
+	r, noised, most := c.OffsetRange, c.p.Privacy.Differential(), float64(mostOffset)
+	if c.Likelihood == glm.LikelihoodLinear { // where it is in the outcome's unit
+		most = glm.Largest
+	}
 	switch {
 	case c.report.If(r != nil && (c.Offset == "" || !noised), "offset_range", "belongs to the offset of a private plan",
 		"leave it out"):
 	case r != nil:
-		c.report.If(!(r[1]-r[0] >= leastOffsets && r[0] >= -mostOffset && r[1] <= mostOffset), "offset_range",
-			fmt.Sprintf("[%v, %v] is no range within ±%v that is at least %v wide", r[0], r[1], mostOffset,
+		c.report.If(!(r[1]-r[0] >= leastOffsets && r[0] >= -most && r[1] <= most), "offset_range",
+			fmt.Sprintf("[%v, %v] is no range within ±%v that is at least %v wide", r[0], r[1], most,
 				leastOffsets), such)
 	default:
 		c.report.If(c.Offset != "" && noised, "offset_range", "missing: how much an offset can weigh must not follow "+
@@ -154,8 +157,11 @@ func (c *optionCheck) offset() {
 	}
 }
 
-// privacy checks what differential privacy has a form for: logistic regression of classes, and subjects as the unit.
+// privacy checks what differential privacy has a form for: classes and numbers, and subjects as the unit.
 func (c *optionCheck) privacy() {
+	linear := c.Likelihood == glm.LikelihoodLinear
+	c.report.If(c.Outcome.Range != nil && !(linear && c.p.Privacy.Differential()), "outcome.range",
+		"belongs to a number of a private plan", "leave it out")
 	if !c.p.Privacy.Differential() {
 		return
 	}
@@ -164,8 +170,6 @@ func (c *optionCheck) privacy() {
 		"plan has none", "privacy.total instead of per_release")
 	c.report.If(pr.Unit == study.UnitSite, "", "no regression here hides whole sites",
 		"privacy.unit: subject, or protection: none")
-	c.report.If(c.Likelihood == glm.LikelihoodLinear, "likelihood", "a linear model has no private form here",
-		"an outcome of levels, or name: dp-pvi; or protection: none")
 	without := map[string]bool{
 		"likelihood: " + c.Likelihood: c.Likelihood == glm.LikelihoodPoisson || c.Likelihood == glm.LikelihoodHazard,
 		"interactions":                len(c.Interactions) > 0,
@@ -179,11 +183,29 @@ func (c *optionCheck) privacy() {
 		key, _, _ := strings.Cut(what, ":")
 		c.report.If(without[what], key, what+" has no differentially private form", "protection: none, or leave it out")
 	}
-	if !ofTwo && c.Likelihood != glm.LikelihoodSoftmax { // nor have the others
+	if linear {
+		c.number()
+	} else if !ofTwo && c.Likelihood != glm.LikelihoodSoftmax { // nor have the others
 		return
 	}
 	n := max(len(c.Classes())-1, 1) * c.columns(c.p)
 	c.report.If(n > mostNoised, "", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
 		fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
 	c.report.If(c.Rounds < 5, "rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
+}
+
+// number checks what a private plan says of an outcome that is a number.
+func (c *optionCheck) number() {
+	const such = "[lowest, highest] from what is publicly known, such as range: [0, 200]"
+	r := c.Outcome.Range
+	if !c.report.If(r == nil, "outcome.range", "missing: noised histograms over a public range tell the unit of a "+
+		"number", such) {
+		c.report.If(!(glm.Inside((r[1]-r[0])/2, 1/glm.Largest, glm.Largest) && glm.Inside(r[0], -glm.Largest,
+			glm.Largest)), "outcome.range", fmt.Sprintf("[%v, %v] is no range", r[0], r[1]), such)
+	}
+	c.report.If(c.NoiseVariance != nil, "noise_variance", "under privacy it is estimated", "leave it out")
+	c.report.If(c.p.Privacy.Diagnostics > 0, "", "privacy.diagnostics buys how well classes are predicted, and a "+
+		"number's fit tells what it leaves", "leave diagnostics out")
+	c.report.If(c.Scaling == glm.ScaleConstants, "scaling", "noised histograms tell the unit of the outcome, and with "+
+		"it those of all numbers", "leave constants out, and give each number its public range")
 }

@@ -34,54 +34,54 @@ var clinical = []table{
 		{"hba1c", 3, 20, 0.5, logNormal(6.4, 0.2)},
 		{"glucose", 1, 50, 0.2, logNormal(6.8, 0.3)}, {"ldl", 0, 15, -0.1, normal(3, 0.9)},
 		{"egfr", 0, 200, -0.35, normal(80, 21)},
-	}, nil, -1.2, nil, nil},
+	}, nil, -1.2, nil, nil, nil},
 	{"cardiology", []number{
 		{"ejection fraction", 0, 100, -0.5, normal(52, 12)}, {"log nt-probnp", 0, 15, 0.5, normal(6.4, 1.4)},
 		{"systolic", 40, 300, -0.25, whole(normal(134, 21))},
 		{"qrs", 40, 250, 0.2, whole(logNormal(98, 0.18))}, {"heart rate", 20, 250, 0.3, whole(normal(76, 15))},
-	}, []category{{"nyha", []float64{0.3, 0.4, 0.25, 0.05}, []float64{0, 0.3, 0.8, 1.3}}}, -1.6, nil, nil},
+	}, []category{{"nyha", []float64{0.3, 0.4, 0.25, 0.05}, []float64{0, 0.3, 0.8, 1.3}}}, -1.6, nil, nil, nil},
 	{"oncology", []number{
 		{"age", 18, 110, 0.2, whole(normal(64, 11))}, {"haemoglobin", 2, 25, -0.4, normal(12.5, 1.9)},
 		{"albumin", 5, 70, -0.4, normal(38, 5.5)},
 		{"ldh", 50, 10000, 0.3, logNormal(230, 0.35)}, {"platelets", 0, 2000, 0.15, logNormal(260, 0.35)},
-	}, []category{{"stage", []float64{0.35, 0.3, 0.2, 0.15}, []float64{0, 0.4, 0.9, 1.5}}}, -1, nil, nil},
+	}, []category{{"stage", []float64{0.35, 0.3, 0.2, 0.15}, []float64{0, 0.4, 0.9, 1.5}}}, -1, nil, nil, nil},
 	{"neonatology", []number{
 		{"weeks", 20, 45, -0.6, whole(atMost(41.5, 2, 0.5))}, {"weight", 200, 7000, -0.4, whole(normal(3300, 550))},
 		{"apgar", 0, 10, -0.3, whole(atMost(10, 1.3, 0.4))},
 		{"lactate", 0, 40, 0.3, logNormal(2.6, 0.45)}, {"age of mother", 10, 60, 0.1, whole(normal(30, 5.5))},
-	}, []category{{"multiple birth", []float64{0.96, 0.04}, []float64{0, 0.6}}}, -2, nil, nil},
+	}, []category{{"multiple birth", []float64{0.96, 0.04}, []float64{0, 0.6}}}, -2, nil, nil, nil},
 	{"nephrology", []number{
 		{"potassium", 1, 12, 0.3, normal(4.6, 0.6)}, {"phosphate", 0, 8, 0.25, logNormal(1.2, 0.25)},
 		{"urea", 0, 100, 0.4, logNormal(11, 0.5)},
 		{"proteinuria", 0, 30, 0.35, orNone(0.45, logNormal(0.9, 0.7))}, {"bicarbonate", 0, 60, -0.3, normal(24, 3.5)},
-	}, nil, -0.7, nil, nil},
+	}, nil, -0.7, nil, nil, nil},
 	{"psychiatry", []number{
 		{"phq-9", 0, 27, 0.5, whole(func(r *rand.Rand) float64 { return math.Abs(9 + 6*r.NormFloat64()) })},
 		{"age", 10, 110, -0.2, whole(normal(41, 14))},
 		{"units of alcohol", 0, 300, 0.3, orNone(0.4, logNormal(9, 0.7))},
 		{"earlier admissions", 0, 50, 0.4, func(r *rand.Rand) float64 { return math.Floor(1.5 * r.ExpFloat64()) }},
-	}, []category{{"diagnosis", []float64{0.5, 0.3, 0.17, 0.03}, []float64{0, -0.4, 0.5, 1}}}, -1, nil, nil},
+	}, []category{{"diagnosis", []float64{0.5, 0.3, 0.17, 0.03}, []float64{0, -0.4, 0.5, 1}}}, -1, nil, nil, nil},
 	{"pneumology", []number{
 		{"fev1", 0, 8, -0.5, normal(2.4, 0.8)}, {"pack-years", 0, 200, 0.3, orNone(0.35, logNormal(22, 0.6))},
 		{"saturation", 50, 100, -0.3, atMost(100, 4.5, 0.4)},
 		{"eosinophils", 0, 20, 0.2, logNormal(0.2, 0.6)}, {"cat", 0, 40, 0.35, whole(normal(17, 7))},
-	}, nil, -0.4, nil, nil},
+	}, nil, -0.4, nil, nil, nil},
 	{"hepatology", []number{
 		{"bilirubin", 0, 1000, 0.4, logNormal(22, 0.6)}, {"inr", 0.5, 20, 0.35, logNormal(1.25, 0.22)},
 		{"sodium", 90, 190, -0.3, whole(normal(138, 4.5))},
 		{"alt", 0, 10000, 0.1, logNormal(45, 0.6)}, {"creatinine", 10, 2000, 0.3, whole(logNormal(85, 0.35))},
-	}, []category{{"ascites", []float64{0.7, 0.2, 0.1}, []float64{0, 0.5, 1}}}, -1, nil, nil},
+	}, []category{{"ascites", []float64{0.7, 0.2, 0.1}, []float64{0, 0.5, 1}}}, -1, nil, nil, nil},
 	{"emergencies", []number{
 		{"temperature", 30, 43, 0.2, normal(37.4, 0.9)}, {"breaths", 0, 80, 0.4, whole(logNormal(19, 0.25))},
 		{"ph", 6.5, 8, -0.4, normal(7.38, 0.07)},
 		{"base excess", -40, 40, -0.3, normal(-2, 5)}, {"shock index", 0, 5, 0.4, logNormal(0.65, 0.25)},
-	}, []category{{"transfer", []float64{0.8, 0.2}, []float64{0, 0.5}}}, -3.6, nil, nil},
+	}, []category{{"transfer", []float64{0.8, 0.2}, []float64{0, 0.5}}}, -3.6, nil, nil, nil},
 	{"bones", []number{
 		{"t-score", -8, 6, -0.5, normal(-1.5, 1.2)}, {"vitamin d", 0, 500, -0.2, logNormal(55, 0.4)},
 		{"height", 100, 230, 0.1, whole(normal(167, 9))},
 		{"weight", 20, 300, -0.2, whole(logNormal(72, 0.2))}, {"age", 40, 120, 0.5, whole(normal(70, 10))},
 	}, []category{{"sex", []float64{0.7, 0.3}, []float64{0, -0.3}},
-		{"steroids", []float64{0.97, 0.03}, []float64{0, 0.8}}}, -1.8, nil, nil},
+		{"steroids", []float64{0.97, 0.03}, []float64{0, 0.8}}}, -1.8, nil, nil, nil},
 }
 
 // perUnit is a table with effects by unit, and the means and standard deviations of its numbers.

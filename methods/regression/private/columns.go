@@ -26,13 +26,15 @@ type columns struct {
 	classes  int // whose rows have sums of their own; 1 if all rows are in one sum
 	// offset, if there is one, makes the last column before the intercept: a number whose weight is its scale.
 	offset *glm.Column
-	scaled int // numbers that histograms tell the units of: all but the offset
+	scaled int  // numbers that histograms tell the units of: all but the offset
+	linear bool // the outcome is a number, of which histograms tell the unit, too: see residual.go
 }
 
 // columnsOf lists the columns of an encoding with an intercept.
 func columnsOf(s *options.Setup) *columns {
 	e := &s.Encoding
-	c := &columns{features: len(e.Columns), classes: s.Likelihood.Activations()}
+	c := &columns{features: len(e.Columns), classes: s.Likelihood.Activations(),
+		linear: s.Options.Likelihood == glm.LikelihoodLinear}
 	for i := range e.Columns {
 		category := len(e.Columns[i].Levels) > 0
 		for range e.Columns[i].Width() {
@@ -43,7 +45,7 @@ func columnsOf(s *options.Setup) *columns {
 		}
 	}
 	c.scaled = len(c.numbers)
-	if e.Offset != "" {
+	if e.Offset != "" && !c.linear {
 		offset := glm.FromRange(e.Offset, s.Options.OffsetRange[0], s.Options.OffsetRange[1])
 		c.offset, c.numbers, c.features = &offset, append(c.numbers, len(c.Feature)), c.features+1
 		c.Feature, c.Category = append(c.Feature, len(e.Columns)), append(c.Category, false)
@@ -69,9 +71,28 @@ func (c *columns) width() int { return len(c.Feature) }
 // reach is √(features + 1): the norm of a row whose numbers are one scale from their centre.
 func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
 
-// shortest and longest are the clips between which one is chosen. No row is longer than the latter.
-func (c *columns) shortest() float64 { return c.reach() / options.Farthest }
-func (c *columns) longest() float64  { return c.reach() * options.Farthest }
+// clips are as many as there are from the shortest to the longest.
+const clips = 17
+
+// clip is the i-th at a dispersion, see residual.go: of classes by quarters of an octave from a quarter of the reach,
+// so that no row is longer than the last; of a number by half as much more from half the reach, in deviations.
+func (c *columns) clip(dispersion float64, i int) float64 {
+	clip, octaves := c.reach()/options.Farthest, float64(i)/4
+	if c.linear {
+		clip, octaves = clip*2*math.Sqrt(dispersion), octaves*1.5
+	}
+	return clip * math.Pow(2, octaves)
+}
+
+// shortest and longest are those between which one is chosen.
+func (c *columns) shortest() float64 {
+	least, _ := c.dispersions()
+	return c.clip(least, 0)
+}
+func (c *columns) longest() float64 {
+	_, most := c.dispersions()
+	return c.clip(most, clips-1)
+}
 
 // The three contributions of a row x with outcome y = ±1.
 
@@ -219,18 +240,17 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, err
 	if classes > 1 {
 		totals, products = totals+" by class", products+" by class"
 	}
-	weights := c.pairs() * c.width()
 	s := &sums{
 		totals:   sum(totals, privacy.Vectors, c.totalsLen(), classes, c.totalsBound(), all[0]),
 		products: sum(products, privacy.Moments, c.width(), classes, c.reach(), all[1]),
-		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, weights, 1, 1, all[2]),
-		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, weights, 1, 1, all[3]),
+		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, c.scoresLen(), 1, 1, all[2]),
+		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, c.scoresLen(), 1, 1, all[3]),
 	}
 	if p.Diagnostics > 0 {
 		s.quality = predict.Sum(all[4])
 	}
 	if learned {
-		h := sum("histograms of numbers", privacy.Vectors, bins*c.scaled, 1, math.Sqrt(float64(c.scaled)),
+		h := sum("histograms of numbers", privacy.Vectors, bins*c.told(), 1, math.Sqrt(float64(c.told())),
 			all[len(all)-1])
 		s.histogram = &h
 	}

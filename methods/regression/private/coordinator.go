@@ -81,8 +81,8 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	for kind, x := range map[string]struct {
 		many  int
 		times float64
-	}{taskHistogram: {bins * c.columns.scaled, 1}, taskTotals: {classes * c.columns.totalsLen(), 1},
-		taskProducts: {classes * glm.Triangle(d), square}, taskLate: {c.columns.pairs() * d, 1}} {
+	}{taskHistogram: {bins * c.columns.told(), 1}, taskTotals: {classes * c.columns.totalsLen(), 1},
+		taskProducts: {classes * glm.Triangle(d), square}, taskLate: {c.columns.scoresLen(), 1}} {
 		if s.Sums[kind] == nil {
 			return nil, fmt.Errorf("the state has no sums of %q", kind)
 		}
@@ -135,10 +135,11 @@ func (c coordinator) checkFit(s *state, f *fit) error {
 	}
 	if f.Rounds != c.Options.Rounds || f.Round != s.Fits[0].Round || f.Round < 0 || f.Round > f.Rounds ||
 		f.checkPrior(c.prior) != nil ||
-		len(f.Trace) > f.Round || f.Noise != 0 && (!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
-		slices.ContainsFunc(f.Gradient, func(x float64) bool {
-			return !glm.Inside(x, -largest*largest, largest*largest)
-		}) || len(f.Gradient) != d || c.checkPoint(&point{f.Before, f.Clipped}, d) != nil) {
+		len(f.Trace) > f.Round || !glm.Inside(f.Unsure, 0, largest*largest) || f.Noise != 0 &&
+		(!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
+			slices.ContainsFunc(f.Gradient, func(x float64) bool {
+				return !glm.Inside(x, -largest*largest, largest*largest)
+			}) || len(f.Gradient) != d || c.checkPoint(&point{Mean: f.Before, Clip: f.Clipped}, d) != nil) {
 		return fmt.Errorf("it is none of the plan's")
 	}
 	return nil
@@ -147,9 +148,9 @@ func (c coordinator) checkFit(s *state, f *fit) error {
 // asked is the task for gradients where the fits are.
 func (s *state) asked(units *options.Scale) *gradientTask {
 	first := s.Fits[0]
-	t := &gradientTask{columnsTask: columnsTask{units}, point: point{first.Mean, first.Clip}, Base: s.Base}
+	t := &gradientTask{columnsTask: columnsTask{units}, point: first.at(), Base: s.Base}
 	for _, f := range s.Fits[1:] {
-		t.Others = append(t.Others, point{f.Mean, f.Clip})
+		t.Others = append(t.Others, f.at())
 	}
 	return t
 }
@@ -186,9 +187,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 			far := 0.0
 			for i, f := range s.Fits {
 				if s.Phase == taskLate {
-					f.Late.take(point{f.Mean, f.Clip}, gradients, i)
+					f.Late.take(f.at(), gradients, i)
 				}
-				f.Take(c.gram(s, i), c.prior, sum.part(i, len(f.Mean)).Values, sum.sd())
+				f.Take(c.gram(s, i), c.prior, sum.Values[i*len(f.Mean):], sum.sd())
 				far = max(far, f.Trace[len(f.Trace)-1])
 			}
 			clear(gradients)
@@ -306,7 +307,9 @@ func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 			at++
 		}
 	}
-	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
+	g := newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
+	g.Dispersion = s.Fits[i].Dispersion
+	return g
 }
 
 // check refuses what is none of so many numbers, each of at most so many times the largest of a sum.
@@ -414,7 +417,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := fitted.New(c.Plan, c.Options, before, q, e)
+	o := *c.Options
+	if c.columns.linear {
+		o.NoiseVariance = &posterior.Noise
+	}
+	m, err := fitted.New(c.Plan, &o, before, q, e)
 	if err != nil {
 		return nil, err
 	}
@@ -424,8 +431,18 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	m.Verdicts = slices.Concat(c.verdicts(s), m.HeldBack())
 	sites, pooled := fitted.Reports(c.Plan.Sites, s.Reports)
-	r, err := fitted.Result(m, pooled, map[string]float64{"gradients": float64(rounds), "width_by_noise": width},
-		figure.Fact{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)})
+	metrics := map[string]float64{"gradients": float64(rounds), "width_by_noise": width}
+	facts := []figure.Fact{{Name: "standard errors, beside those without noise",
+		Value: fmt.Sprintf("%.1f times", width)}}
+	if c.columns.linear {
+		g := c.gram(s, 0)
+		sd, explained := math.Sqrt(posterior.Noise), g.explained(s.Fits[0].Mean)
+		m.Free, metrics["residual_sd"], metrics["r_squared"] = s.Fits[0].free(g.Rows), sd, explained
+		facts = append(facts,
+			figure.Fact{Name: "of the outcome's variance explained", Value: fmt.Sprintf("%.0f %%", 100*explained)},
+			figure.Fact{Name: "standard deviation of what is left", Value: fmt.Sprintf("%.3g", sd)})
+	}
+	r, err := fitted.Result(m, pooled, metrics, facts...)
 	if err != nil {
 		return nil, err
 	}
@@ -455,17 +472,22 @@ func (c coordinator) limits(s *state) figure.Item {
 	var names []string
 	var from, to, open figure.Numbers
 	u := &s.Units
-	for k, j := range c.Numbers() {
-		names = append(names, c.Encoding.Columns[j].Name)
-		from, to = append(from, u.Centre[k]-options.Farthest*u.Scale[k]),
-			append(to, u.Centre[k]+options.Farthest*u.Scale[k])
+	limit := float64(c.Options.Limit())
+	for k, x := range u.Centre {
+		name, limit := c.Options.Outcome.Column, limit
+		if k == c.columns.scaled {
+			limit = math.NaN() // all values count
+		} else {
+			name = c.Encoding.Columns[c.Numbers()[k]].Name
+		}
+		names, from, to = append(names, name), append(from, x-limit*u.Scale[k]), append(to, x+limit*u.Scale[k])
 		open = append(open, math.Exp(u.Open[k]))
 	}
 	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",
 		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely "+
-			"they vary. The fit is in these units: a value more than %d scales from the centre counts as if it lay "+
+			"they vary. The fit is in these units: a value more than %v scales from the centre counts as if it lay "+
 			"there. The last column is by what factor noise leaves the scale open (one standard deviation of its "+
-			"logarithm).", options.Farthest),
+			"logarithm).", c.Options.Limit()),
 		Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "centre", Numbers: figure.Numbers(u.Centre)},
 			{Name: "scale", Numbers: figure.Numbers(u.Scale)},
 			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to},

@@ -58,10 +58,13 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	//
 	// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its root mean square √(tr
 	// G/n) and is taken as independent of a. For slopes rows count by the square of a number, and are longer.
+	if g.Dispersion > 0 {
+		return g.expectNumber(clip, spread)
+	}
 	d := len(m)
 	mean, b, a0, v := g.activations(m)
-	size, share := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1)), g.Columns.share()
-	own := math.Sqrt(size*size + g.longer())
+	size, own := g.sizes()
+	share := g.Columns.share()
 	var t0, t1 float64
 	over(a0, v, func(a, z, weight float64) {
 		_, t := clipped(a, clip/size, share)
@@ -107,11 +110,20 @@ const mistrust, stretched = 0.4, 2
 
 // wrong is what may be wrong with the clip bias that was expected at weights m, by column.
 func (g *gram) wrong(at *curvature, m []float64, clip float64) *mat.VecDense {
+	if g.Dispersion > 0 {
+		return g.skewed(clip)
+	}
 	wrong := mat.NewVecDense(len(m), nil)
 	for j, longer := range g.expect(m, clip/stretched, 0).Bias {
 		wrong.SetVec(j, mistrust*(at.Bias[j]+longer)/2)
 	}
 	return wrong
+}
+
+// sizes are root mean squared norms of rows: of all alike, and if each counts by the square of one of its numbers.
+func (g *gram) sizes() (size, own float64) {
+	size = math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
+	return size, math.Sqrt(size*size + g.longer())
 }
 
 // longer is by how much the mean squared norm of rows is more if each counts by the square of one of its

@@ -140,7 +140,7 @@ func differing(c *columns, sites []data, mu, told float64, r *rand.Rand) (found 
 			}
 		}
 		if k >= burn(20) {
-			l.take(point{f.Mean, f.Clip}, own, 0)
+			l.take(f.at(), own, 0)
 		}
 		f.Take(g, p, sum, math.Sqrt(n)*sd)
 	}

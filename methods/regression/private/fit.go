@@ -26,6 +26,10 @@ type fit struct {
 	Narrow  []float64 `cbor:"narrow"`
 	Learned []float64 `cbor:"learned"` // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
 	Late    lateSums  `cbor:"late"`
+	// Of a number, in its unit: its variance around its expectation, and the variance that noise leaves of the
+	// logarithm of that; 0 of classes.
+	Dispersion float64 `cbor:"dispersion,omitempty"`
+	Unsure     float64 `cbor:"unsure,omitempty"`
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -94,7 +98,11 @@ func newFit(c *columns, rounds int) *fit {
 	if c.offset != nil {
 		mean[c.width()-2] = c.offset.Scale
 	}
-	return &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
+	f := &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
+	if c.linear {
+		f.Clip, f.Dispersion = 4*c.reach(), 1
+	}
+	return f
 }
 
 // Forget drops the filtered gradient and what was learned: the next sum is of other rows.
@@ -129,12 +137,12 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 		f.Mean[j] += times * step.AtVec(j)
 	}
 	f.Trace = append(f.Trace, times*far)
+	if f.Dispersion > 0 {
+		f.disperse(g, sum[d], sd, far*far+g.spread(covariance))
+	}
 	f.Clip = f.choose(g, sd)
 	f.Round++
 }
-
-// clips are as many as there are from the shortest to the longest, by quarters of an octave.
-const clips = 17
 
 // choose returns the clip of the next sum. A short one has less noise, a long one less bias: of some, that one is
 // taken at which all rounds together tell most by what the model expects: the sum of ln(1 + information) over
@@ -145,14 +153,16 @@ func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	best := 0.0
 	_, vectors := eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
 	for longer := range clips {
-		c := g.Columns.shortest() * math.Pow(2, float64(longer)/4)
+		c := g.Columns.clip(f.Dispersion, longer)
 		at := f.expect(g, f.Mean, c, 0)
 		wrong := g.wrong(at, f.Mean, c)
 		told := 0.0
+		var turned mat.Dense
+		turned.Mul(at.Hessian, vectors)
 		for k := range f.Mean {
 			u := vectors.ColView(k)
-			h, off := max(mat.Inner(u, at.Hessian, u), flattest), mat.Dot(u, wrong)
-			told += math.Log1p(h * h / (h + c*c*sd*sd/float64(f.Rounds) + off*off))
+			h, off := max(mat.Dot(u, turned.ColView(k)), flattest), mat.Dot(u, wrong)
+			told += math.Log1p(h * h / (f.phi()*h + c*c*sd*sd/float64(f.Rounds) + off*off))
 		}
 		if clip == 0 || told > best {
 			best, clip = told, c
@@ -169,6 +179,7 @@ type belief struct {
 	gradient      []float64 // less its shift
 	from          []float64 // the fit's mean, less the prior's
 	precision     []float64 // of the prior
+	phi           float64   // dispersion: a gradient's variance is so many times its Hessian
 
 	covariance *mat.SymDense
 }
@@ -188,7 +199,7 @@ const sweeps = 4
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
 	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d),
-		precision: make([]float64, d)}
+		precision: make([]float64, d), phi: f.phi()}
 	for j := range b.from {
 		b.from[j] = f.Mean[j] - p.mean[j]
 	}
@@ -205,9 +216,9 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 		for k := range b.values {
 			u := b.vectors.ColView(k)
 			off := mat.Dot(u, wrong)
-			b.values[k], b.noise[k] = max(b.values[k], flattest), f.Noise+off*off
+			b.values[k], b.noise[k] = max(b.values[k], flattest), (f.Noise+off*off)/b.phi
 			if doubt != nil && b.covariance != nil {
-				b.noise[k] += at.Mean * at.Mean * squares(u, doubt, b.covariance)
+				b.noise[k] += at.Mean * at.Mean * squares(u, doubt, b.covariance) / b.phi
 			}
 			b.gradient[k], b.precision[k] = f.Gradient[k]-at.Shift[k], p.precision[k]*p.times(f.Narrow, k)
 		}
@@ -246,9 +257,7 @@ func squares(u mat.Vector, doubt *mat.Dense, covariance *mat.SymDense) (sum floa
 
 // spread is the mean over rows of the variance that a covariance of weights gives to an activation.
 func (g *gram) spread(covariance *mat.SymDense) float64 {
-	var both mat.Dense
-	both.Mul(covariance, g.Matrix)
-	return max(mat.Trace(&both)/g.Rows, 0)
+	return max(traceOf(covariance, g.Matrix)/g.Rows, 0)
 }
 
 // sure is the share of the variance of activations over rows that is not what a covariance of
@@ -259,9 +268,20 @@ func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
 	rows := mat.NewSymDense(d, nil) // their covariance
 	rows.SymRankOne(g.Matrix, -1/g.Rows, mat.NewVecDense(d, mat.Row(nil, d-1, g.Matrix)))
 	m := mat.NewVecDense(d, mean)
-	var both mat.Dense
-	both.Mul(covariance, rows)
-	return min(max(1-mat.Trace(&both)/max(mat.Inner(m, rows, m), 1e-9), 0), 1) // by rounding, it can be anything
+	share := traceOf(covariance, rows) / max(mat.Inner(m, rows, m), 1e-9)
+	return min(max(1-share, 0), 1) // by rounding, it can be anything
+}
+
+// traceOf is the trace of the product of two symmetric matrices.
+func traceOf(a, b *mat.SymDense) (trace float64) {
+	for i := range a.SymmetricDim() {
+		sum := 0.0
+		for j := range a.SymmetricDim() {
+			sum += a.At(i, j) * b.At(i, j)
+		}
+		trace += sum
+	}
+	return trace
 }
 
 // path is the Hessian averaged between all weights 0 and where the fit is, along a belief's directions. Once labels
@@ -399,13 +419,13 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 	informed, trusted := make([]float64, d), make([]float64, d)
 	for k, h := range b.values {
 		trusted[k] = along[k] / (along[k] + b.noise[k])
-		informed[k] = h * trusted[k]
+		informed[k] = h * trusted[k] / b.phi
 	}
 	p := compose(b.vectors, informed)
 	var right, turned mat.VecDense
 	turned.MulVec(b.vectors.T(), mat.NewVecDense(d, b.gradient))
 	for k := range trusted {
-		turned.SetVec(k, turned.AtVec(k)*trusted[k])
+		turned.SetVec(k, turned.AtVec(k)*trusted[k]/b.phi)
 	}
 	right.MulVec(b.vectors, &turned)
 	for j, l := range b.precision {

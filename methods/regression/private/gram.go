@@ -1,7 +1,9 @@
 package private
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -16,7 +18,9 @@ type gram struct {
 	Rows     float64    // how many there are, as the sums say it that shorten them
 	Subjects float64    // how many there are
 	Error    *mat.Dense // variance of each entry around the truth, given the sums
-	noised   noisedSums
+	// Dispersion is the variance of a number around its expectation; 0 of classes.
+	Dispersion float64
+	noised     noisedSums
 }
 
 // noisedSums are what a gram is made of, with variances of their noise: s on the diagonal of products.
@@ -304,7 +308,8 @@ type lateSums struct {
 
 // take adds what answers to one task say of pair i.
 func (l *lateSums) take(t point, gradients map[string]*released, i int) {
-	l.Asked = append(l.Asked, point{append(wire.Vector(nil), t.Mean...), t.Clip})
+	t.Mean = slices.Clone(t.Mean)
+	l.Asked = append(l.Asked, t)
 	if l.Sums == nil {
 		l.Sums = map[string]*released{}
 	}
@@ -346,8 +351,9 @@ func (l *lateSums) of(g *gram, sum *released) *surplus {
 		}
 	}
 	for j := range d {
-		s.Sum[j] = sum.Values[j]/rounds - bias[j]
-		s.Noise[j] = sum.Variance/(rounds*rounds) + wrong[j]*wrong[j]
+		phi := cmp.Or(g.Dispersion, 1)
+		s.Sum[j], s.Information[j] = (sum.Values[j]/rounds-bias[j])/phi, s.Information[j]/phi
+		s.Noise[j] = (sum.Variance/(rounds*rounds) + wrong[j]*wrong[j]) / (phi * phi)
 	}
 	return s
 }
@@ -404,6 +410,8 @@ const largest = 1e12
 type point struct {
 	Mean wire.Vector `cbor:"mean"`
 	Clip float64     `cbor:"clip"`
+	// Dispersion is the variance of a number around its expectation, as far as it is known; 0 of classes.
+	Dispersion float64 `cbor:"dispersion,omitempty"`
 }
 
 // flattest is the smallest eigenvalue of a Hessian that is reckoned with, in rows.

@@ -38,6 +38,10 @@ func (c *columns) share() float64 { return 1 / math.Sqrt(float64(c.pairs())) }
 
 // scores writes the gradients of all pairs. The norm of all together is at most 1.
 func (c *columns) scores(base int, at []point, x glm.Row, y float64, v []float64) {
+	if c.linear {
+		c.residual(&at[0], x, y, v)
+		return
+	}
 	for i := range at {
 		out, sign, most := v[i*c.width():][:c.width()], y, 1.0
 		if c.classes > 1 {
@@ -133,6 +137,7 @@ func (c coordinator) posterior(s *state) (m modelTask, width float64) {
 	}
 	m.Units = c.scale(&s.Units)
 	m.Mean, m.Covariance = c.columns.together(s.Base, pairs)
+	m.Noise = s.Fits[0].Dispersion * c.own(m.Units, m.Mean, m.Covariance)
 	return m, width
 }
 
@@ -143,6 +148,7 @@ func (c coordinator) before(s *state) (glm.Gaussian, error) {
 		pairs = append(pairs, c.prior.known(f.Narrow))
 	}
 	mean, lower := c.columns.together(s.Base, pairs)
+	c.own(c.scale(&s.Units), mean, lower)
 	variance := make([]float64, len(mean))
 	for j := range variance {
 		variance[j] = lower[glm.Packed(j, j)]

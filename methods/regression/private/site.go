@@ -64,6 +64,8 @@ type modelTask struct {
 	columnsTask
 	Mean       wire.Vector `cbor:"mean"`
 	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
+	// Noise is the variance of a number around its expectation; 0 of classes.
+	Noise float64 `cbor:"noise,omitempty"`
 }
 
 // common is what both halves know of a plan.
@@ -101,7 +103,7 @@ func newCommon(s *options.Setup) (*common, error) {
 	}
 	c.prior.widest = widestOf(len(shared), variance)
 	var err error
-	c.sums, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && c.columns.scaled > 0,
+	c.sums, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && c.columns.told() > 0,
 		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }
@@ -135,6 +137,10 @@ func (c *common) check(t *gradientTask) error {
 		if err := c.checkPoint(&points[i], c.columns.width()); err != nil {
 			return err
 		}
+		least, most := c.columns.dispersions()
+		if d := points[i].Dispersion; c.columns.linear && !glm.Inside(d, least, most) || !c.columns.linear && d != 0 {
+			return fmt.Errorf("a dispersion of %v", d)
+		}
 	}
 	return nil
 }
@@ -165,8 +171,12 @@ func (c *common) checkProducts(scale float64) error {
 
 // normal returns the density of a model that was sent.
 func (c *common) normal(m *modelTask) (glm.Normal, error) {
-	if err := c.checkPoint(&point{m.Mean, c.columns.reach()}, c.Weights()); err != nil {
+	if err := c.checkPoint(&point{Mean: m.Mean, Clip: c.columns.reach()}, c.Weights()); err != nil {
 		return glm.Normal{}, err
+	}
+	const most = glm.TaskLargest
+	if c.columns.linear && !glm.Inside(m.Noise, 1/most, most) || !c.columns.linear && m.Noise != 0 {
+		return glm.Normal{}, fmt.Errorf("a variance of %v", m.Noise)
 	}
 	return glm.NewNormal(m.Mean, m.Covariance)
 }
@@ -232,7 +242,9 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	case t.Kind == taskHistogram, t.Kind == taskTotals:
 		task := new(columnsTask)
-		each = func(x glm.Row, _ float64, v []float64) { h.columns.histogram(x, v) }
+		each = func(x glm.Row, y float64, v []float64) {
+			h.columns.histogram(x, h.columns.outcome(task.Units, x, y), v)
+		}
 		if t.Kind == taskTotals {
 			each = func(x glm.Row, _ float64, v []float64) {
 				h.columns.totals(h.columns.row(x), v)
@@ -263,7 +275,7 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 	}
 	points := task.points()
 	return task.Units, func(x glm.Row, y float64, v []float64) {
-		h.columns.scores(task.Base, points, h.columns.row(x), y, v)
+		h.columns.scores(task.Base, points, h.columns.row(x), h.columns.outcome(task.Units, x, y), v)
 	}, err
 }
 
@@ -281,5 +293,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return fitted.OwnReport(ctx, &h.Frame, h.Options, h.Likelihood, h.name, e, q, nil, data)
+	l := h.Likelihood
+	if h.columns.linear {
+		l = glm.Linear{Variance: m.Noise}
+	}
+	return fitted.OwnReport(ctx, &h.Frame, h.Options, l, h.name, e, q, nil, data)
 }

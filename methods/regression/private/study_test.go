@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -38,6 +39,8 @@ type table struct {
 	odds       float64
 	offset     *number
 	third      []float64 // effects on the log-odds of a third class, of few, beside the first; of two classes nil
+	// left is, of an outcome that is a number, what the rest leaves of it; nil of classes
+	left *number
 }
 
 // centred are means and standard deviations of the numbers, which a public source may tell.
@@ -81,6 +84,8 @@ func (t *table) rows(n int, mean []float64, r *rand.Rand) (cells [][]float64, ou
 			row, a = append(row, v), a+v
 		}
 		switch u := r.Float64(); {
+		case t.left != nil:
+			y = a + t.left.draw(r)
 		case t.third != nil:
 			p := []float64{0, a, few + floats.Dot(f, t.third)}
 			glm.SoftmaxOf(p)
@@ -117,6 +122,9 @@ func (t *table) common(tb testing.TB, epsilon float64, mean, sd []float64) *comm
 		classes = append(classes, "other")
 	}
 	o.Outcome = glm.Outcome{Column: "y", Levels: classes}
+	if t.left != nil {
+		o.Outcome = glm.Outcome{Column: "y", Range: &[2]float64{t.left.low, t.left.high}}
+	}
 	for k, x := range t.numbers {
 		p.Views[0].Features = append(p.Views[0].Features,
 			study.Feature{Name: x.name, Range: &[2]float64{x.low, x.high}})
@@ -148,6 +156,7 @@ type outcome struct {
 	units    units
 	said     []string
 	numbers  string // what is said of them
+	noise    float64
 }
 
 // noise is the standard deviation of the noise of so many sites in what a task asks for.
@@ -176,14 +185,15 @@ func (c *common) encode(tb testing.TB, m *options.Scale, histogram bool, cells [
 }
 
 // ask makes the histograms of rows, with noise, and says what they tell.
-func (c *common) ask(tb testing.TB, cells [][]float64, sites int, r *rand.Rand) (u units) {
+func (c *common) ask(tb testing.TB, cells [][]float64, outcomes []float64, sites int, r *rand.Rand) (u units) {
 	tb.Helper()
 	for c.learned() && u.After < histograms {
-		_, rows := c.encode(tb, c.window(&u), true, cells)
-		all, v := make([]float64, bins*len(c.columns.numbers)), make([]float64, bins*len(c.columns.numbers))
-		for _, x := range rows {
+		m := c.window(&u)
+		_, rows := c.encode(tb, m, true, cells)
+		all, v := make([]float64, bins*c.columns.told()), make([]float64, bins*c.columns.told())
+		for i, x := range rows {
 			clear(v)
-			c.columns.histogram(x, v)
+			c.columns.histogram(x, c.columns.outcome(m, x, outcomes[i]), v)
 			for j := range v {
 				all[j] += v[j]
 			}
@@ -202,8 +212,13 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	tb.Helper()
 	co, site := coordinator{c}, c.Plan.Sites[0]
 	st := testkit.Get(co.Init())(tb).(*state)
-	st.Units = c.ask(tb, cells, sites, r)
-	e, rows := c.encode(tb, c.scale(&st.Units), false, cells)
+	st.Units = c.ask(tb, cells, outcomes, sites, r)
+	units := c.scale(&st.Units)
+	e, rows := c.encode(tb, units, false, cells)
+	outcomes = slices.Clone(outcomes)
+	for i, x := range rows {
+		outcomes[i] = c.columns.outcome(units, x, outcomes[i])
+	}
 	noise := func(kind string) float64 { return c.noise(kind, sites) }
 	s0, s := noise(taskTotals), noise(taskProducts)
 	classes := make([]data, max(c.columns.classes, 1))
@@ -230,7 +245,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	}
 	st.Sums[taskTotals][site], st.Sums[taskProducts][site] = totals, products
 	st.Base = co.largestClass(st)
-	sum, v := make([]float64, c.columns.pairs()*c.columns.width()), make([]float64, c.columns.pairs()*c.columns.width())
+	sum, v := make([]float64, c.columns.scoresLen()), make([]float64, c.columns.scoresLen())
 	for k := range c.Options.Rounds {
 		sd := noise(taskLate)
 		if k < burn(c.Options.Rounds) {
@@ -246,11 +261,11 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 			sum[j] += sd * r.NormFloat64()
 		}
 		for i, f := range st.Fits {
-			f.Take(co.gram(st, i), c.prior, sum[i*len(f.Mean):][:len(f.Mean)], sd)
+			f.Take(co.gram(st, i), c.prior, sum[i*len(f.Mean):], sd)
 		}
 	}
 	m, _ := co.posterior(st)
-	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, ""}
+	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, "", m.Noise}
 	for k := range max(c.columns.classes, 1) {
 		out.effects = append(out.effects, testkit.Get(e.Effects(out.q, k*c.columns.width()))(tb)...)
 	}
@@ -258,7 +273,8 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		g := co.gram(st, i)
 		out.numbers += fmt.Sprint(co.misdescribed(st, g))
 		for name, says := range map[string][]glm.Finding{"misdescribed": co.misdescribed(st, g),
-			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g), "unsettled": co.unsettled(f, g)} {
+			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g), "unsettled": co.unsettled(f, g),
+			"drowned": co.drowned(f, g)} {
 			if len(says) > 0 {
 				out.said = append(out.said, name)
 			}

@@ -41,22 +41,46 @@ func (c *common) learned() bool { return c.sums.histogram != nil }
 
 // ends are those of the public range of number k of the plan.
 func (c *common) ends(k int) (low, high float64) {
+	if k == c.columns.scaled { // of the outcome, less an offset
+		low, high = c.Options.Outcome.Range[0], c.Options.Outcome.Range[1]
+		if o := c.Options.OffsetRange; o != nil {
+			low, high = low-o[1], high-o[0]
+		}
+		return low, high
+	}
 	column := &c.Encoding.Columns[c.Numbers()[k]]
 	return column.Centre - column.Scale, column.Centre + column.Scale
 }
 
 // window is the lower end and the width of a bin of each number's next histogram.
 func (c *common) window(u *units) *options.Scale {
-	m := new(options.Scale)
-	for k := range c.columns.scaled {
+	var lower, width wire.Vector
+	for k := range c.columns.told() {
 		low, high := c.ends(k)
 		if u.After > 0 {
 			reach := windowReach * u.Scale[k] * math.Exp(min(u.Open[k], mostOpen))
 			low, high = max(low, u.Centre[k]-reach), min(high, u.Centre[k]+reach)
 		}
-		m.Centre, m.Scale = append(m.Centre, low), append(m.Scale, (high-low)/bins)
+		lower, width = append(lower, low), append(width, (high-low)/bins)
+	}
+	return c.unitsOf(lower, width)
+}
+
+// unitsOf are units of features, and of an outcome that is a number, which is last.
+func (c *common) unitsOf(centre, scale wire.Vector) *options.Scale {
+	m := &options.Scale{Centre: centre, Scale: scale}
+	if n := c.columns.scaled; c.columns.linear && len(centre) > n {
+		m.Centre, m.Scale, m.Mean, m.Outcome = centre[:n], scale[:n], centre[n], scale[n]*scale[n]
 	}
 	return m
+}
+
+// unit is that of number k, the outcome after all features.
+func unit(m *options.Scale, k int) (centre, scale float64) {
+	if k == len(m.Centre) {
+		return m.Mean, math.Sqrt(m.Outcome)
+	}
+	return m.Centre[k], m.Scale[k]
 }
 
 // scale is what numbers are brought to after the histograms; nil where the plan says it.
@@ -64,7 +88,7 @@ func (c *common) scale(u *units) *options.Scale {
 	if c.Options.Scaling == glm.ScaleConstants {
 		return nil
 	}
-	return &options.Scale{Centre: u.Centre, Scale: u.Scale}
+	return c.unitsOf(u.Centre, u.Scale)
 }
 
 // tell says what histograms over a window tell beyond what was known; counts are nil if all sites have left.
@@ -74,15 +98,16 @@ func (c *common) tell(u *units, counts *released) units {
 		before = overWindow
 	}
 	if counts.Values == nil { // noise alone
-		counts = &released{make(wire.Vector, bins*c.columns.scaled), largest * largest}
+		counts = &released{make(wire.Vector, bins*c.columns.told()), largest * largest}
 	}
 	next := units{After: u.After + 1}
-	rows := max(floats.Sum(counts.Values)/float64(c.columns.scaled), fewestRows)
-	for k := range c.columns.scaled {
+	rows := max(floats.Sum(counts.Values)/float64(c.columns.told()), fewestRows)
+	for k := range c.columns.told() {
 		at := everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
 		low, high := c.ends(k)
-		width := m.Scale[k] * bins
-		at.centre, at.scale = m.Centre[k]+width*at.centre, width*at.scale
+		start, width := unit(m, k)
+		width *= bins
+		at.centre, at.scale = start+width*at.centre, width*at.scale
 		if u.After > 0 {
 			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k]}, at, (high-low)/bins)
 		}
@@ -118,7 +143,7 @@ func (c *common) smallest(k int) float64 {
 func (u *units) check(c *common) error {
 	many := 0
 	if u.After > 0 {
-		many = c.columns.scaled
+		many = c.columns.told()
 	}
 	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many ||
 		len(u.Scale) != many || len(u.Open) != many {
@@ -131,7 +156,7 @@ func (u *units) check(c *common) error {
 	if many == 0 {
 		return nil
 	}
-	_, err := c.encoding(&options.Scale{Centre: u.Centre, Scale: u.Scale}, false)
+	_, err := c.encoding(c.unitsOf(u.Centre, u.Scale), false)
 	return err
 }
 
@@ -142,27 +167,40 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 	if err != nil || m == nil {
 		return e, err
 	}
-	if m.Outcome != 0 || m.Mean != 0 {
+	if !c.columns.linear && (m.Outcome != 0 || m.Mean != 0) {
 		return nil, fmt.Errorf("units of an outcome that is a class")
 	}
-	for k, j := range c.Numbers() {
+	for k := range c.columns.told() {
 		low, high := c.ends(k)
 		least, most := finest*(high-low), high-low
+		name := c.Options.Outcome.Column
+		if k < c.columns.scaled {
+			column := &e.Columns[c.Numbers()[k]]
+			name = column.Name
+			if histogram {
+				column.Limit = 0
+			}
+		}
 		if histogram {
 			least, most = least/bins, most/bins
-			e.Columns[j].Limit = 0
 		}
+		centre, scale := unit(m, k)
 		const rounding = 1e-9
-		if !glm.Inside(m.Centre[k], low, high) || !glm.Inside(m.Scale[k], least*(1-rounding), most*(1+rounding)) {
+		if !glm.Inside(centre, low, high) || !glm.Inside(scale, least*(1-rounding), most*(1+rounding)) {
 			return nil, fmt.Errorf("%s, of which the plan has the range %v to %v: a centre of %v and a scale of %v",
-				e.Columns[j].Name, low, high, m.Centre[k], m.Scale[k])
+				name, low, high, centre, scale)
 		}
 	}
 	return e, nil
 }
 
-// histogram writes 1 for the bin of each number that was observed, of a row whose numbers are in bins.
-func (c *columns) histogram(x glm.Row, v []float64) {
+// histogram writes 1 for the bin of each number that was observed, of a row whose numbers are in bins, and of an
+// outcome that is one.
+func (c *columns) histogram(x glm.Row, y float64, v []float64) {
+	count := func(k int, at float64) { v[bins*k+int(min(max(math.Floor(at), 0), bins-1))] = 1 }
+	if c.linear {
+		count(c.scaled, y)
+	}
 	for k, j := range c.numbers[:c.scaled] {
 		if slices.Contains(x.Lacks, int32(j)) {
 			continue
@@ -171,7 +209,7 @@ func (c *columns) histogram(x glm.Row, v []float64) {
 		if i, there := slices.BinarySearch(x.Index, int32(j)); there {
 			at = x.Value[i]
 		}
-		v[bins*k+int(min(max(math.Floor(at), 0), bins-1))] = 1
+		count(k, at)
 	}
 }
 

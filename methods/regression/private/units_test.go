@@ -34,7 +34,7 @@ func TestHistogramsTellUnits(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 71))
 		cells, _ := shapes.rows(4000, mean, r)
-		u := c.ask(t, cells, 10, r)
+		u := c.ask(t, cells, make([]float64, len(cells)), 10, r)
 		for k, x := range shapes.numbers {
 			if ratio := u.Scale[k] / sd[k]; math.Abs(u.Centre[k]-mean[k]) > 0.6*sd[k] || ratio < 0.6 || ratio > 2.5 {
 				off[x.name]++
@@ -61,7 +61,7 @@ func TestUnitsThatNoiseHidesAreSaid(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 72))
 		mean, _ := shapes.centred()
 		cells, _ := shapes.rows(500, mean, r)
-		u := c.ask(t, cells, 10, r)
+		u := c.ask(t, cells, make([]float64, len(cells)), 10, r)
 		if err := u.check(c); err != nil {
 			t.Error(err)
 		}
@@ -98,7 +98,7 @@ func TestHistogramsAreBounded(t *testing.T) {
 		var x glm.Row
 		testkit.Do(t, e.Encode(row, &x))
 		v, sum, squares := make([]float64, bins*len(row)), 0.0, 0.0
-		c.columns.histogram(x, v)
+		c.columns.histogram(x, 0, v)
 		for _, h := range v {
 			sum, squares = sum+h, squares+h*h
 		}

@@ -18,7 +18,7 @@ func (c coordinator) verdicts(s *state) (all []glm.Finding) {
 	for i, f := range s.Fits {
 		g := c.gram(s, i)
 		of := slices.Concat(c.unsettled(f, g), c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g),
-			c.divided(f, g))
+			c.divided(f, g), c.drowned(f, g))
 		for _, says := range of {
 			if !slices.Contains(said, says) { // the pair stands in what is its title
 				said = append(said, says)
@@ -67,9 +67,12 @@ func (c coordinator) unsettled(f *fit, g *gram) []glm.Finding {
 	if !is {
 		return nil
 	}
+	what := "the log-odds of subjects"
+	if c.columns.linear {
+		what = "predictions of " + c.Options.Outcome.Column + ", in its scale,"
+	}
 	return glm.OnConvergence.Say("The fit", fmt.Sprintf(" after %d gradients", f.Round), fmt.Sprintf("the last step "+
-		"still moved the log-odds of subjects by %.2g, and they are taken to be known within %.2g (root mean "+
-		"squares)", step, spread))
+		"still moved %s by %.2g, and they are taken to be known within %.2g (root mean squares)", what, step, spread))
 }
 
 // misdescribed says which numbers are not as the model of rows has them, by which noise and clipping are corrected:
@@ -85,12 +88,14 @@ func (c coordinator) misdescribed(s *state, g *gram) []glm.Finding {
 		return fmt.Sprintf("a root mean square of %.1f scales, where it should be about 1",
 			math.Sqrt(g.Matrix.At(j, j)/g.Rows))
 	}
-	add(g.odd(), func(int) string { return "few subjects have much of its spread" })
-	wide := g.wide()
-	if add(wide, off); wide == nil && !c.learned() {
-		add(g.narrow(), off)
-	}
 	var unknown []int
+	if !c.columns.linear { // whose clipping has no bias, whatever features are like
+		add(g.odd(), func(int) string { return "few subjects have much of its spread" })
+		wide := g.wide()
+		if add(wide, off); wide == nil && !c.learned() {
+			add(g.narrow(), off)
+		}
+	}
 	for k, j := range c.columns.numbers[:c.columns.scaled] {
 		if c.learned() && s.Units.Open[k] >= unknownScale {
 			unknown = append(unknown, j)
@@ -122,7 +127,7 @@ func (c coordinator) unsized(f *fit, g *gram) []glm.Finding {
 // hidden says that the rarer class is lost in the noise.
 func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 	cases, noise, is := s.Fits[i].lost(g)
-	if !is {
+	if !is || c.columns.linear {
 		return nil
 	}
 	other, level := c.levels(s, i)
@@ -134,6 +139,26 @@ func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 		"of these. Estimates are then too close to even odds and to no effect: %s can be several times rarer than "+
 		"predicted. Do not rely on the estimates.", cases,
 		g.Subjects, noise, level))
+}
+
+// drowned says that a number is beyond its range, or that noise leaves its predictions about as open as features make
+// them differ.
+func (c coordinator) drowned(f *fit, g *gram) []glm.Finding {
+	if !c.columns.linear || f.Noise == 0 {
+		return nil
+	}
+	mean, covariance, _ := f.Posterior(g, c.prior)
+	_, _, _, varies := g.activations(mean)
+	const far = 3 // scales, of which what features leave should not be one
+	if name := c.Options.Outcome.Column; f.Dispersion > far*far {
+		return []glm.Finding{{Title: "Outcomes are far from where they should be.", Text: fmt.Sprintf("What features "+
+			"leave of %s is %.0f times the scale that histograms over its range told. Rely on nothing here. See "+
+			"whether it is in the unit of the range at all sites.", name, math.Sqrt(f.Dispersion))}}
+	} else if varies < 1.5*g.spread(covariance) {
+		return glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
+			"much as they differ between subjects, so that they may be no better than the mean alone.")
+	}
+	return nil
 }
 
 // divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
@@ -160,10 +185,16 @@ func (c coordinator) unlike(s *state, i int) []glm.Finding {
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
 		at, way := largestOf(by)
-		_, level := c.levels(s, i)
+		size, what := math.Abs(by[at])/sites[at].Rows, ""
+		if c.columns.linear {
+			_, unit := unit(c.scale(&s.Units), c.columns.scaled)
+			what = fmt.Sprintf("mean of %s is about %.2g", c.Options.Outcome.Column, size*unit*s.Fits[i].Dispersion)
+		} else {
+			_, level := c.levels(s, i)
+			what = fmt.Sprintf("share of %s is about %.0f points", level, 100*size)
+		}
 		return glm.OnSites.Say("Outcomes differ between sites by more than the features explain", fmt.Sprintf("At %s "+
-			"the share of %s is about %.0f points %s than the model expects. ", c.Plan.Sites[at], level,
-			100*math.Abs(by[at])/sites[at].Rows, way),
+			"the %s %s than the model expects. ", c.Plan.Sites[at], what, way),
 			"make the site a feature, a category that says where a subject is from")
 	}
 	var names []string

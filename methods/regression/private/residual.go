@@ -1,0 +1,171 @@
+package private
+
+import (
+	"cmp"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/regression/glm"
+	"parley/methods/regression/options"
+)
+
+// An outcome that is a number is y = xᵀw + e, in the unit that histograms tell, with e of variance φ, the dispersion.
+// Its gradients are sums of x r, r = y − xᵀm, with r clipped to ±k√φ and x shortened by itself: where e is skewed, what
+// that takes from it is the same for all rows, and the intercept's alone. Beside them stands an entry that tells φ, of
+// min(r²/φ, k²) less what it is for normal e, as in Huber's proposal 2 (Annals of Mathematical Statistics 1964): a few
+// far outcomes do not decide it, and clipped residuals have the variance that it gives them, whatever their law.
+const (
+	spreadShare = 0.09 // of a gradient's squared bound is that entry's
+	// deviations are to how many standard deviations residuals are clipped where rows are shortened to the norm of one
+	// whose numbers are a scale from their centre; of a clip both have the same share beyond.
+	deviations = 1.5
+)
+
+// left is of a clip, for the gradient itself.
+var left = math.Sqrt(1 - spreadShare)
+
+// split divides a clip into those of a row's norm, and of a residual in standard deviations.
+func (c *columns) split(clip, dispersion float64) (long, k float64) {
+	clip *= left / math.Sqrt(dispersion)
+	long = math.Sqrt(clip * c.reach() / deviations)
+	return long, clip / long
+}
+
+// squaresTo are, for a standard normal z, E min(z², k²), its derivative by the logarithm of z's variance,
+// E z² 1{|z| < k}, and how far min(z², k²) is from its mean at most.
+func squaresTo(k float64) (mean, slope, most float64) {
+	slope = math.Erf(k/math.Sqrt2) - k*math.Sqrt(2/math.Pi)*math.Exp(-k*k/2)
+	mean = slope + k*k*math.Erfc(k/math.Sqrt2)
+	return mean, slope, max(mean, k*k-mean)
+}
+
+// dispersions are the least and the largest.
+func (c *columns) dispersions() (least, most float64) {
+	if c.linear {
+		return 1e-6, 100
+	}
+	return 1, 1
+}
+
+// told is of how many numbers histograms tell the unit.
+func (c *columns) told() int {
+	if c.linear {
+		return c.scaled + 1
+	}
+	return c.scaled
+}
+
+// scoresLen is the length of what [columns.scores] writes.
+func (c *columns) scoresLen() int {
+	if c.linear {
+		return c.width() + 1
+	}
+	return c.pairs() * c.width()
+}
+
+// outcome is that of a row as the fit has it: a class as it is, and a number, less the row's offset, in units.
+func (c *columns) outcome(m *options.Scale, x glm.Row, y float64) float64 {
+	if !c.linear {
+		return y
+	}
+	return (y - x.Offset - m.Mean) / math.Sqrt(m.Outcome)
+}
+
+// residual writes the gradient of a number's log-likelihood times φ, clipped, and what tells φ. Its norm is at most 1,
+// whatever the row.
+func (c *columns) residual(at *point, x glm.Row, y float64, v []float64) {
+	r := y
+	for i, j := range x.Index {
+		r -= x.Value[i] * at.Mean[j]
+	}
+	long, k := c.split(at.Clip, at.Dispersion)
+	r /= math.Sqrt(at.Dispersion)
+	times := left * glm.Clamp(r/k, 1) / max(long, x.Norm())
+	for i, j := range x.Index {
+		v[j] = times * x.Value[i]
+	}
+	mean, _, most := squaresTo(k)
+	v[c.width()] = math.Sqrt(spreadShare) * (min(r*r, k*k) - mean) / most
+}
+
+// at is where the next sum is asked for.
+func (f *fit) at() point { return point{f.Mean, f.Clip, f.Dispersion} }
+
+// phi is the dispersion, of classes 1.
+func (f *fit) phi() float64 { return cmp.Or(f.Dispersion, 1) }
+
+// disperse takes in the last entry of a gradient, with noise of standard deviation sd: residuals have the variance φ
+// and what the weights were off by. It is a Kalman filter of ln φ, in one Newton step from where it is.
+func (f *fit) disperse(g *gram, sum, sd, off float64) {
+	_, k := g.Columns.split(f.Clipped, f.Dispersion)
+	_, slope, most := squaresTo(k)
+	unit := most / (math.Sqrt(spreadShare) * slope * g.Rows)
+	variance := unit * sd * unit * sd
+	step, weight := glm.Clamp(sum*unit, 1), 1.0
+	if f.Unsure > 0 {
+		weight = f.Unsure / (f.Unsure + variance)
+	}
+	if f.Round < burn(f.Rounds) {
+		weight = max(weight, least)
+	} else {
+		step -= math.Log1p(min(off/f.Dispersion, 1))
+	}
+	f.Unsure = (1-weight)*(1-weight)*f.Unsure + weight*weight*variance
+	lowest, highest := g.Columns.dispersions()
+	f.Dispersion = min(max(f.Dispersion*math.Exp(weight*step), lowest), highest)
+	g.Dispersion = f.Dispersion
+}
+
+// expectNumber is [gram.expect] for a number: residuals are normal, with a variance that spread adds to. There is no
+// bias, and where the truth is spread around m changes nothing on average.
+func (g *gram) expectNumber(clip, spread float64) *curvature {
+	d := len(g.Columns.Feature)
+	size, own := g.sizes()
+	long, k := g.Columns.split(clip, g.Dispersion)
+	within := math.Erf(k / math.Sqrt(2+2*spread/g.Dispersion))
+	kept := func(size float64) (share float64) {
+		for _, n := range norms {
+			share += n.weight * min(long/(n.size*size), 1)
+		}
+		return share
+	}
+	h, of := within*kept(own), mat.NewSymDense(d, nil)
+	of.ScaleSym(h, g.Matrix)
+	for j := range d { // the intercept's
+		of.SetSym(d-1, j, within*kept(size)*g.Matrix.At(d-1, j))
+	}
+	return &curvature{Hessian: of, Bias: make([]float64, d), Shift: make([]float64, d), Mean: h}
+}
+
+// skewed is what may be wrong with a clip that has no bias where residuals are as likely above 0 as below: what it
+// takes from an exponential distribution beyond k standard deviations, which is e^−(k+1) of one a row.
+func (g *gram) skewed(clip float64) *mat.VecDense {
+	d := len(g.Columns.Feature)
+	_, k := g.Columns.split(clip, g.Dispersion)
+	wrong := mat.NewVecDense(d, mat.Col(nil, d-1, g.Matrix))
+	wrong.ScaleVec(math.Sqrt(g.Dispersion)*math.Exp(-1-k), wrong)
+	return wrong
+}
+
+// own brings weights and their covariance from the units of a number to its own, and returns the unit's square.
+func (c *common) own(m *options.Scale, mean, covariance []float64) (unit float64) {
+	if !c.columns.linear || m.Outcome == 0 { // no histogram yet
+		return 1
+	}
+	sd := math.Sqrt(m.Outcome)
+	floats.Scale(sd, mean)
+	mean[len(mean)-1] += m.Mean
+	floats.Scale(m.Outcome, covariance)
+	return m.Outcome
+}
+
+// free is how many degrees of freedom leave ln φ as open as noise and so many rows do.
+func (f *fit) free(rows float64) float64 { return max(2/(f.Unsure+2/max(rows, 1)), 1) }
+
+// explained is the share of a number's variance that weights explain.
+func (g *gram) explained(mean []float64) float64 {
+	_, _, _, v := g.activations(mean)
+	return v / (v + g.Dispersion)
+}
