@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/csv"
 	"math"
-	"math/rand/v2"
 	"reflect"
 	"strconv"
 	"strings"
@@ -164,7 +163,7 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 func TestImpossibleSimulationsAreRefused(t *testing.T) {
 	if _, err := (regression.Method{}).Simulate(wardPlan(t, "outcome: {column: y}, likelihood: poisson"),
 		method.Simulation{Subjects: 1, Held: 1, Noise: 0.3}); err == nil ||
-		!strings.Contains(err.Error(), "an outcome of two levels") {
+		!strings.Contains(err.Error(), "an outcome of levels, or a number") {
 		t.Errorf("a count: %v", err)
 	}
 	p := wardPlan(t, relapse)
@@ -175,34 +174,6 @@ func TestImpossibleSimulationsAreRefused(t *testing.T) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
-}
-
-// outcomesBy are simulated subjects with an outcome that the plan has: of more classes or a number by age, with noise.
-func outcomesBy(t *testing.T, p *study.Plan, c method.Simulation) *method.Simulated {
-	t.Helper()
-	drawn := simulate(t, wardPlan(t, relapse), c)
-	levels := outcomeOf(t, p).Levels
-	if len(levels) == 2 {
-		return drawn
-	}
-	r := rand.New(rand.NewPCG(c.Seed, 9))
-	change := func(src dataset.Source) dataset.Source {
-		rows := subjects(t, src)
-		for i := range rows {
-			y := (rows[i].Views[0][0]-50)/4 + r.NormFloat64()
-			text := strconv.FormatFloat(y, 'g', -1, 64)
-			if len(levels) > 2 {
-				text = levels[min(max(int(y+1.5), 0), len(levels)-1)]
-			}
-			rows[i].Subject = []string{"", text}
-		}
-		return testkit.Get(dataset.NewTable(src.Schema(), rows))(t)
-	}
-	for _, site := range p.Sites {
-		drawn.Sites[site] = change(drawn.Sites[site])
-	}
-	drawn.Held = change(drawn.Held)
-	return drawn
 }
 
 func outcomeOf(t *testing.T, p *study.Plan) evaluate.Outcome {
@@ -222,7 +193,7 @@ func TestCentralFitsAreAheadOfTheBaseRate(t *testing.T) {
 		"three classes": "outcome: {column: y, levels: [a, b, c]}",
 		"a number":      "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
-		drawn := outcomesBy(t, p, method.Simulation{Subjects: 500, Held: 100, Seed: 2, Noise: 0.2})
+		drawn := simulate(t, p, method.Simulation{Subjects: 500, Held: 100, Seed: 2, Noise: 0.2})
 		outcome := outcomeOf(t, p)
 		base := testkit.Get(outcome.FitBaseRate(t.Context(), drawn.Sites["south"]))(t)
 		central := testkit.Get(regression.Method{}.Central(t.Context(), p, drawn.Sites["south"]))(t)
@@ -265,7 +236,7 @@ func TestForecastsAreThePredictions(t *testing.T) {
 		"three classes": "outcome: {column: y, levels: [a, b, c]}",
 		"a number":      "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
-		drawn := outcomesBy(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
+		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
 		fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 		var text bytes.Buffer
 		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text,

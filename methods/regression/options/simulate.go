@@ -15,22 +15,22 @@ import (
 	"parley/study"
 )
 
-// Simulate draws what [method.Simulator] asks for, all sites from one population of the plan's model, of two classes or
-// of a number. A number is normal: with a public range its standard deviation is an eighth of that, and its mean within
-// a tenth of the range from the middle; with constants it has their centre and scale. Weights are normal, the same for
-// a standard deviation of a number as for a level, and scaled so that of an activation's variance, its own noise
-// included, the share c.Noise is noise. Offsets are uniform over their range, and add what they are more than its
-// middle.
+// Simulate draws what [method.Simulator] asks for, all sites from one population of the plan's model, of a number or
+// of classes, which stand at even distances along one activation. A number is normal: with a public range its
+// standard deviation is an eighth of that, and its mean within a tenth of the range from the middle; with constants
+// it has their centre and scale. Weights are normal, the same for a standard deviation of a number as for a level,
+// and scaled so that of an activation's variance, its own noise included, the share c.Noise is noise. Offsets are
+// uniform over their range, and add what they are more than its middle.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
 			"cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	if l := s.Options.Likelihood; l != glm.LikelihoodLogistic && l != glm.LikelihoodLinear {
+	if l := s.Options.Likelihood; !slices.Contains([]string{glm.LikelihoodLogistic, glm.LikelihoodSoftmax,
+		glm.LikelihoodLinear}, l) {
 		return nil, problem.Problem{Where: "method.likelihood",
-			What: fmt.Sprintf("subjects of a %s model are not drawn", s.Options.Likelihood),
-			Hint: "an outcome of two levels, or a number"}
+			What: fmt.Sprintf("subjects of a %s model are not drawn", l), Hint: "an outcome of levels, or a number"}
 	}
 	population := populationOf(s, c)
 	of := func(who string, n int) dataset.Source {
@@ -162,10 +162,13 @@ func (m *population) draw(activation float64, r *rand.Rand) string {
 	if m.unit > 0 {
 		return fmt.Sprint(m.centre + m.unit*(activation+r.NormFloat64()))
 	}
-	if r.Float64() < 1/(1+math.Exp(-activation)) {
-		return m.levels[1]
+	odds, sum, last := make([]float64, len(m.levels)), 0.0, float64(len(m.levels)-1)
+	for k := range odds {
+		sum += math.Exp(activation * (float64(k)/last - 0.5))
+		odds[k] = sum
 	}
-	return m.levels[0]
+	level, _ := slices.BinarySearch(odds, r.Float64()*sum)
+	return m.levels[min(level, len(m.levels)-1)]
 }
 
 // subjects are those of a population, drawn anew whenever they are read.
