@@ -38,13 +38,12 @@ const (
 	doubt = 4
 )
 
-// newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance
-// v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it, of rows that were shortened
-// after they had been divided by a scale. Entries that both sums know are averaged by the inverse of their
-// variance, to which the square of what is missing of shortened rows is added. What noise drowns is shrunk by the
-// method of moments: sums of numbers towards 0, their squares and counts of levels towards the mean of these, and
-// products of two features towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u being n² times
-// both variances, or what a pair's own square is [beyond] noise. Eigenvalues are at least 1, a row's worth.
+// newGram combines noised sums over rows of (x, ½ x² of numbers, 1), with noise of variance v, and of x xᵀ of shortened
+// rows, with noise of variance s on the diagonal and s/2 beside it. Entries that both know are averaged by the inverse
+// of their variance, with the square of what shortened rows lack. What noise drowns is shrunk by the method of moments:
+// sums of numbers towards 0, squares and counts of levels towards their mean, and products of two features towards
+// independence, n μ μᵀ, by τ²u/(τ²u + doubt·s/2), u being n² times both variances, or what a pair's own square is
+// [beyond] noise. Eigenvalues are at least 1, a row's worth.
 func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s, scale float64) *gram {
 	d := c.width()
 	one := d - 1
@@ -358,13 +357,6 @@ func (l *lateSums) of(g *gram, sum *released) *surplus {
 	return s
 }
 
-const (
-	// falseAlarm bounds the probability with which sites are said to differ that do not.
-	falseAlarm = 0.001
-	// substantial is the least share of what the features leave that is worth a verdict.
-	substantial = 0.01
-)
-
 // differ returns by how much each site's surplus in a column is beyond what all have in common, if
 // that is more than chance and noise give in one of so many tests, and enough to matter; else nil.
 func differ(sites []*surplus, j, tests int) []float64 {
@@ -382,8 +374,8 @@ func differ(sites []*surplus, j, tests int) []float64 {
 			excess += (by[i]*by[i] - p.Variance) / p.Information
 		}
 	}
-	if free < 1 || !(excess > substantial*rows) ||
-		!(stats.ChiSquareTail(chi2, free) < falseAlarm/float64(tests)) {
+	if free < 1 || !(excess > glm.OnSites.Matters*rows) ||
+		!(stats.ChiSquareTail(chi2, free) < glm.OnSites.Level/float64(tests)) {
 		return nil
 	}
 	return by

@@ -289,10 +289,9 @@ type located struct{ centre, scale, open float64 }
 
 // locate fits laws to the noised counts of one number, of about so many rows, by the likelihood of noise with this
 // variance, of sampling and of laws that do not fit exactly. With bin probabilities P and counts h the best multiple of
-// a law is a = Σ w h P / Σ w P² and its gain a Σ w h P − a² Σ w P²/2, w being inverse variances. The first law is
-// averaged over its posterior, more are the best ones for what is left. The scale is the standard deviation, but at
-// least so wide that [options.Farthest] scales cut hardly a row. Where noise lets moments be told from the counts
-// alone, these decide.
+// a law is a = Σ w h P / Σ w P², w being inverse variances. The first law is averaged over its posterior, more are the
+// best ones for what is left. The scale is the standard deviation, but so wide that [options.Farthest] scales cut
+// hardly a row. Where noise lets moments be told from the counts alone, these decide.
 func (l *laws) locate(counts []float64, variance, rows float64, before varies, farthest float64) located {
 	weight, rest, mix := make([]float64, bins), make([]float64, bins), make([]float64, bins)
 	for k, h := range counts {
