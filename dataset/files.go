@@ -103,8 +103,8 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	misnamed := found.misnamed(schema)
 	list = append(list, misnamed...)
 	subject := func(p problem.Problem) bool { return p.Where == wantSubjects.where }
-	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in " +
-		endingsText
+	layout := "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in one of " +
+		strings.Join(readable, ", ")
 	switch {
 	case found.long != "" && len(found.views) > 0:
 		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views",
@@ -134,11 +134,15 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	return found, list.Err()
 }
 
-const endingsText = ".csv, .csv.gz, .xlsx, .parquet, .dta, .sav, .zsav or .xpt"
+// readable are the endings of names that can be read.
+var readable = []string{".csv", ".csv.gz", ".xlsx", ".parquet", ".dta", ".sav", ".zsav", ".xpt"}
+
+// Reads says whether files of this name, in lower case, are read.
+func Reads(name string) bool { return ending(name) != "" }
 
 // ending returns how the name of a file that can be read ends, "" for others.
 func ending(name string) string {
-	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet", ".dta", ".xpt", ".zsav", ".sav"} {
+	for _, kind := range readable {
 		if strings.HasSuffix(name, kind) {
 			return kind
 		}

@@ -262,7 +262,7 @@ func (m *mapping) into(f *files) error {
 			if info, err := os.Stat(t.File); err != nil || info.IsDir() || ending(t.File) == "" {
 				list.Add(problem.Problem{File: m.path, Where: t.where, What: "there is no file " + t.File +
 					" that can be read", Hint: "a file of the site, beside the mapping or with its whole path, that " +
-					"ends in " + endingsText})
+					"ends in one of " + strings.Join(readable, ", ")})
 			}
 			return t.File
 		case path == "":

@@ -204,9 +204,7 @@ func asView(file string) string {
 
 // renamed says what to do so that a file has another name, without its ending, and can be read.
 func renamed(folder, name, to string) string {
-	_, end, _ := strings.Cut(strings.ToLower(name), ".")
-	switch end {
-	case "csv", "csv.gz", "xlsx", "parquet", "dta", "xpt", "sav", "zsav":
+	if _, end, _ := strings.Cut(strings.ToLower(name), "."); dataset.Reads("." + end) {
 		return fmt.Sprintf("mv %s %s", quote(filepath.Join(folder, name)), quote(filepath.Join(folder, to+"."+end)))
 	}
 	return dataset.Export(name) + ", and name that " + to + ".csv"

@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/stats"
 	"parley/internal/wire"
+	"parley/methods/regression/glm"
 )
 
 // gram is what noised sums say of Σ x xᵀ over the rows of all sites.
