@@ -193,8 +193,8 @@ const sweeps = 4
 //
 //	Δ = C (H (H+V)⁻¹ u − Λ₀ (m − μ₀)),  C = (Λ₀ + H (H+V)⁻¹ H)⁻¹.
 //
-// H and the shift follow from C in turn. V holds the square of what may be wrong with the clip bias and, where doubt has
-// the variance of the Gram matrix's entries, that of κ₀ (G − Ĝ)(w − m), by which the Hessian is off.
+// H and the shift follow from C in turn. V holds the square of what may be wrong with the clip bias and, where doubt
+// has the variance of the Gram matrix's entries, that of κ₀ (G − Ĝ)(w − m), by which the Hessian is off.
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
 	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d),
