@@ -147,7 +147,7 @@ var (
 	// scale.
 	OnNumbers = verdict{
 		Words: "Features are not distributed as the fit supposes.\nThey are %s. It works out what noise and clipping " +
-			"hide as if numbers were about normal, and takes values more than four scales off for four. Effects of " +
+			"hide as if numbers were about normal, and brings values that are many scales off nearer. Effects of " +
 			"these numbers, and with them those of others, can come out too small or too large, and intervals hold " +
 			"less often than they say.",
 		Advice: "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms. Let " +
