@@ -475,6 +475,15 @@ func TestPlansAmongOtherSites(t *testing.T) {
 		{exactSecure, []string{"a", "b", "z"}, "[a b z]", 1},
 	} {
 		p := totalsPlan(t, ofRegression, x.privacy).Among(x.sites)
+		if spared := totalsPlan(t, ofRegression, noisedSecure+", spare: e"); x.privacy == noisedSecure {
+			first := func(p *study.Plan) float64 {
+				list := testkit.Get(regression.Method{}.Requests(p, p.Sites[0]))(t)
+				return list[0].Request.Sums[0].Mechanism.Noise
+			}
+			if with, same := first(spared.Among(x.sites)), first(spared); with != same || with <= first(p) {
+				t.Errorf("%v: noise of %v with a spare, %v in the study, %v without", x.sites, with, same, first(p))
+			}
+		}
 		if fmt.Sprint(p.Privacy.Openers) != x.openers || p.Honest() != x.honest ||
 			p.Privacy.Secure() != (len(x.sites) > 1) {
 			t.Errorf("%v: openers %v, noise of %d", x.sites, p.Privacy.Openers, p.Honest())

@@ -31,9 +31,10 @@ type spss struct {
 
 type spssVar struct {
 	name    string
-	width   int // of a text; 0 of a number
-	at      int // of its first 8 bytes in a case
-	format  int // kind of its print format
+	short   string // by which later records name it
+	width   int    // of a text; 0 of a number
+	at      int    // of its first 8 bytes in a case
+	format  int    // kind of its print format
 	part    bool
 	labels  map[string]string // of values, by number or by text without the spaces behind
 	missing map[string]bool   // that its user calls so, the same way
@@ -77,9 +78,6 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	var names []string
 	for i := range s.vars {
 		if v := &s.vars[i]; !v.part {
-			for value, label := range v.labels {
-				v.labels[value] = decode([]byte(label))
-			}
 			vars, names = append(vars, v), append(names, decode([]byte(v.name)))
 		}
 	}
@@ -183,8 +181,8 @@ func (s *spss) variable() error {
 		return err
 	}
 	width, missing := s.whole(b), s.whole(b[8:])
-	v := spssVar{name: strings.TrimRight(string(b[20:28]), " "), width: width, at: len(s.of),
-		format: s.whole(b[12:]) >> 16 & 0xff, missing: map[string]bool{}, low: 1, high: -1}
+	name := strings.TrimRight(string(b[20:28]), " ")
+	v := spssVar{name: name, short: name, width: width, at: len(s.of), format: s.whole(b[12:]) >> 16 & 0xff, missing: map[string]bool{}, low: 1, high: -1}
 	if s.whole(b[4:]) != 0 { // what describes it
 		if b, err = s.take(4); err == nil {
 			_, err = s.take((int64(s.whole(b)) + 3) / 4 * 4)
@@ -230,21 +228,19 @@ func (s *spss) labels() error {
 	if err != nil {
 		return err
 	}
-	type label struct {
-		value []byte
-		text  string
-	}
-	var set []label
+	number, text := spssVar{labels: map[string]string{}}, spssVar{width: 1, labels: map[string]string{}}
 	for range s.whole(b) {
 		head, err := s.take(9)
 		if err != nil {
 			return err
 		}
-		text, err := s.take(int64(head[8]) + 7 - int64(head[8])%8)
+		label, err := s.take(int64(head[8]) + 7 - int64(head[8])%8)
 		if err != nil {
 			return err
 		}
-		set = append(set, label{head[:8], strings.TrimRight(string(text[:head[8]]), " ")})
+		for _, v := range []*spssVar{&number, &text} {
+			v.labels[s.key(v, head[:8])] = strings.TrimRight(string(label[:head[8]]), " ")
+		}
 	}
 	if b, err = s.take(8); err != nil {
 		return err
@@ -258,10 +254,10 @@ func (s *spss) labels() error {
 		if at < 0 || at >= len(s.of) {
 			return errors.New("its labels belong to no column")
 		}
-		v := &s.vars[s.of[at]]
-		v.labels = map[string]string{}
-		for _, l := range set {
-			v.labels[s.key(v, l.value)] = l.text
+		if v := &s.vars[s.of[at]]; v.width > 0 {
+			v.labels = text.labels
+		} else {
+			v.labels = number.labels
 		}
 	}
 	return err
@@ -271,15 +267,15 @@ func (s *spss) labels() error {
 func (s *spss) extension(kind int, data []byte) error {
 	switch kind {
 	case 3:
-		if len(data) == 32 && s.page == "" {
-			s.page = map[int]string{1252: "windows-1252", 28591: "windows-1252", 65001: "utf-8"}[s.whole(data[28:])]
+		if len(data) == 32 && s.page == "" && s.whole(data[28:]) > 4 { // those are ASCII, and what no program writes
+			s.page = strconv.Itoa(s.whole(data[28:]))
 		}
 	case 13, 14: // long names; lengths of long texts
 		for pair := range strings.SplitSeq(string(data), "\t") {
 			short, value, _ := strings.Cut(strings.TrimRight(pair, "\x00"), "=")
 			for i := range s.vars {
 				v := &s.vars[i]
-				if !strings.EqualFold(v.name, short) || v.part {
+				if !strings.EqualFold(v.short, short) || v.part {
 					continue
 				}
 				if kind == 13 {
@@ -296,6 +292,22 @@ func (s *spss) extension(kind int, data []byte) error {
 		}
 	case 20:
 		s.page = string(data)
+	case 22: // missing values of texts of more than 8 bytes, by the first 8
+		for len(data) > 4 {
+			n := s.whole(data)
+			if n < 0 || len(data) < n+9 || len(data) < n+9+8*int(data[n+4]) {
+				return errors.New("its missing values are damaged")
+			}
+			name, values := string(data[4:n+4]), data[n+9:][:8*int(data[n+4])]
+			for i := range s.vars {
+				if v := &s.vars[i]; strings.EqualFold(v.name, name) || strings.EqualFold(v.short, name) {
+					for b := values; len(b) > 0; b = b[8:] {
+						v.missing[s.key(v, b[:8])] = true
+					}
+				}
+			}
+			data = data[n+9+len(values):]
+		}
 	}
 	return nil
 }
@@ -320,8 +332,15 @@ func (s *spss) decoder() (func([]byte) string, error) {
 		return word, nil
 	}
 	e, err := htmlindex.Get(s.page)
-	if err != nil {
-		e, err = htmlindex.Get("windows-" + strings.TrimPrefix(strings.ToLower(s.page), "cp"))
+	if n, bad := strconv.Atoi(strings.TrimPrefix(strings.ToLower(s.page), "cp")); err != nil && bad == nil {
+		switch {
+		case n == 65001:
+			return word, nil
+		case n > 28590 && n < 28606:
+			e, err = htmlindex.Get(fmt.Sprintf("iso-8859-%d", n-28590))
+		default:
+			e, err = htmlindex.Get(fmt.Sprintf("windows-%d", n))
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its texts are in %.40q, which is not read here: save it in Unicode", s.page)
@@ -363,11 +382,8 @@ func (s *spss) cases() (*spssCases, error) {
 			if b, err = s.take(24); err != nil {
 				return nil, err
 			}
-			z, err := zlib.NewReader(io.NewSectionReader(s.src, int64(s.order.Uint64(b[8:])), int64(s.whole(b[20:]))))
-			if err != nil {
-				return nil, err
-			}
-			blocks = append(blocks, z)
+			blocks = append(blocks, &spssBlock{src: io.NewSectionReader(s.src, int64(s.order.Uint64(b[8:])),
+				int64(s.whole(b[20:])))})
 		}
 		in = io.MultiReader(blocks...)
 	default:
@@ -375,6 +391,24 @@ func (s *spss) cases() (*spssCases, error) {
 	}
 	c.in = bufio.NewReaderSize(in, 1<<16)
 	return c, nil
+}
+
+// spssBlock is compressed on its own, and opened when it is read.
+type spssBlock struct {
+	src  io.Reader
+	open io.Reader
+}
+
+func (z *spssBlock) Read(p []byte) (n int, err error) {
+	if z.open == nil {
+		if z.open, err = zlib.NewReader(z.src); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = z.open.Read(p); err == io.EOF {
+		z.src, z.open = nil, bytes.NewReader(nil)
+	}
+	return n, err
 }
 
 // next reads the next 8 bytes; io.EOF at the end of the file.
@@ -434,7 +468,7 @@ func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string
 		case v.missing[string(text)]:
 			return b
 		case ok:
-			return append(b, label...)
+			return append(b, decode([]byte(label))...)
 		}
 		return append(b, decode(text)...)
 	}
@@ -445,15 +479,20 @@ func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string
 	case x == -math.MaxFloat64 || math.IsNaN(x) || x >= v.low && x <= v.high || v.missing[key]:
 		return b
 	case ok:
-		return append(b, label...)
+		return append(b, decode([]byte(label))...)
 	case math.Abs(x) > 1e12:
 	case v.format == 20, v.format == 22, v.format == 23, v.format == 24, v.format >= 28 && v.format <= 30,
 		v.format == 38, v.format == 39, v.format == 41: // dates of all forms
 		days := math.Floor(x / 86400)
 		return appendTime(b, since1582.AddDate(0, 0, int(days)).Add(
 			time.Duration(math.Round((x-days*86400)*1e3))*time.Millisecond))
-	case v.format == 21 && x >= 0 && x < 86400:
-		return append(b, since1582.Add(time.Duration(math.Round(x*1e3))*time.Millisecond).Format("15:04:05.999")...)
+	case v.format == 21, v.format == 25: // how long something took, which can be more than a day
+		ms := int64(math.Round(math.Abs(x) * 1e3))
+		if x < 0 {
+			b = append(b, '-')
+		}
+		b = fmt.Appendf(b, "%02d", ms/3600000)
+		return append(b, since1582.Add(time.Duration(ms%3600000)*time.Millisecond).Format(":04:05.999")...)
 	}
 	return appendFloat(b, x, 64)
 }

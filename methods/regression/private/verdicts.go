@@ -18,7 +18,7 @@ func (c coordinator) verdicts(s *state) (all []glm.Finding) {
 	for i, f := range s.Fits {
 		g := c.gram(s, i)
 		of := slices.Concat(c.unsettled(f, g), c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g),
-			c.divided(f, g), c.drowned(f, g))
+			c.divided(f, g), c.drowned(f, g, s.Units.Open))
 		for _, says := range of {
 			if !slices.Contains(said, says) { // the pair stands in what is its title
 				said = append(said, says)
@@ -141,9 +141,9 @@ func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 		g.Subjects, noise, level))
 }
 
-// drowned says that a number is beyond its range, or that noise leaves its predictions about as open as features make
-// them differ.
-func (c coordinator) drowned(f *fit, g *gram) []glm.Finding {
+// drowned says that a number is beyond its range, that few far outcomes make up most of how it varies, or that noise
+// leaves its predictions about as open as features make them differ. The scale of the outcome is the last that is open so far.
+func (c coordinator) drowned(f *fit, g *gram, open []float64) []glm.Finding {
 	if !c.columns.linear || f.Noise == 0 {
 		return nil
 	}
@@ -154,6 +154,12 @@ func (c coordinator) drowned(f *fit, g *gram) []glm.Finding {
 		return []glm.Finding{{Title: "Outcomes are far from where they should be.", Text: fmt.Sprintf("What features "+
 			"leave of %s is %.0f times the scale that histograms over its range told. Rely on nothing here. See "+
 			"whether it is in the unit of the range at all sites.", name, math.Sqrt(f.Dispersion))}}
+	} else if told := f.Dispersion + varies; math.Abs(math.Log(told)) > math.Ln2+4*open[len(open)-1] {
+		return []glm.Finding{{Title: "Outcomes are not distributed as the fit supposes.", Text: fmt.Sprintf("Features "+
+			"and what they leave come to %.2g times the variance of %s that histograms told, as where a few outcomes "+
+			"lie far from all others. Clipping takes from these: the intercept and effects can be off by more than "+
+			"their intervals say, and predictions worse than the mean alone. Plan the logarithm of a long-tailed "+
+			"number, and levels for one of few values, or mostly one.", told, name)}}
 	} else if varies < 1.5*g.spread(covariance) {
 		return glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
 			"much as they differ between subjects, so that they may be no better than the mean alone.")
