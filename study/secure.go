@@ -147,8 +147,8 @@ func (p *Plan) Cohort(name string) *Plan {
 }
 
 // Among is the plan of a study of these sites in place of its own, as a simulation has it: all of them have to stay. Of
-// a secure sum as many open totals as before, if there are as many, noise counts on as many fewer, and has the room that
-// a spare takes; one site alone has no total to hide in.
+// a secure sum as many open totals as before, if there are as many, noise counts on as many fewer, and has the room
+// that a spare takes; one site alone has no total to hide in.
 func (p *Plan) Among(sites []string) *Plan {
 	own := *p
 	own.of, own.Sites, own.Quorum, own.Local, own.Privacy.Keys = nil, sites, len(sites), nil, nil

@@ -182,7 +182,8 @@ func (s *spss) variable() error {
 	}
 	width, missing := s.whole(b), s.whole(b[8:])
 	name := strings.TrimRight(string(b[20:28]), " ")
-	v := spssVar{name: name, short: name, width: width, at: len(s.of), format: s.whole(b[12:]) >> 16 & 0xff, missing: map[string]bool{}, low: 1, high: -1}
+	v := spssVar{name: name, short: name, width: width, at: len(s.of),
+		format: s.whole(b[12:]) >> 16 & 0xff, missing: map[string]bool{}, low: 1, high: -1}
 	if s.whole(b[4:]) != 0 { // what describes it
 		if b, err = s.take(4); err == nil {
 			_, err = s.take((int64(s.whole(b)) + 3) / 4 * 4)

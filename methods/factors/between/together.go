@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/factors/ppca"
 )
@@ -20,6 +21,8 @@ const (
 	fewestOthers = 4
 	// Directions are found from the sites' offsets in so many steps, so many times.
 	directionSteps, directionCycles = 30, 3
+	// sureOfDirections is the level at which left-out sites must have gained, by Student's t over sites.
+	sureOfDirections = 0.99
 	// unknown is the variance, in that of the noise, of a mean of which the others say nothing.
 	unknown = 1e6
 )
@@ -28,7 +31,7 @@ const (
 // shift them: δ ~ N(0, AAᵀ + diag v), by expectation maximisation. They share out the variance that the means of a site
 // have that took no part, [Offsets].NewSite, and touch nothing else. Of 1, 2, 4 and so on, as long as more are better,
 // it takes as many as make the means of sites left out, one after the other or one of ten groups, likeliest; and none
-// unless their log-likelihood gains on none more than one standard error, by how sites differ. The model is p.
+// unless their log-likelihood gains on none beyond chance, by how sites differ. The model is p.
 func (o *Offsets) Together(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) error {
 	fewest := len(sites) - (len(sites)+groupsLeftOut-1)/groupsLeftOut
 	if fewest < fewestOthers {
@@ -66,7 +69,8 @@ func (o *Offsets) Together(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) 
 		if mean <= best {
 			break
 		}
-		if best = mean; mean > stat.StdErr(sd, float64(len(sites))) {
+		least := distuv.StudentsT{Sigma: 1, Nu: float64(len(sites) - 1)}.Quantile(sureOfDirections)
+		if best = mean; mean > least*stat.StdErr(sd, float64(len(sites))) {
 			rank = r
 		}
 	}

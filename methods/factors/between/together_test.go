@@ -27,7 +27,7 @@ func TestMeansThatShiftTogether(t *testing.T) {
 		gain  float64 // nats a row at further sites
 	}{
 		{5, 0, 20, 2, -.05}, {10, 0, 20, 2, -.05}, {34, 0, 5, 1, -.05},
-		{5, .5, 10, 10, 1}, {10, .5, 10, 4, 2.5}, {34, .5, 3, 0, 4},
+		{5, .5, 10, 10, .5}, {10, .5, 10, 6, 1.8}, {34, .5, 3, 0, 4},
 	} {
 		gain, other, wanted := 0.0, 0, map[bool]int{true: shifts}[c.along > 0]
 		for seed := range c.draws {

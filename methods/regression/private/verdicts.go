@@ -142,7 +142,8 @@ func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 }
 
 // drowned says that a number is beyond its range, that few far outcomes make up most of how it varies, or that noise
-// leaves its predictions about as open as features make them differ. The scale of the outcome is the last that is open so far.
+// leaves its predictions about as open as features make them differ. The outcome's scale is the last of those that are
+// open so far.
 func (c coordinator) drowned(f *fit, g *gram, open []float64) []glm.Finding {
 	if !c.columns.linear || f.Noise == 0 {
 		return nil
