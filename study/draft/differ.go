@@ -194,6 +194,15 @@ func (d *Draft) sameViews() (wrong problem.List) {
 			wrong = append(wrong, d.sameView(at[right], at[other])...)
 		}
 	}
+	to := map[string]bool{} // what files are to be called
+	for i := range wrong {
+		how, _, _ := strings.Cut(wrong[i].Hint, "\n")
+		name := how[strings.LastIndex(how, " ")+1:]
+		if strings.HasPrefix(how, "mv ") && to[name] {
+			wrong[i].Hint = "two files here are one view there: take that apart, by two views in its mapping.yaml"
+		}
+		to[name] = true
+	}
 	return wrong
 }
 
