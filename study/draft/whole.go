@@ -100,7 +100,8 @@ func (t *whole) has(name string) bool {
 func SplitSites(folder, outcome string) (said problem.List, err error) {
 	all := wholeTables(folder)
 	if outcome != "" && len(all) > 0 && !slices.ContainsFunc(all, func(t whole) bool { return t.has(outcome) }) {
-		return nil, problem.Problem{Where: "--outcome", What: outcome + " is a column of no table that is all of a site",
+		return nil, problem.Problem{Where: "--outcome",
+			What: outcome + " is a column of no table that is all of a site",
 			Hint: "name one as it stands in " + all[0].path + ": " + strings.Join(all[0].columns, ", ")}
 	}
 	view := wholeView(folder)
