@@ -51,12 +51,12 @@ type Watcher interface {
 	Stored(values uint64) // by the embedded broker
 }
 
-// The folder is looked at for what commands have changed three times a second, or so often that it takes one part in
-// lookPart of a processor, but no less often than lookMost.
+// The folder is looked at for what commands have changed three times a second, and of many members, each of which takes
+// some of a look, once in so many times lookEach, but no less often than lookMost.
 const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
-	lookPart = 1000
+	lookEach = 2500 * time.Microsecond
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
@@ -96,7 +96,6 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		d.Log.Info("serving at "+d.Folder.Config.URLs()[0], "urls", d.Folder.Config.URLs())
 	}
 	for {
-		began := time.Now()
 		// It may pass: the table of file handles, or a disk, may be full.
 		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
 		d.once.Say(d.Log, "writing the status", d.writeStatus(true))
@@ -104,9 +103,16 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			d.Log.Info("stopping")
 			return nil
-		case <-time.After(max(look, min(lookMost, lookPart*time.Since(began)))):
+		case <-time.After(d.untilLook(look)):
 		}
 	}
+}
+
+// untilLook is how long it is until the next look at all members, at least so long.
+func (d *Daemon) untilLook(least time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return max(least, min(lookMost, time.Duration(len(d.members))*lookEach))
 }
 
 // goOn runs do in the background; Serve waits for it.

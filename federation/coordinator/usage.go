@@ -40,12 +40,11 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 	}
 	keys := map[string]*taken{}
 	strangers := false
-	for last, wait := time.Now(), time.Duration(0); ; {
-		wait = max(time.Second, min(lookMost, lookPart*wait))
+	for last := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(d.untilLook(time.Second)):
 		}
 		now := time.Now()
 		usage, err := d.server.Usage(fewMessages)
@@ -88,7 +87,6 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 		if changed {
 			d.suspend(keys)
 		}
-		wait = time.Since(now)
 	}
 }
 

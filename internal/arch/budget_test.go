@@ -16,7 +16,7 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 119_649
+	maxSource    = 119_653
 	maxTests     = 72_354
 	maxPackages  = 75
 	papersSource = 16_030

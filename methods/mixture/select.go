@@ -31,7 +31,7 @@ const ruleUndoubted = "smallest without a doubt"
 
 // reliability is what came of go run -C papers . run parley-components.
 const reliability = "of data sets of 3000 rows, this was right for all 32 of normal groups 4 standard deviations " +
-	"apart, and for 6 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
+	"apart, and for 8 of 8 of groups 2.5 apart; for 8 of skewed groups it recommended nothing"
 
 // with is the setup of another number of components, for what the study's own released.
 func (s *setup) with(components int) (*setup, error) {
