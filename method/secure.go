@@ -154,14 +154,13 @@ func (m secureMethod) Site(p *study.Plan, site string) (Site, error) {
 	}
 	one := HalfPlan(p)
 	half, err := m.Method.Site(one, cohort)
-	return maskedSite{half, one, additive, p.Privacy.Spare != ""}, err
+	return maskedSite{half, one, additive}, err
 }
 
 type maskedSite struct {
 	Site
 	plan     *study.Plan
 	additive Additive
-	spare    bool
 }
 
 // Run implements [Site].
@@ -171,7 +170,7 @@ func (h maskedSite) Run(ctx context.Context, t Task, s *privacy.Session) (Answer
 		return Answer{Body: v, State: s.State()}, err
 	}
 	t.Site, t.Kind = cohort, strings.TrimSuffix(t.Kind, again)
-	if h.spare {
+	if h.plan.Privacy.Spare != "" {
 		var by staffed
 		if err := wire.Unmarshal(t.Body, &by); err != nil {
 			return Answer{}, err

@@ -228,7 +228,7 @@ func (c secureCoordinator) open(s *secureState) (Step, error) {
 
 func (c secureCoordinator) shut(s *secureState, site string) error {
 	return fmt.Errorf("opener %s has left before the total of %q was opened: nobody can open it, and the study ends "+
-		"here", site, cmp.Or(s.Kind, "the first sum"))
+		"here", site, cmp.Or(s.Kind, "the first task"))
 }
 
 // take gives the method the total that has been opened.

@@ -31,10 +31,11 @@ type Charge struct {
 // Trust is what the protection of a masked release rests on.
 type Trust struct {
 	// who can see the site's own sums if all of them work together
-	Openers   []string `cbor:"openers" json:"openers"`
-	Spare     string   `cbor:"spare,omitempty" json:"spare,omitempty"` // who may stand in for one of them; "" for nobody
-	Quorum    int      `cbor:"quorum" json:"quorum"`                   // sites in a total, at least
-	Collusion int      `cbor:"collusion" json:"collusion"`             // sites whose noise may be known; −1 where there is none
+	Openers []string `cbor:"openers" json:"openers"`
+	// who may stand in for one of them; "" for nobody
+	Spare     string `cbor:"spare,omitempty" json:"spare,omitempty"`
+	Quorum    int    `cbor:"quorum" json:"quorum"`       // sites in a total, at least
+	Collusion int    `cbor:"collusion" json:"collusion"` // sites whose noise may be known; −1 where there is none
 }
 
 const chargeVersion = 2

@@ -87,9 +87,12 @@ const (
 // spare, of the costliest release once more.
 func (p Privacy) Scale(ms []account.Mechanism) (float64, error) {
 	if p.Spare != "" {
-		again := slices.MaxFunc(ms, func(a, b account.Mechanism) int {
-			return cmp.Compare(a.Diameter/a.Noise, b.Diameter/b.Noise)
-		})
+		cost := func(m account.Mechanism) float64 {
+			m.Count = 1
+			mu, _ := account.Mu([]account.Mechanism{m}, p.Adjacency)
+			return mu
+		}
+		again := slices.MaxFunc(ms, func(a, b account.Mechanism) int { return cmp.Compare(cost(a), cost(b)) })
 		again.Count = 1
 		ms = append(slices.Clip(ms), again)
 	}

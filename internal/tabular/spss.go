@@ -94,7 +94,7 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 			switch {
 			case err == io.EOF && i == 0 && s.rows < 0:
 				return io.EOF
-			case err == io.EOF:
+			case err == io.EOF, err == io.ErrUnexpectedEOF:
 				return errors.New("it ends before its last row")
 			case err != nil:
 				return err
@@ -132,6 +132,9 @@ func (s *spss) header() error {
 	for _, s.order = range []binary.ByteOrder{binary.LittleEndian, binary.BigEndian} {
 		if layout := s.whole(b[64:]); layout == 2 || layout == 3 {
 			s.packed, s.rows, s.bias = s.whole(b[72:]), int64(s.whole(b[80:])), s.number(b[84:])
+			if s.whole(b[76:]) != 0 {
+				return errors.New("its cases are weighted: save it with WEIGHT OFF; plans name a column of weights")
+			}
 			return nil
 		}
 	}
@@ -417,7 +420,7 @@ func (c *spssCases) next(b []byte) error {
 	for c.s.packed > 0 {
 		if c.used == 8 {
 			if _, err := io.ReadFull(c.in, c.codes[:]); err != nil {
-				return ended(err)
+				return err
 			}
 			c.used = 0
 		}
@@ -442,14 +445,6 @@ func (c *spssCases) next(b []byte) error {
 		break
 	}
 	_, err := io.ReadFull(c.in, b)
-	return ended(err)
-}
-
-// ended is io.EOF for a file that ends, wherever that is.
-func ended(err error) error {
-	if err == io.ErrUnexpectedEOF {
-		return io.EOF
-	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,7 @@ func TestStatisticsFilesRefused(t *testing.T) {
 		{Stata, whole[:5], "too short"}, {Stata, whole[:len(whole)/3], "it ends"},
 		{Stata, append([]byte{109}, make([]byte, 200)...), "format 109 of Stata is not read here"},
 		{Stata, bytes.Replace(whole, []byte("<release>118"), []byte("<release>120"), 1), "format 120"},
+		{SPSS, slices.Replace(bytes.Clone(spss), 76, 77, 1), "its cases are weighted"},
 		{SPSS, spss[:100], "does not begin as one"}, {SPSS, spss[:400], "it ends within its header"},
 		{SPSS, append([]byte("$FL2"), make([]byte, 400)...), "a layout that is not known"},
 		{SPSS, bytes.Replace(spss, []byte("UTF-8"), []byte("XTF-8"), 1), "its texts are in \"XTF-8\""},

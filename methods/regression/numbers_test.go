@@ -68,7 +68,7 @@ func TestSitesWithOtherNumbers(t *testing.T) {
 	if said > 2 {
 		t.Errorf("%d of 20 have a verdict", said)
 	}
-	if _, says := days(t, 1, 0, 24); !strings.Contains(says, "Outcomes are far from where they should be") {
+	if _, says := days(t, 1, 0, 24); !strings.Contains(says, "Outcomes are not distributed as the fit supposes") {
 		t.Errorf("hours for days: %q", says)
 	}
 }

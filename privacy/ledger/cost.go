@@ -30,7 +30,6 @@ type Cost struct {
 	Honest int `json:"honest,omitempty"`
 
 	openers string // how many of them have to be honest, in words
-	spare   bool
 }
 
 // SiteCost is what one site would release, and what that reveals.
@@ -65,7 +64,7 @@ func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error))
 	c.Unit, c.Person, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Person,
 		p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
 	if p.Privacy.Secure() {
-		c.Honest, c.openers, c.spare = p.Honest(), p.Privacy.HonestOpeners(), p.Privacy.Spare != ""
+		c.Honest, c.openers = p.Honest(), p.Privacy.HonestOpeners()
 	}
 	var seen [][]privacy.Request // of the sites so far, most of which are alike
 	for _, site := range p.Sites {
@@ -197,9 +196,6 @@ func (c *Cost) Lines() []string {
 			"sites work together with the coordinator than the plan's collusion: if all openers did, a site's own "+
 			"sums would show, at %s",
 			c.openers, account.Words(*c.Sites[0].IfOpened, c.claim().Delta)))
-		if c.spare {
-			lines = append(lines, "the total has room for one release more, which is made if an opener leaves")
-		}
 	}
 	switch {
 	case c.Unit != privacy.Subject:

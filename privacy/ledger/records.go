@@ -160,11 +160,15 @@ func NumbersOf(r privacy.Request) int {
 	return max(contents, sums)
 }
 
-// Numbers is how many numbers all releases of a list hold at most.
+// Numbers is how many numbers all releases of a list hold at most, of those that repeat another the longest.
 func Numbers(list []privacy.Listed) int {
-	n := 0
+	n, again := 0, 0
 	for _, l := range list {
+		if l.Again {
+			again = max(again, NumbersOf(l.Request))
+			continue
+		}
 		n = account.AddCounts(n, account.MultiplyCounts(NumbersOf(l.Request), l.Times))
 	}
-	return n
+	return account.AddCounts(n, again)
 }

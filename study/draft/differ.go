@@ -194,16 +194,28 @@ func (d *Draft) sameViews() (wrong problem.List) {
 			wrong = append(wrong, d.sameView(at[right], at[other])...)
 		}
 	}
-	to := map[string]bool{} // what files are to be called
-	for i := range wrong {
-		how, _, _ := strings.Cut(wrong[i].Hint, "\n")
-		name := how[strings.LastIndex(how, " ")+1:]
-		if strings.HasPrefix(how, "mv ") && to[name] {
-			wrong[i].Hint = "two files here are one view there: take that apart, by two views in its mapping.yaml"
-		}
-		to[name] = true
-	}
 	return wrong
+}
+
+// several says whether a site has two or more views with columns of this one.
+func (d *Draft) several(site int, w *shape) bool {
+	n := 0
+	for _, v := range d.Sites[site].shapes() {
+		if v.shared(w) > 0 {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// shared is how many columns both have, in whatever spelling.
+func (v *shape) shared(w *shape) (n int) {
+	for _, name := range v.columns {
+		if slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // sameView says of each site that has the other view that it is the right one.
@@ -218,12 +230,7 @@ func (d *Draft) sameView(right, other map[int]shape) (wrong problem.List) {
 			if _, both := other[j]; !ok || both {
 				continue
 			}
-			shared := 0
-			for _, name := range v.columns {
-				if slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) }) {
-					shared++
-				}
-			}
+			shared := v.shared(&w)
 			p := problem.Problem{File: v.file, Hint: v.renamed(w.name)}
 			switch {
 			case shared == len(v.columns) && shared == len(w.columns):
@@ -239,7 +246,11 @@ func (d *Draft) sameView(right, other map[int]shape) (wrong problem.List) {
 			default:
 				continue
 			}
-			if len(other) == len(right) {
+			switch {
+			case d.several(i, &w):
+				p.Hint = fmt.Sprintf("%s has in several views what %s has in one: give %[2]s as many views, in its "+
+					"mapping.yaml", d.Sites[i].Name, d.Sites[j].Name)
+			case len(other) == len(right):
 				p.Hint += "\nor " + w.renamed(v.name)
 			}
 			wrong.Add(p)

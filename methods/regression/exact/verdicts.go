@@ -169,18 +169,27 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 		says = append(says, c.outcomesDiffer(c.farthest(by, level))...)
 	}
 	names, groups := m.Encoding.Features(), m.Encoding.Groups()
+	if first := slices.Index(groups, glm.PeriodGroup); first >= 0 && !turned {
+		for i, site := range sites {
+			if site.TimesDiffer(first, c.periods(), len(sites)) {
+				says = append(says, glm.OnRecording.Say(c.Plan.Sites[i], "events come at other times:",
+					"the hazards of periods are other than the features explain, as where events and the end of "+
+						"follow-up stand the other way round, or times count from another day.")...)
+			}
+		}
+	}
 	straight, tests := map[string]bool{}, 0
 	for i := range m.Encoding.Columns {
 		col := &m.Encoding.Columns[i]
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
 	}
-	for _, g := range groups { // with the hazards of periods, which are other where events are written down otherwise
-		if !glm.OfEverybody(g) || g == glm.PeriodGroup {
+	for _, g := range groups {
+		if !glm.OfEverybody(g) {
 			tests++
 		}
 	}
 	var differing, curved, changing []string
-	for j, name := range names[:tests] { // before the intercept
+	for j, name := range names[:tests] { // before those of everybody
 		if by, times := predict.EffectsDiffer(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
 			nil && !turned {
 			most, word := 0, "higher"

@@ -106,8 +106,8 @@ var (
 			"such as a number of visits. Look for what subjects differ by, such as an exposure that belongs under " +
 			"method.offset, a missing feature, or sites (site_effects: random). If all is right, state " +
 			"noise_variance as so many times what it is, or change standard errors of counts by the factor."}
-	// OnRecording: moments and counts of each site beside those of the others, and whether outcomes go with what the
-	// fit predicts there.
+	// OnRecording: moments and counts of each site beside those of the others, and whether outcomes, and times of
+	// events by the measure of OnSites, go with what the fit predicts there.
 	OnRecording = verdict{
 		Words: "At site %s, %s\n%s",
 		Advice: "All sites share one scale and one outcome. Ask the site, and have the same written alike " +
@@ -153,6 +153,14 @@ var (
 		Advice: "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms. Let " +
 			"constants be about its mean and standard deviation, or leave them out, so that noised histograms tell " +
 			"them. Where noise hides a scale, a range that is no wider than it must be would tell."}
+	// OnOutcome, under privacy: by what factor the variance of a number by the fit is off what histograms told.
+	OnOutcome = verdict{Matters: 2,
+		Words: "Outcomes are not distributed as the fit supposes.\nFeatures and what they leave come to %.2g times " +
+			"the variance of %s that histograms over its range told, as where a few outcomes lie far from " +
+			"all others, or most beyond the range. Clipping takes from these: the intercept and effects can be off " +
+			"by more than their intervals say, and predictions worse than the mean alone.",
+		Advice: "See whether it is in the unit of the range at all sites. Plan the logarithm of a long-tailed " +
+			"number, and levels for one of few values, or mostly one."}
 	// OnNoise, under privacy: how many standard deviations of the noise the data say of the rarer class, or of slopes
 	// that are larger than the prior expects.
 	OnNoise = verdict{

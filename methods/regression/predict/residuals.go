@@ -153,6 +153,23 @@ func EffectsDiffer(sites []*Residuals, all *Residuals, j, tests int, events bool
 	})
 }
 
+// TimesDiffer says whether a site's residuals go with periods, the columns from j on, beyond chance in one of so many
+// tests and enough to matter, its own level of hazards taken out: Pearson's Σ d²/v has n − 1 degrees of freedom.
+func (s *Residuals) TimesDiffer(j, n, tests int) bool {
+	if s == nil || n < 2 {
+		return false
+	}
+	chi2, free := 0.0, float64(n-1)
+	for k := j; k < j+n; k++ {
+		if v := s.Bread[k]; v > 0 {
+			d := s.Score[k] - v*s.Net/s.Variance
+			chi2 += d * d / v
+		}
+	}
+	return chi2-free > glm.OnSites.Matters*s.Weight &&
+		stats.ChiSquareTail(chi2, free) < glm.OnSites.Level/float64(tests)
+}
+
 // moments are Σ rx of a column x with its mean taken out, Σ vx² and Σ vx⁴.
 type moments struct{ sum, variance, fourth float64 }
 

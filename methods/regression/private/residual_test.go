@@ -3,6 +3,7 @@ package private
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
@@ -131,6 +132,36 @@ func (t *table) design(row, mean, sd []float64) (x []float64) {
 		x = append(x, levels...)
 	}
 	return append(x, 1)
+}
+
+// An outcome of two values, or mostly one, leaves residuals whose law depends on the features, so that what is clipped
+// has a bias: that is said of nearly every study, and of none whose residuals have one law ([TestNumbers]).
+func TestOutcomesOfFewValues(t *testing.T) {
+	for name, of := range map[string]func(y, high float64) float64{
+		"6 % are 1":  func(y, high float64) float64 { return map[bool]float64{true: 1}[y > high] },
+		"70 % are 0": func(y, high float64) float64 { return max(y-high, 0) },
+	} {
+		said, studies := 0, 0
+		for i, raw := range clinical {
+			table, mean, _ := raw.perUnit()
+			table = table.numeric(1, "normal")
+			plan := table.common(t, 1, nil, nil)
+			r := rand.New(rand.NewPCG(uint64(i), 5))
+			cells, y := table.rows(4000, mean, r)
+			high := slices.Sorted(slices.Values(y))[map[bool]int{true: 3760, false: 2800}[name == "6 % are 1"]]
+			for k := range y {
+				y[k] = of(y[k], high)
+			}
+			studies++
+			if slices.Contains(plan.conduct(t, cells, y, 10, r).said, "drowned") {
+				said++
+			}
+		}
+		t.Logf("%s: said of %d of %d studies", name, said, studies)
+		if said < studies*2/3 { // nearly all have been
+			t.Errorf("%s: said of %d of %d studies", name, said, studies)
+		}
+	}
 }
 
 // adassp is Wang's adaptive sufficient statistics perturbation (UAI 2018, algorithm 2), on rows with true means and

@@ -141,27 +141,20 @@ func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 		g.Subjects, noise, level))
 }
 
-// drowned says that a number is beyond its range, that few far outcomes make up most of how it varies, or that noise
-// leaves its predictions about as open as features make them differ. The outcome's scale is the last of those that are
-// open so far.
+// drowned says that a number does not vary as histograms told, or that noise leaves its predictions about as open as
+// features make them differ. The outcome's scale is the last of those that are open so far.
 func (c coordinator) drowned(f *fit, g *gram, open []float64) []glm.Finding {
 	if !c.columns.linear || f.Noise == 0 {
 		return nil
 	}
 	mean, covariance, _ := f.Posterior(g, c.prior)
 	_, _, _, varies := g.activations(mean)
-	const far = 3 // scales, of which what features leave should not be one
-	if name := c.Options.Outcome.Column; f.Dispersion > far*far {
-		return []glm.Finding{{Title: "Outcomes are far from where they should be.", Text: fmt.Sprintf("What features "+
-			"leave of %s is %.0f times the scale that histograms over its range told. Rely on nothing here. See "+
-			"whether it is in the unit of the range at all sites.", name, math.Sqrt(f.Dispersion))}}
-	} else if told := f.Dispersion + varies; math.Abs(math.Log(told)) > math.Ln2+4*open[len(open)-1] {
-		return []glm.Finding{{Title: "Outcomes are not distributed as the fit supposes.", Text: fmt.Sprintf("Features "+
-			"and what they leave come to %.2g times the variance of %s that histograms told, as where a few outcomes "+
-			"lie far from all others. Clipping takes from these: the intercept and effects can be off by more than "+
-			"their intervals say, and predictions worse than the mean alone. Plan the logarithm of a long-tailed "+
-			"number, and levels for one of few values, or mostly one.", told, name)}}
-	} else if varies < 1.5*g.spread(covariance) {
+	name, told := c.Options.Outcome.Column, f.Dispersion+varies // of 1
+	const far = 9                                               // however open the scale is
+	switch unsure := 4 * open[len(open)-1]; {                   // two deviations of its logarithm
+	case told > far || math.Abs(math.Log(told)) > math.Log(glm.OnOutcome.Matters)+unsure:
+		return glm.OnOutcome.Say(told, name)
+	case varies < 1.5*g.spread(covariance):
 		return glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
 			"much as they differ between subjects, so that they may be no better than the mean alone.")
 	}
