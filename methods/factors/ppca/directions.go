@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -17,7 +18,7 @@ import (
 // they are is as likely, with the same gradient: a fit that raises the one raises the other.
 type Directions struct {
 	Count  int
-	values []float64 // d × Stride(Count)
+	values func() []float64 // d × Stride(Count), made when they are asked for: most studies never do
 }
 
 // flat is the share of the largest eigenvalue of VᵀS V, V in units of S, below which one is rounding.
@@ -32,12 +33,17 @@ func (l Layout) parts() int { return max(l.Views(), 2) }
 // ([Beside]). They are as many as models of a rank have at most, and surplus ones; drawn ones are the rest, always the
 // same, and all without a model. Each has unit length.
 func DirectionsOf(l Layout, model *Params, beside []float64, rank, surplus int) *Directions {
-	d, n := l.Features(), l.parts()*rank+surplus
-	v := &Directions{n, make([]float64, d*linalg.Stride(n))}
+	n := l.parts()*rank + surplus
+	return &Directions{n, sync.OnceValue(func() []float64 { return directions(l, model, beside, n) })}
+}
+
+func directions(l Layout, model *Params, beside []float64, n int) []float64 {
+	d, ld := l.Features(), linalg.Stride(n)
+	values, length := make([]float64, d*ld), make([]float64, n)
 	rng := rand.New(rand.NewPCG(uint64(d), uint64(n)))
 	view, group := l.ViewOf(), l.GroupOf()
 	for j := range d {
-		row := v.row(j)
+		row := values[j*ld:][:n]
 		if model != nil {
 			part := view[j]
 			if l.Views() == 1 {
@@ -51,19 +57,16 @@ func DirectionsOf(l Layout, model *Params, beside []float64, rank, surplus int) 
 		for a := range row {
 			row[a] = rng.NormFloat64()
 		}
-	}
-	length := make([]float64, n)
-	for j := range d {
-		for a, x := range v.row(j) {
+		for a, x := range values[j*ld:][:n] {
 			length[a] += x * x
 		}
 	}
 	for j := range d {
-		for a, row := 0, v.row(j); a < n; a++ {
-			row[a] /= max(math.Sqrt(length[a]), Least)
+		for a, x := range length {
+			values[j*ld+a] /= max(math.Sqrt(x), Least)
 		}
 	}
-	return v
+	return values
 }
 
 // Beside are n directions that tell more than drawn ones: those of other models that may turn out the likelier, and
@@ -99,7 +102,7 @@ func Beside(l Layout, others []Params, blocks []Block, n int) ([]float64, error)
 	return out, nil
 }
 
-func (v *Directions) row(j int) []float64 { return v.values[j*linalg.Stride(v.Count):][:v.Count] }
+func (v *Directions) row(j int) []float64 { return v.values()[j*linalg.Stride(v.Count):][:v.Count] }
 
 // of are the directions of some features, as [linalg.MulAdd] takes them.
 func (v *Directions) of(features []int) []float64 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/optimize"
@@ -28,10 +29,7 @@ type surface struct {
 }
 
 func newSurface(f *pxem) *surface {
-	s := &surface{f: f, at: make([]int, len(f.Floor))}
-	for g := range s.at {
-		s.at[g] = -1
-	}
+	s := &surface{f: f, at: slices.Repeat([]int{-1}, len(f.Floor))}
 	for _, j := range f.Features {
 		s.unit = append(s.unit, math.Sqrt(f.Model.Psi[j]))
 		if g := f.Model.Group[j]; s.at[g] < 0 {

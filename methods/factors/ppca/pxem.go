@@ -194,8 +194,7 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 		}
 		starts = append(starts, &start)
 	}
-	best, err := likeliest(l, blocks, starts, o)
-	return best, err
+	return likeliest(l, blocks, starts, o)
 }
 
 // FitFrom is [Fit] from a start, or [FitBest] if that is nil.
