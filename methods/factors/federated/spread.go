@@ -122,7 +122,7 @@ func leverages(l ppca.Layout, p *ppca.Params) []float64 {
 // start, or at several if that is nil.
 func fitSums(set options.Setup, sites [][]ppca.Block, start *ppca.Params) (fit *ppca.Fitted, means *between.Offsets,
 	differ bool, err error) {
-	q, o := set.Factors, ppca.FitOptions{LeastNoise: ppca.LeastNoise}
+	q, o := set.Factors, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Exact: true}
 	switch set.Options.SiteMeans {
 	case options.MeansAuto:
 		return between.Choose(set.Layout, sites, q, start, o)

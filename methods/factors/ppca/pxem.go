@@ -22,6 +22,9 @@ type FitOptions struct {
 	// share of the feature's variance; see [LeastNoise]. Where that is less, and where it is
 	// 0, a bound holds that only keeps the likelihood finite.
 	LeastNoise float64
+	// Exact goes on from there to where the slope vanishes, which determines the model to nine digits, not the
+	// likelihood alone.
+	Exact bool
 }
 
 // filled returns the options with defaults in the place of zeros.
@@ -102,7 +105,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	if err := f.RaiseFloors(l, o.LeastNoise); err != nil {
 		return nil, err
 	}
-	out := &Fitted{Subjects: f.Subjects}
+	out, climbed := &Fitted{Subjects: f.Subjects}, false
 	for {
 		ll, err := f.Expect()
 		if err != nil {
@@ -114,19 +117,17 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 		out.LogLik = ll
 		out.Trace = append(out.Trace, ll/f.Subjects)
 		n := len(out.Trace)
-		if n > fitWindow && out.Trace[n-1]-out.Trace[n-1-fitWindow] < o.Tol {
-			out.Converged = true
+		out.Converged = n > fitWindow && out.Trace[n-1]-out.Trace[n-1-fitWindow] < o.Tol
+		if out.Converged && (climbed || !o.Exact) || out.Iterations >= o.MaxIter {
 			break
 		}
-		if out.Iterations >= o.MaxIter {
-			break
-		}
-		if out.Iterations == creeping {
-			steps, err := f.climb(o)
+		if !climbed && (out.Converged || out.Iterations >= creeping) {
+			steps, err := f.climb(o, o.MaxIter-out.Iterations)
 			if err != nil {
 				return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
 			}
 			out.Iterations += steps
+			climbed = true
 			continue
 		}
 		if err := f.Maximise(true); err != nil {
@@ -208,7 +209,7 @@ func FitFrom(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*
 // likeliest is the best fit from some starts. They are followed roughly, and the best to its end.
 func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitted, error) {
 	rough := o
-	rough.Tol = max(o.Tol, alike/100)
+	rough.Tol, rough.Exact = max(o.Tol, alike/100), false
 	fits, err := fitEach(l, blocks, starts, rough)
 	if err != nil {
 		return nil, err

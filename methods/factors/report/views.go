@@ -240,6 +240,7 @@ const muchBias = 0.1
 // is judged by the feature of which most would follow.
 func (v *verdicts) selected() {
 	features, view := v.features(), v.set.Layout.ViewOf()
+	level := falseVerdict / float64(len(features))
 	var where []string
 	var views []int
 	name := func(k int, what string, bias float64) {
@@ -264,10 +265,10 @@ func (v *verdicts) selected() {
 				whole.Add(s.Lacking, j, float64(s.Subjects()-having(s, k)), v.together(k, s))
 			}
 		}
-		if bias := v.bias(j, &cells); math.Abs(bias) > muchBias {
+		if bias := v.bias(j, &cells, level); math.Abs(bias) > muchBias {
 			name(k, v.feature(j)+" (more often where it is predicted", bias)
 		}
-		if bias := v.bias(j, &whole); math.Abs(bias) > math.Abs(worst[k]) {
+		if bias := v.bias(j, &whole, level); math.Abs(bias) > math.Abs(worst[k]) {
 			worst[k], of[k] = bias, j
 		}
 	}
@@ -286,11 +287,11 @@ func (v *verdicts) selected() {
 	}
 }
 
-// bias is that of the mean of feature j that goes with a selection.
-func (v *verdicts) bias(j int, of *assess.Selection) float64 {
+// bias is that of the mean of feature j that goes with a selection, at a level.
+func (v *verdicts) bias(j int, of *assess.Selection, level float64) float64 {
 	_, md := v.predictor.Model()
 	w := md.W[j*md.LD:][:md.Q]
-	return of.Bias(md.Psi[j]+floats.Dot(w, w), falseVerdict/float64(len(v.features())))
+	return of.Bias(md.Psi[j]+floats.Dot(w, w), level)
 }
 
 // feature names feature j.
