@@ -278,7 +278,7 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // times about the reliability that is stated.
 func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	opts method.AssociateOptions) (*method.Account, error) {
-	r, notes, err := m.use(Population{Site: opts.Site})
+	r, notes, err := m.use(data, Population{Site: opts.Site})
 	if err != nil {
 		return nil, err
 	}

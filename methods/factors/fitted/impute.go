@@ -40,7 +40,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 	if err != nil {
 		return 0, nil, err
 	}
-	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
+	r, notes, err := m.use(data, Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -114,7 +114,7 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 // Covariance cov_1_2 to cov_(q−1)_q. Verdicts that void what the study says of the model are repeated.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
-	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
+	r, notes, err := m.use(data, Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
 	}
