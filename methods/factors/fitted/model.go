@@ -453,11 +453,11 @@ func (m *Model) HasSpread() bool {
 func (m *Model) Explains(x *ppca.Explained) {
 	for k := range m.Views {
 		v := &m.Views[k]
-		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
-		for f := range x.Rank {
+		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank())
+		for f := range x.Rank() {
 			v.R2Each[f] = x.R2(k, f)
 		}
-		if r2 := x.R2(k, x.Rank); !math.IsNaN(r2) {
+		if r2 := x.R2(k, x.Rank()); !math.IsNaN(r2) {
 			v.R2 = &r2
 		}
 	}

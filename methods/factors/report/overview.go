@@ -74,24 +74,24 @@ func PatternOf(set ppca.Frame, views []int, subjects int) figure.Pattern {
 }
 
 // Variance is a section on how much the factors explain, for all sites and for each.
-func Variance(set ppca.Frame, pooled *fitted.Assessment, sites []Site) figure.Section {
+func Variance(set ppca.Frame, pooled *ppca.Explained, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
 		Rows: fitted.FactorNames(set.Factors), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
-	facets := []Site{{"All sites", pooled}}
+	facets := []Site{{"All sites", &fitted.Assessment{Explained: *pooled}}}
 	if len(sites) > 1 { // one site is all sites
 		facets = append(facets, sites...)
 	}
 	for _, at := range facets {
-		facet, explained := figure.Facet{Title: at.Name}, at.Explained()
-		for f := range explained.Rank + 1 {
+		facet := figure.Facet{Title: at.Name}
+		for f := range at.Rank() + 1 {
 			row := make(figure.Numbers, len(h.Columns))
 			for k := range row {
-				row[k] = explained.R2(k, f)
+				row[k] = at.R2(k, f)
 			}
-			if f == explained.Rank {
+			if f == at.Rank() {
 				facet.Totals = row
 			} else {
 				facet.Values = append(facet.Values, row)
