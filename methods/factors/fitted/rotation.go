@@ -147,14 +147,14 @@ func (m *Model) varimax() (*factorRotation, error) {
 	return r, r.check(q)
 }
 
-// shown returns the model with loadings, strengths and sites' factors on the axes that
-// they are shown on: for tables, not for predictions.
+// shown returns the model with loadings and strengths on the axes that they are shown on: for tables, not for
+// predictions.
 func (m *Model) shown() *Model {
 	if m.Rotation == nil {
 		return m
 	}
 	out, q := *m, len(m.Factors)
-	out.Factors, out.Views, out.Sites = make([]float64, q), slices.Clone(m.Views), slices.Clone(m.Sites)
+	out.Factors, out.Views = make([]float64, q), slices.Clone(m.Views)
 	for k := range out.Views {
 		v := &out.Views[k]
 		v.R2Each, v.Features, v.shares = nil, slices.Clone(v.Features), make(figure.Numbers, q)
@@ -175,12 +175,6 @@ func (m *Model) shown() *Model {
 		for a := range q {
 			v.shares[a] /= all
 		}
-	}
-	for i := range out.Sites {
-		s := &out.Sites[i]
-		s.LatentMean = slices.Clone(s.LatentMean)
-		m.Rotation.latent(s.LatentMean)
-		s.LatentCov = slices.Collect(slices.Chunk(m.Rotation.covariance(slices.Concat(s.LatentCov...)), q))
 	}
 	return &out
 }

@@ -114,18 +114,6 @@ func (m *Model) check() error {
 			return fmt.Errorf("site %q: %w", s.Name, err)
 		}
 	}
-	for _, s := range m.Sites {
-		var cov []float64
-		for _, row := range s.LatentCov {
-			if len(row) != q {
-				return fmt.Errorf("site %s: the covariance of its factors is not %d × %d", s.Name, q, q)
-			}
-			cov = append(cov, row...)
-		}
-		if err := ppca.CheckFactors(q, s.LatentMean, cov); err != nil {
-			return fmt.Errorf("site %s: %w", s.Name, err)
-		}
-	}
 	return nil
 }
 

@@ -130,27 +130,13 @@ func Unassessed(set ppca.Frame, m *fitted.Model, files []method.File, sites int,
 
 // AddSites puts in what the sites said of the finished model.
 func AddSites(m *fitted.Model, sites []Site) {
-	q := len(m.Factors)
 	m.Explains(&pooledOf(sites).Explained)
 	for _, site := range sites {
-		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{},
-			Patterns: []fitted.ModelPattern{}}
-		for _, p := range site.Patterns {
-			views := make([]string, len(p.Views))
-			for i, k := range p.Views {
-				views[i] = m.Views[k].Name
-			}
-			out.Patterns = append(out.Patterns, fitted.ModelPattern{Views: views, Subjects: p.Subjects})
-		}
-		for _, v := range m.Views {
-			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool {
-				return slices.Contains(p.Views, v.Name)
-			}) {
+		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), Views: []string{}}
+		for k, v := range m.Views {
+			if having(site, k) > 0 {
 				out.Views = append(out.Views, v.Name)
 			}
-		}
-		for row := range slices.Chunk([]float64(site.Cov), q) {
-			out.LatentCov = append(out.LatentCov, row)
 		}
 		m.Sites = append(m.Sites, out)
 	}
