@@ -44,7 +44,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 	if err != nil {
 		return 0, nil, err
 	}
-	d := len(r.units.features)
+	d := len(r.features)
 	z := mathext.NormalQuantile(0.5 + opts.Level/2)
 	w := newLines(to, "id", "view", "feature", "mean", "sd", "low", "high")
 	mean, variance := make([]float64, d), make([]float64, d)
@@ -57,7 +57,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 				continue
 			}
 			centre, sd := r.own(j, mean[i]), math.Sqrt(variance[i])/r.scale.Factor[j]
-			w.text(row.ID).text(r.units.features[j].view).text(r.units.features[j].Name)
+			w.text(row.ID).text(r.features[j].view).text(r.features[j].Name)
 			if err := w.number(centre).number(sd).number(centre - z*sd).number(centre + z*sd).end(); err != nil {
 				return err
 			}
@@ -125,7 +125,7 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		w.text(row.ID).text(strconv.Itoa(len(values)))
 		post.Latent(z, values)
 		cov := m.scoreCovariance(post, z)
-		r.rotation.latent(z)
+		m.Rotation.latent(z)
 		for _, x := range z {
 			w.number(x)
 		}

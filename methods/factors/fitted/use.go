@@ -204,9 +204,10 @@ func (m *Model) reader(rows dataset.Schema, who Population) (*reader, error) {
 // users reads new subjects under a model.
 type users struct {
 	*reader
-	units    *unitCheck
-	rotation *factorRotation // of the factors' means and covariances, for whoever shows them
 	model    *Model
+	oneSite  bool // subjects are of one site
+	features []feature
+	values   []method.Values // scaled, by feature
 
 	subjects, strange int // read, and of them far from what the model expects
 }
@@ -237,8 +238,9 @@ func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, 
 	if err != nil {
 		return nil, nil, err
 	}
-	_, md := r.predictor.Model()
-	return &users{reader: r, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
+	all := m.features()
+	return &users{reader: r, model: m, oneSite: who.Site != "", features: all, values: make([]method.Values, len(all))},
+		notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a site that took no part, given what
@@ -327,7 +329,9 @@ func (r *users) each(ctx context.Context, data dataset.Source,
 		if d := distance(post, values); strange(d, len(values)) {
 			r.strange++
 		}
-		r.units.add(post.Observed, values)
+		for i, j := range post.Observed {
+			r.values[j].Add(values[i])
+		}
 		if err := do(row, post, values); err != nil {
 			return 0, err
 		}
@@ -364,7 +368,7 @@ func strange(distance float64, values int) bool {
 
 // notes are what readers are told once all subjects have been read.
 func (r *users) notes() method.Notes {
-	notes := r.units.notes()
+	notes := r.oddUnits()
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data",
 			What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
