@@ -57,7 +57,7 @@ func (m *Model) check() error {
 	); err != nil {
 		return err
 	}
-	names := map[string]bool{}
+	names, errors := map[string]bool{}, map[bool]int{true: q}[m.Errors != nil] // numbers of a feature
 	for _, v := range m.Views {
 		if v.Name == "" || names["view "+v.Name] {
 			return fmt.Errorf("two views are called %q, or one has no name", v.Name)
@@ -66,29 +66,23 @@ func (m *Model) check() error {
 		if len(v.R2Each) != 0 && len(v.R2Each) != q {
 			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
 		}
-		if t := v.SamplingTimes; t != 0 && !(t >= 1 && t < ppca.Largest) {
-			return fmt.Errorf("view %s: the variance of predictions times %v", v.Name, t)
-		}
-		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
-			if sd != nil && !(*sd >= 0 && *sd < ppca.Largest) {
-				return fmt.Errorf("view %s: a standard deviation between sites of %v", v.Name, *sd)
-			}
+		if err := cmp.Or(
+			ppca.Numbers("the variance of predictions, times", 1, 1, []float64{cmp.Or(v.SamplingTimes, 1)}),
+			ppca.Numbers("standard deviations between sites", 2, 0,
+				[]float64{*cmp.Or(v.LoadingSD, new(float64)), *cmp.Or(v.MeanSD, new(float64))}),
+		); err != nil {
+			return fmt.Errorf("view %s: %w", v.Name, err)
 		}
 		for _, f := range v.Features {
 			if f.Name == "" || names[f.Name] {
 				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
 			}
 			names[f.Name] = true
-			for _, se := range [][]float64{f.LoadingSE, f.StandardisedSE} {
-				if want := map[bool]int{true: q}[m.Errors != nil]; len(se) != want ||
-					ppca.Finite("standard errors of "+f.Name, se) != nil {
-					return fmt.Errorf("feature %s: %d standard errors of loadings", f.Name, len(se))
-				}
-			}
-			for _, variance := range []float64{f.SiteVariance, f.NewSiteVariance} {
-				if !(variance >= 0 && variance < ppca.Largest) {
-					return fmt.Errorf("feature %s: a variance between sites of %v", f.Name, variance)
-				}
+			if err := cmp.Or(
+				ppca.Numbers("standard errors of loadings", errors, math.Inf(-1), f.LoadingSE, f.StandardisedSE),
+				ppca.Numbers("the variance between sites", 2, 0, []float64{f.SiteVariance, f.NewSiteVariance}),
+			); err != nil {
+				return fmt.Errorf("feature %s: %w", f.Name, err)
 			}
 			if l.Noise == ppca.NoisePerView && f.Noise != v.Features[0].Noise {
 				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)

@@ -414,14 +414,14 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 	minus := -1.0
 	for want, change := range map[string]func(*Model){
-		"loadings for 2 factors":        func(m *Model) { m.Views[0].Features[1].Loadings = []float64{1} },
-		"several":                       func(m *Model) { m.Views[0].Features[1].Noise = 7 },
-		"two views":                     func(m *Model) { m.Views[1].Name = "view0" },
-		"two features":                  func(m *Model) { m.Views[1].Features[0].Name = "f0" },
-		"deviation between sites of -1": func(m *Model) { m.Views[0].MeanSD = &minus },
-		"of predictions times 0.5":      func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
-		"errors of factors: 3 numbers":  func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
-		"0 standard errors of loadings": func(m *Model) {
+		"loadings for 2 factors":          func(m *Model) { m.Views[0].Features[1].Loadings = []float64{1} },
+		"several":                         func(m *Model) { m.Views[0].Features[1].Noise = 7 },
+		"two views":                       func(m *Model) { m.Views[1].Name = "view0" },
+		"two features":                    func(m *Model) { m.Views[1].Features[0].Name = "f0" },
+		"deviations between sites: -1 is": func(m *Model) { m.Views[0].MeanSD = &minus },
+		"of predictions, times: 0.5 is":   func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
+		"errors of factors: 3 numbers":    func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
+		"standard errors of loadings: 0 ": func(m *Model) {
 			m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
 		},
 		"shares of variance": func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
