@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
@@ -26,18 +28,13 @@ func says(verdict, reason string) bool {
 // spoilt is a study with an outlier at its second site, in view v1.
 func spoilt(t *testing.T, options string) (s *small, id string) {
 	s = shape{dims: []int{5, 4, 3}, sites: 3, rows: 40, seed: 3, options: options}.study(t)
-	table := s.data[s.plan.Sites[1]]
-	var rows []dataset.Row
-	for i := range table.Len() {
-		row := table.Row(i)
-		if i == 17 {
-			id = row.ID
-			row.Views = slices.Clone(row.Views)
-			row.Views[1] = slices.Repeat([]float64{1e4}, 4)
+	dealt(t, s, s.plan.Sites[1], func(table *dataset.Table, i int) [][]float64 {
+		if i != 17 {
+			return table.Row(i).Views
 		}
-		rows = append(rows, row)
-	}
-	s.data[s.plan.Sites[1]] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+		id = table.Row(i).ID
+		return changed(table, i, 1, func(v []float64) { copy(v, slices.Repeat([]float64{1e4}, 4)) })
+	})
 	return s, id
 }
 
@@ -221,10 +218,7 @@ func TestFeaturesThatHardlyVaryAtASiteAreNamed(t *testing.T) {
 	for _, times := range []float64{0, 1 / 7.5, 0.5, 1} {
 		s := shape{dims: []int{5, 4, 3}, sites: 4, rows: 40, seed: 12, options: "  latent: 1\n  rounds: 0\n"}.study(t)
 		dealt(t, s, "site-2", func(table *dataset.Table, i int) [][]float64 {
-			views := slices.Clone(table.Row(i).Views)
-			views[1] = slices.Clone(views[1])
-			views[1][2] *= times
-			return views
+			return changed(table, i, 1, func(v []float64) { v[2] *= times })
 		})
 		said := slices.ContainsFunc(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), func(v string) bool {
 			return says(v, "Features vary far less at a site than elsewhere: f1_2 at site-2 (")
@@ -255,25 +249,23 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 	s := shape{dims: []int{5, 4}, sites: 3, rows: 40, seed: 5,
 		options: "  latent: 2\n  rounds: 0\n  site_means: separate\n"}.study(t)
 	last := s.plan.Sites[2]
-	move := func(table *dataset.Table, by float64, some func(i int) bool) *dataset.Table {
-		var rows []dataset.Row
-		for i := range table.Len() {
-			row := table.Row(i)
-			views := make([][]float64, len(row.Views))
-			for k, v := range row.Views {
-				views[k] = slices.Clone(v)
-				for a := range v {
-					if some(i) {
-						views[k][a] += by
-					}
+	move := func(by float64, some func(i int) bool) *dataset.Table {
+		before := s.data[last]
+		dealt(t, s, last, func(table *dataset.Table, i int) [][]float64 {
+			views := table.Row(i).Views
+			for k := range views {
+				views = slices.Clone(views)
+				if views[k] = slices.Clone(views[k]); some(i) {
+					floats.AddConst(by, views[k])
 				}
 			}
-			row.Views = views
-			rows = append(rows, row)
-		}
-		return factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+			return views
+		})
+		after := s.data[last]
+		s.data[last] = before
+		return after
 	}
-	s.data[last] = move(s.data[last], 30, func(int) bool { return true })
+	s.data[last] = move(30, func(int) bool { return true })
 	m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
 	m.Verdicts = nil // the site lies apart, which is said of the model
 	for _, c := range []struct {
@@ -283,7 +275,7 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 	}{
 		{last, s.data[last], ""},
 		{s.plan.Sites[0], s.data[last], "40 of 40 subjects are far"},
-		{last, move(s.data[last], 200, func(i int) bool { return i < 2 }), "2 of 40 subjects are far"},
+		{last, move(200, func(i int) bool { return i < 2 }), "2 of 40 subjects are far"},
 	} {
 		_, notes, err := m.Transform(t.Context(), c.data, &bytes.Buffer{}, method.TransformOptions{Site: c.site})
 		if err != nil {
@@ -305,17 +297,9 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 	for by, want := range map[float64]bool{0: false, 3: false, 1e12: true} {
 		s := shape{dims: []int{5, 4}, sites: 4, rows: 40, seed: 5, options: "  latent: 1\n"}.study(t)
 		site := s.plan.Sites[2]
-		var rows []dataset.Row
-		for i := range s.data[site].Len() {
-			row := s.data[site].Row(i)
-			row.Views = slices.Clone(row.Views)
-			row.Views[1] = slices.Clone(row.Views[1])
-			for a := range row.Views[1] {
-				row.Views[1][a] += by
-			}
-			rows = append(rows, row)
-		}
-		s.data[site] = factorstest.Must(dataset.NewTable(s.data[site].Schema(), rows))(t)
+		dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+			return changed(table, i, 1, func(v []float64) { floats.AddConst(by, v) })
+		})
 		r := factorstest.Must(newPlay(t, s).run())(t)
 		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0],
 			"Values have nothing in common with those of other sites: v1 at "+site+" (")
@@ -358,8 +342,18 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 	}
 }
 
+// changed are the views of a subject, one of which, a copy, is changed if the subject has it.
+func changed(table *dataset.Table, i, view int, change func(v []float64)) [][]float64 {
+	views := slices.Clone(table.Row(i).Views)
+	if views[view] != nil {
+		views[view] = slices.Clone(views[view])
+		change(views[view])
+	}
+	return views
+}
+
 // dealt changes the views of a site's subjects.
-func dealt(t *testing.T, s *small, site string, change func(table *dataset.Table, i int) [][]float64) {
+func dealt(t testing.TB, s *small, site string, change func(table *dataset.Table, i int) [][]float64) {
 	table := s.data[site]
 	var rows []dataset.Row
 	for i := range table.Len() {
@@ -389,17 +383,11 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 			return [][]float64{table.Row(i).Views[0], table.Row((7*i + 3) % table.Len()).Views[1]}
 		}},
 		{"turned scale", views, func(table *dataset.Table, i int) [][]float64 {
-			v := slices.Clone(table.Row(i).Views[1])
-			for j := range v {
-				v[j] = -v[j]
-			}
-			return [][]float64{table.Row(i).Views[0], v}
+			return changed(table, i, 1, func(v []float64) { floats.Scale(-1, v) })
 		}},
 		{"swapped columns", features + "f0_0 (reversed at site-1), f0_3 (reversed at site-1)",
 			func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views[0])
-				v[0], v[3] = v[3], v[0]
-				return [][]float64{v, table.Row(i).Views[1]}
+				return changed(table, i, 0, func(v []float64) { v[0], v[3] = v[3], v[0] })
 			}},
 	} {
 		s := study(9, 120)
@@ -442,12 +430,7 @@ func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
 			c.options}.study(t)
 		for _, i := range c.turned {
 			dealt(t, s, s.plan.Sites[i], func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views)
-				if v[1] != nil {
-					v[1] = slices.Clone(v[1])
-					v[1][2] *= -1
-				}
-				return v
+				return changed(table, i, 1, func(v []float64) { v[2] *= -1 })
 			})
 		}
 		m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
@@ -474,12 +457,7 @@ func TestSitesThatTurnedAViewTogetherAreNamed(t *testing.T) {
 			options: "  latent: 2\n  rounds: 0\n"}.study(t)
 		for _, site := range s.plan.Sites[:3] {
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views)
-				v[1] = slices.Clone(v[1])
-				for j := range v[1] {
-					v[1][j] = -v[1][j]
-				}
-				return v
+				return changed(table, i, 1, func(v []float64) { floats.Scale(-1, v) })
 			})
 		}
 		said := strings.Join(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), "\n")
