@@ -289,9 +289,7 @@ func TestManyMissingCellsAreSaidFirst(t *testing.T) {
 		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6,
 			options: "  latent: 2\n  rounds: 0\n"}
 		r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
-		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return strings.Contains(v, "single values are missing")
-		})
+		said := said(r.Verdicts(), "single values are missing")
 		if first := r.Sections[0].ID == "verdicts"; said != (missing > 0) || first != said {
 			t.Errorf("%v of the cells are missing: %v, %+v", missing, r.Verdicts(), r.Sections[0])
 		}

@@ -47,7 +47,7 @@ func TestValuesMissingBecauseOfWhatTheyAreAreNamed(t *testing.T) {
 			})
 		}
 		got := ""
-		for _, v := range factorstest.Must(newPlay(t, s).run())(t).Verdicts() {
+		for _, v := range verdictsOf(t, s) {
 			if strings.HasPrefix(v, "Values may be missing") {
 				got = v
 			}
@@ -178,13 +178,11 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 			for _, site := range s.plan.Sites {
 				dealt(t, s, site, c.views)
 			}
-			said := factorstest.Must(newPlay(t, s).run())(t).Verdicts()
+			verdicts := verdictsOf(t, s)
 			for _, says := range []string{visits, slow, absent, whole} {
-				if named := slices.ContainsFunc(said, func(v string) bool {
-					return strings.HasPrefix(v, says)
-				}); named != (says == c.says) {
+				if named := said(verdicts, says); named != (says == c.says) {
 					wrong++
-					t.Logf("%s, seed %d: named %v of %q; said %q", c.name, seed, named, says, said)
+					t.Logf("%s, seed %d: named %v of %q; said %q", c.name, seed, named, says, verdicts)
 				}
 			}
 		}

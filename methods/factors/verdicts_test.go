@@ -25,6 +25,19 @@ func says(verdict, reason string) bool {
 	return strings.Contains(strings.ToLower(verdict), strings.ToLower(reason))
 }
 
+// said says whether one of a study's verdicts has all of these words.
+func said(verdicts []string, words ...string) bool {
+	return slices.ContainsFunc(verdicts, func(v string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !says(v, word) })
+	})
+}
+
+// verdictsOf are those of a study.
+func verdictsOf(t testing.TB, s *small) []string {
+	t.Helper()
+	return factorstest.Must(newPlay(t, s).run())(t).Verdicts()
+}
+
 // spoilt is a study with an outlier at its second site, in view v1.
 func spoilt(t *testing.T, options string) (s *small, id string) {
 	s = shape{dims: []int{5, 4, 3}, sites: 3, rows: 40, seed: 3, options: options}.study(t)
@@ -127,9 +140,7 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	}
 	r := factorstest.Must(newPlay(t, s).run())(t)
 	for _, view := range []string{"v0", "v1"} {
-		if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return says(v, "no better than by its mean: ") && says(v, view+" (")
-		}) {
+		if !said(r.Verdicts(), "no better than by its mean: ", view+" (") {
 			t.Errorf("verdicts on %s: %q", view, r.Verdicts())
 		}
 	}
@@ -157,11 +168,9 @@ func TestChanceIsNoGain(t *testing.T) {
 				return views
 			})
 		}
-		r := factorstest.Must(newPlay(t, s).run())(t)
+		verdicts := verdictsOf(t, s)
 		for _, view := range []string{"v0", "v1", "v2"} {
-			if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-				return says(v, "no better than by its mean: ") && says(v, view+" (")
-			}) {
+			if !said(verdicts, "no better than by its mean: ", view+" (") {
 				missed++
 			}
 		}
@@ -179,7 +188,7 @@ func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
 		dims        []int
 		freedom     int
 	}{{5, 40, []int{6, 8, 10}, 4}, {10, 30, []int{3, 20}, 4}} {
-		said := 0
+		named := 0
 		for seed := range uint64(20) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			s := shape{dims: c.dims, sites: c.sites, rows: c.rows, seed: seed,
@@ -201,14 +210,14 @@ func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
 					return views
 				})
 			}
-			for _, v := range factorstest.Must(newPlay(t, s).run())(t).Verdicts() {
+			for _, v := range verdictsOf(t, s) {
 				if says(v, "Features do not go") || says(v, "Noisier") || says(v, "Sites differ in noise") {
-					said++
+					named++
 				}
 			}
 		}
-		if said > 3 {
-			t.Errorf("%d verdicts on 20 studies of %d sites that do not differ", said, c.sites)
+		if named > 3 {
+			t.Errorf("%d verdicts on 20 studies of %d sites that do not differ", named, c.sites)
 		}
 	}
 }
@@ -220,11 +229,9 @@ func TestFeaturesThatHardlyVaryAtASiteAreNamed(t *testing.T) {
 		dealt(t, s, "site-2", func(table *dataset.Table, i int) [][]float64 {
 			return changed(table, i, 1, func(v []float64) { v[2] *= times })
 		})
-		said := slices.ContainsFunc(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), func(v string) bool {
-			return says(v, "Features vary far less at a site than elsewhere: f1_2 at site-2 (")
-		})
-		if said != (times < 0.5) {
-			t.Errorf("times %v: said %t", times, said)
+		got := verdictsOf(t, s)
+		if said(got, "Features vary far less at a site than elsewhere: f1_2 at site-2 (") != (times < 0.5) {
+			t.Errorf("times %v: %q", times, got)
 		}
 	}
 }
@@ -234,11 +241,8 @@ func TestTooManyFactorsAreNamed(t *testing.T) {
 	for q, want := range map[int]bool{2: false, 9: true} {
 		s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9,
 			options: fmt.Sprintf("  latent: %d\n  rounds: 0\n", q)}.study(t)
-		r := factorstest.Must(newPlay(t, s).run())(t)
-		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return strings.Contains(v, "more than the covariances of 11 features can tell")
-		}); said != want {
-			t.Errorf("%d factors: %q", q, r.Verdicts())
+		if got := verdictsOf(t, s); said(got, "more than the covariances of 11 features can tell") != want {
+			t.Errorf("%d factors: %q", q, got)
 		}
 	}
 }
@@ -374,7 +378,6 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 	study := func(seed uint64, rows int) *small {
 		return shape{dims: []int{6, 5}, sites: 4, rows: rows, seed: seed, options: "  latent: 1\n"}.study(t)
 	}
-	verdicts := func(s *small) []string { return factorstest.Must(newPlay(t, s).run())(t).Verdicts() }
 	for _, c := range []struct {
 		name, want string
 		change     func(table *dataset.Table, i int) [][]float64
@@ -392,16 +395,16 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 	} {
 		s := study(9, 120)
 		dealt(t, s, s.plan.Sites[1], c.change)
-		if got := verdicts(s); !slices.ContainsFunc(got, func(v string) bool { return says(v, c.want) }) {
+		if got := verdictsOf(t, s); !said(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 	alarms := 0
 	for seed := range uint64(100) {
-		for _, said := range verdicts(study(100+seed, 15+10*int(seed%10))) {
-			if says(said, views[:40]) || says(said, features) {
+		for _, v := range verdictsOf(t, study(100+seed, 15+10*int(seed%10))) {
+			if says(v, views[:40]) || says(v, features) {
 				alarms++
-				t.Logf("seed %d: %s", seed, said)
+				t.Logf("seed %d: %s", seed, v)
 			}
 		}
 	}
@@ -460,10 +463,9 @@ func TestSitesThatTurnedAViewTogetherAreNamed(t *testing.T) {
 				return changed(table, i, 1, func(v []float64) { floats.Scale(-1, v) })
 			})
 		}
-		said := strings.Join(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), "\n")
+		verdicts := verdictsOf(t, s)
 		for _, site := range s.plan.Sites[:3] {
-			if all++; says(said, "Views do not go together as they do elsewhere") &&
-				strings.Contains(said, site+": v1 (R² −") {
+			if all++; said(verdicts, "Views do not go together as they do elsewhere", site+": v1 (R² −") {
 				named++
 			}
 		}
