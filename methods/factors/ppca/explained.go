@@ -29,8 +29,8 @@ type Explained struct {
 	FeatureResidual wire.Vector `cbor:"feature_residual"`
 }
 
-// noneExplained are sums of no subjects.
-func noneExplained(views, q, features int) *Explained {
+// NoneExplained are the sums of no subjects.
+func NoneExplained(views, q, features int) *Explained {
 	vector := func(n int) wire.Vector { return make(wire.Vector, n) }
 	return &Explained{Cells: vector(views), Total: vector(views),
 		Residual:     wire.Matrix{Rows: views, Cols: q + 1, Data: vector(views * (q + 1))},
@@ -42,7 +42,7 @@ func (x *Explained) Rank() int { return x.Residual.Cols - 1 }
 
 // Plus is the sums with those of others.
 func (x *Explained) Plus(others ...*Explained) *Explained {
-	sum := noneExplained(x.Residual.Rows, x.Rank(), len(x.FeatureTotal))
+	sum := NoneExplained(x.Residual.Rows, x.Rank(), len(x.FeatureTotal))
 	for _, o := range append([]*Explained{x}, others...) {
 		for i, list := range sum.lists() {
 			floats.Add(list, o.lists()[i])
@@ -68,7 +68,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, 
 	defer e.Release()
 	defer md.Release()
 	q, ld := p.Rank, e.ld
-	out = noneExplained(l.Views(), q, l.Features())
+	out = NoneExplained(l.Views(), q, l.Features())
 	view := l.ViewOf()
 	means := make([]float64, q*ld) // Σ ⟨x⟩⟨x⟩ᵀ
 	// Per feature, over the subjects who have it: their number, Σ (t − μ) and Σ ⟨x⟩.

@@ -59,7 +59,7 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 	if len(m.SiteNoise) > 0 {
 		r.Sections = append(r.Sections, m.SiteNoiseSection())
 	}
-	r.Sections = append(r.Sections, Variance(set, &pooled.Explained, sites), m.LoadingSection())
+	r.Sections = append(r.Sections, Variance(set, "All sites", &pooled.Explained, sites), m.LoadingSection())
 	if !m.Separate() { // else every site's mean is 0
 		r.Sections = append(r.Sections, factorSection(set, sites))
 	}
@@ -99,7 +99,7 @@ func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing " +
 			"values that go with what is missing, and the order of rows are not on this page."}})
-	r.Sections = append(r.Sections, about, Variance(set, &all.Explained, nil), m.LoadingSection())
+	r.Sections = append(r.Sections, about, Variance(set, "All sites", &all.Explained, nil), m.LoadingSection())
 	if settled != nil {
 		r.Sections = append(r.Sections, *settled)
 	}
@@ -124,7 +124,7 @@ func Unassessed(set ppca.Frame, m *fitted.Model, files []method.File, sites int,
 		Sure: "No site said how well the model describes its subjects: that would have been a further release. " +
 			"Nothing on this page measures how good the model is.",
 	}
-	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())
+	r.Sections = append(append(append(r.Sections, implied(set, m)), about...), m.LoadingSection())
 	return r
 }
 

@@ -132,7 +132,7 @@ func releasedSection() figure.Section {
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c way) noisedVarianceSection(s *halves.State) figure.Section {
-	sec := report.Variance(c.Frame, own(s).Pooled, nil)
+	sec := report.Variance(c.Frame, "All sites", own(s).Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the " +
 		"mean of the subjects of all sites together: differences between sites count as differences between " +
 		"subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors " +
