@@ -2,7 +2,6 @@ package factors
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"fmt"
 	"math"
@@ -234,22 +233,14 @@ func TestEvaluationOfAnAdjustedModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var rows []dataset.Row
-		for _, site := range plain.plan.Sites {
-			for i := range plain.data[site].Len() {
-				rows = append(rows, plain.data[site].Row(i))
-			}
-		}
-		all := factorstest.Must(dataset.NewTable(plain.plan.Schema(), rows))(t)
-		return factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, m, all))(t)
+		return factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, m, plain.all(t)))(t)
 	}
 	of := func(s *small) evaluate.Score {
 		_, r, _ := modelOf(t, s)
 		return score(Method{}.Evaluator(s.plan, r.Files, false))
 	}
-	all := factorstest.Must(dataset.NewTable(adjusted.plan.Schema(), slices.Concat(tableRows(adjusted, "site-0"),
-		tableRows(adjusted, "site-1"), tableRows(adjusted, "site-2"))))(t)
-	with, without, central := of(adjusted), of(plain), score(Method{}.Central(context.Background(), adjusted.plan, all))
+	with, without, central := of(adjusted), of(plain), score(Method{}.Central(t.Context(), adjusted.plan,
+		adjusted.all(t)))
 	if t.Logf("adjusted %+v\nnot %+v\ncentral %+v", with, without, central); with.LogLik < without.LogLik+0.5 ||
 		math.Abs(with.LogLik-central.LogLik) > 0.3 {
 		t.Errorf("nats per row: adjusted %v, not %v, in one place %v", with.LogLik, without.LogLik, central.LogLik)
@@ -262,13 +253,6 @@ func TestEvaluationOfAnAdjustedModel(t *testing.T) {
 		math.IsNaN(post.Mean[0][0]) {
 		t.Errorf("%v, %v", post.Mean, err)
 	}
-}
-
-func tableRows(s *small, site string) (rows []dataset.Row) {
-	for i := range s.data[site].Len() {
-		rows = append(rows, s.data[site].Row(i))
-	}
-	return rows
 }
 
 // What the report says first: covariates that say nothing within sites, and subjects who lack
@@ -285,14 +269,11 @@ func TestWhatIsSaidOfAdjustment(t *testing.T) {
 			"took no part, because a covariate of theirs is not known"},
 	} {
 		_, r, _ := modelOf(t, agedSites(t, options, want.change))
-		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, want.says) })
+		wrong := !said(r.Verdicts(), want.says)
 		if want.says == "" {
-			said = !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-				return strings.Contains(v, "covariate") ||
-					strings.Contains(v, "adjusted")
-			})
+			wrong = said(r.Verdicts(), "covariate") || said(r.Verdicts(), "adjusted")
 		}
-		if !said {
+		if wrong {
 			t.Errorf("%s: the verdicts are %q", options, r.Verdicts())
 		}
 		at := slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == "adjusted" })
@@ -305,13 +286,10 @@ func TestWhatIsSaidOfAdjustment(t *testing.T) {
 // A feature that covariates determine is named, and so are models whose numbers do not fit.
 func TestAdjustmentsThatCannotBe(t *testing.T) {
 	s := agedSites(t, ageAndSex, nil)
-	for site, table := range s.data {
-		rows := tableRows(s, site)
-		for i := range rows {
-			rows[i].Views = [][]float64{slices.Clone(rows[i].Views[0]), rows[i].Views[1]}
-			rows[i].Views[0][1], _ = parse64(rows[i].Subject[0])
-		}
-		s.data[site] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+	for site := range s.data {
+		dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+			return changed(table, i, 0, func(v []float64) { v[1], _ = parse64(table.Row(i).Subject[0]) })
+		})
 	}
 	if _, err := newPlay(t, s).run(); err == nil ||
 		!strings.Contains(err.Error(), "view v0, feature f0_1: nothing is left of it when it is adjusted for age, "+

@@ -136,6 +136,56 @@ func (s shape) study(t testing.TB) *small {
 	return out
 }
 
+// ofRows is a study of these rows, site by site, with other lines of the plan and of what stands below method.
+func ofRows(t testing.TB, plan, options string, schema dataset.Schema, rows [][]dataset.Row) *small {
+	t.Helper()
+	s := &small{data: map[string]*dataset.Table{}}
+	var names []string
+	for i, own := range rows {
+		names = append(names, fmt.Sprint("site-", i))
+		s.data[names[i]] = factorstest.Must(dataset.NewTable(schema, own))(t)
+	}
+	plan += "parley: 1\nname: small\nprivacy: {protection: none}\nsites: [" + strings.Join(names, ", ") + "]\nviews:\n"
+	for _, v := range schema.Views {
+		var features []string
+		for _, c := range v.Columns {
+			features = append(features, strconv.Quote(c.Name))
+		}
+		plan += fmt.Sprintf("  - {name: %s, features: [%s]}\n", v.Name, strings.Join(features, ", "))
+	}
+	s.plan = factorstest.Must(parse(plan + "method: {name: factors, " + options + "}\n"))(t)
+	return s
+}
+
+// viewsNamed are views of so many features each.
+func viewsNamed(dims ...int) (s dataset.Schema) {
+	for k, d := range dims {
+		v := dataset.View{Name: fmt.Sprint("v", k)}
+		for j := range d {
+			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("f%d_%d", k, j)})
+		}
+		s.Views = append(s.Views, v)
+	}
+	return s
+}
+
+// all are the rows of all sites in one place.
+func (s *small) all(t testing.TB) *dataset.Table {
+	t.Helper()
+	var rows []dataset.Row
+	for _, site := range s.plan.Sites {
+		rows = append(rows, tableRows(s, site)...)
+	}
+	return factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
+}
+
+func tableRows(s *small, site string) (rows []dataset.Row) {
+	for i := range s.data[site].Len() {
+		rows = append(rows, s.data[site].Row(i))
+	}
+	return rows
+}
+
 // play is a small study that runs as engines run it.
 type play struct {
 	*small
@@ -239,9 +289,7 @@ func TestManyMissingCellsAreSaidFirst(t *testing.T) {
 		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6,
 			options: "  latent: 2\n  rounds: 0\n"}
 		r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
-		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return strings.Contains(v, "single values are missing")
-		})
+		said := said(r.Verdicts(), "single values are missing")
 		if first := r.Sections[0].ID == "verdicts"; said != (missing > 0) || first != said {
 			t.Errorf("%v of the cells are missing: %v, %+v", missing, r.Verdicts(), r.Sections[0])
 		}

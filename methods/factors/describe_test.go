@@ -1,4 +1,4 @@
-package factors_test
+package factors
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors"
 	"parley/study"
 )
 
@@ -19,7 +18,7 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		{"latent: 6", "latent: 1\n  rounds: 0", "1 factor, patterns"},
 	} {
 		plan := example(t, c[0], c[1])
-		if got := (factors.Method{}).Describe(plan); !strings.Contains(got, c[2]) || strings.Count(got, ". ") != 1 {
+		if got := (Method{}).Describe(plan); !strings.Contains(got, c[2]) || strings.Count(got, ". ") != 1 {
 			t.Errorf("%s: %s", c[1], got)
 		}
 	}
@@ -30,5 +29,5 @@ func example(t *testing.T, replaced, by string) *study.Plan {
 	t.Helper()
 	data := testkit.Get(os.ReadFile("../../examples/alzheimer/plan.yaml"))(t)
 	return testkit.Get(study.Parse("plan.yaml", []byte(strings.Replace(string(data), replaced, by, 1)),
-		method.Registry{factors.Method{}}))(t)
+		method.Registry{Method{}}))(t)
 }

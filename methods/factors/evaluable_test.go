@@ -1,7 +1,6 @@
-package factors_test
+package factors
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,104 +8,49 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
-	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/factors"
-	"parley/study"
+	"parley/methods/factors/factorstest"
 )
 
 var (
-	_ method.Evaluable   = factors.Method{}
-	_ method.Centraliser = factors.Method{}
+	_ method.Evaluable   = Method{}
+	_ method.Centraliser = Method{}
 )
 
-// evaluationPlan is of two sites with the subjects of [twoViews], whose values
-// are multiplied by unit.
-func evaluationPlan(t *testing.T, unit float64, options string) (*study.Plan, map[string]dataset.Source) {
+// measured is a study of two sites with the subjects of [oneFactor], whose values are multiplied by unit.
+func measured(t *testing.T, unit float64, options string) *small {
 	t.Helper()
-	text := fmt.Sprintf(`{parley: 1, name: units, sites: [one, two],
-		views: [{name: v, features: [a, b, c]}, {name: w, features: [d, e]}],
-		method: {name: factors, latent: 1, %s}, privacy: {protection: none}}`, options)
-	p, err := study.Parse("plan", []byte(text), method.Registry{factors.Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := map[string]dataset.Source{}
-	for i, site := range p.Sites {
-		var rows []dataset.Row
-		for n, views := range twoViews(uint64(i), 60) {
+	rows := make([][]dataset.Row, 2)
+	for i := range rows {
+		for n, views := range oneFactor(uint64(i), 60) {
 			for _, v := range views {
-				for j := range v {
-					v[j] *= unit
-				}
+				floats.Scale(unit, v)
 			}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%s-%03d", site, n), Views: views})
-		}
-		if data[site], err = dataset.NewTable(p.Schema(), rows); err != nil {
-			t.Fatal(err)
+			rows[i] = append(rows[i], dataset.Row{ID: fmt.Sprintf("%d-%03d", i, n), Views: views})
 		}
 	}
-	return p, data
-}
-
-func federated(t *testing.T, p *study.Plan, data map[string]dataset.Source) []method.File {
-	t.Helper()
-	out, err := local.Run(context.Background(),
-		local.Config{Plan: p, Methods: method.Registry{factors.Method{}}, Data: data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Result.Files
-}
-
-func pooledRows(t *testing.T, p *study.Plan, data map[string]dataset.Source) dataset.Source {
-	t.Helper()
-	var rows []dataset.Row
-	for _, site := range p.Sites {
-		table := data[site].(*dataset.Table)
-		for i := range table.Len() {
-			rows = append(rows, table.Row(i))
-		}
-	}
-	table, err := dataset.NewTable(p.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table
+	return ofRows(t, "", "latent: 1, "+options, viewsNamed(3, 2), rows)
 }
 
 // The units in which values were measured are those of what is predicted: in
 // units a hundred times smaller errors are a hundred times larger, and the
 // density of each of 3 values (5 for two subjects in three) falls by ln 100.
 func TestEvaluationIsInMeasuredUnits(t *testing.T) {
-	ctx := context.Background()
 	type numbers struct{ mae, logLik, hidden, coverage, central float64 }
 	var got [2]numbers
 	for i, unit := range []float64{1, 100} {
-		p, data := evaluationPlan(t, unit, "scaling: standard")
-		m, err := factors.Method{}.Evaluator(p, federated(t, p, data), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := pooledRows(t, p, data)
-		s, err := evaluate.EvaluateIn(ctx, nil, m, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h, err := evaluate.Impute(ctx, nil, m, rows, 0.9)
-		if err != nil {
-			t.Fatal(err)
-		}
-		central, err := factors.Method{}.Central(ctx, p, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := evaluate.EvaluateIn(ctx, nil, central, rows)
-		if err != nil {
-			t.Fatal(err)
-		}
+		study := measured(t, unit, "scaling: standard")
+		rows, files := study.all(t), factorstest.Must(newPlay(t, study).run())(t).Files
+		m := factorstest.Must(Method{}.Evaluator(study.plan, files, false))(t)
+		s := factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, m, rows))(t)
+		h := factorstest.Must(evaluate.Impute(t.Context(), nil, m, rows, 0.9))(t)
+		central := factorstest.Must(Method{}.Central(t.Context(), study.plan, rows))(t)
+		c := factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, central, rows))(t)
 		got[i] = numbers{s.MAE / unit, s.LogLik + (3+2*2.0/3)*math.Log(unit), h.MAE / unit, h.Coverage,
 			c.LogLik + (3+2*2.0/3)*math.Log(unit)}
 		// The noise has standard deviation 0.1, and two subjects in three have
@@ -129,31 +73,20 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 }
 
 func TestANewSiteIsLessCertain(t *testing.T) {
-	p, data := evaluationPlan(t, 1, "scaling: none")
-	files := federated(t, p, data)
-	at := slices.IndexFunc(files, func(f method.File) bool { return f.Name == "model/model.json" })
+	s := measured(t, 1, "scaling: none")
+	files := factorstest.Must(newPlay(t, s).run())(t).Files
 	var model map[string]any
-	if err := json.Unmarshal(files[at].Data, &model); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, json.Unmarshal(files[0].Data, &model))
 	for _, v := range model["views"].([]any) {
 		v.(map[string]any)["loading_sd_between_sites"], v.(map[string]any)["mean_sd_between_sites"] = 0.2, 0.3
 	}
-	var err error
-	if files[at].Data, err = json.Marshal(model); err != nil {
-		t.Fatal(err)
-	}
+	files[0].Data = factorstest.Must(json.Marshal(model))(t)
 	row := dataset.Row{ID: "x", Views: [][]float64{{1, 2, 0.5}, nil}}
 	sd := func(newSite bool) []float64 {
-		m, err := factors.Method{}.Evaluator(p, files, newSite)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := factorstest.Must(Method{}.Evaluator(s.plan, files, newSite))(t)
 		var post evaluate.Posterior
 		out := [][]float64{{-1, -1, -1}, {-1, -1}}
-		if err := m.(evaluate.Predictive).Predict(&row, &post, out); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, m.(evaluate.Predictive).Predict(&row, &post, out))
 		if !slices.Equal(out[0], []float64{-1, -1, -1}) {
 			t.Errorf("deviations of observed values were written: %v", out[0])
 		}
@@ -171,19 +104,19 @@ func TestANewSiteIsLessCertain(t *testing.T) {
 
 func TestCentralFitsHaveTheScaleOfThePlan(t *testing.T) {
 	for _, options := range []string{"scaling: min-max", "scaling: view", "scaling: none"} {
-		p, data := evaluationPlan(t, 1, options)
-		if _, err := (factors.Method{}).Central(context.Background(), p, pooledRows(t, p, data)); err != nil {
+		s := measured(t, 1, options)
+		if _, err := (Method{}).Central(t.Context(), s.plan, s.all(t)); err != nil {
 			t.Errorf("%s: %v", options, err)
 		}
-		if _, err := (factors.Method{}).Evaluator(p, nil, false); err == nil {
+		if _, err := (Method{}).Evaluator(s.plan, nil, false); err == nil {
 			t.Error("no files made a model")
 		}
 	}
 }
 
-// twoViews draws subjects of one factor seen in two views: the second view is
+// oneFactor draws subjects of one factor seen in two views: the second view is
 // lacking for every third subject.
-func twoViews(seed uint64, n int) [][][]float64 {
+func oneFactor(seed uint64, n int) [][][]float64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	subjects := make([][][]float64, n)
 	for i := range subjects {

@@ -45,34 +45,23 @@ func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one boo
 		}
 		return y
 	}
-	var names [2][]string
 	schema := dataset.Schema{Views: []dataset.View{{Name: "a"}, {Name: "b"}}}
 	if one {
 		half, schema.Views = d, schema.Views[:1]
 	}
 	for j := range d {
-		k, name := min(j/half, 1), fmt.Sprint("f", j)
-		names[k] = append(names[k], name)
-		schema.Views[k].Columns = append(schema.Views[k].Columns, dataset.Column{Name: name})
+		v := &schema.Views[min(j/half, 1)]
+		v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprint("f", j)})
 	}
-	s = &small{data: map[string]*dataset.Table{}}
-	var at []string
-	for i := range sites {
-		var rows []dataset.Row
+	rows := make([][]dataset.Row, sites)
+	for i := range rows {
 		for r := range n / sites {
 			y := draw()
 			views := [][]float64{y[:half], y[half:]}
-			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%d-%04d", i, r), Views: views[:len(schema.Views)]})
+			rows[i] = append(rows[i], dataset.Row{ID: fmt.Sprintf("%d-%04d", i, r), Views: views[:len(schema.Views)]})
 		}
-		at = append(at, fmt.Sprint("site-", i))
-		s.data[at[i]] = factorstest.Must(dataset.NewTable(schema, rows))(t)
 	}
-	plan := fmt.Sprintf("parley: 1\nname: held-out\nseed: %d\nprivacy: {protection: none}\nsites: [%s]\n"+
-		"method: {name: factors, latent: %d}\nviews:\n", seed, strings.Join(at, ", "), latent)
-	for k, v := range schema.Views {
-		plan += fmt.Sprintf("  - {name: %s, features: [%s]}\n", v.Name, strings.Join(names[k], ", "))
-	}
-	s.plan = factorstest.Must(study.Parse("plan.yaml", []byte(plan), method.Registry{Method{}}))(t)
+	s = ofRows(t, fmt.Sprintf("seed: %d\n", seed), fmt.Sprintf("latent: %d", latent), schema, rows)
 	for range 2000 {
 		others = append(others, draw())
 	}

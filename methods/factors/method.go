@@ -128,11 +128,7 @@ func (m Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) 
 	if err != nil {
 		return nil, err
 	}
-	fit, err := fitted.Central(ctx, set.Frame, less[0])
-	if err != nil || effects == nil {
-		return fit, err
-	}
-	return fitted.AdjustModel(set.Options.Adjust, effects, all.Schema().Subject, set.Layout.Dims, fit)
+	return fitted.Central(ctx, set.Frame, less[0], set.Options.Adjust, effects)
 }
 
 // Counts implements [method.Selective].

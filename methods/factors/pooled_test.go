@@ -18,7 +18,6 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/study"
 )
 
 // rowwise is a factor model as a textbook has it, row by row and with dense matrices.
@@ -104,20 +103,7 @@ func studyOf(t *testing.T, folder string, sites int, cells, views float64) *smal
 	t.Helper()
 	dir := factorstest.Must(dataset.Open(t.Context(), folder, dataset.Options{}))(t)
 	all := factorstest.Must(dataset.Collect(t.Context(), dir))(t)
-	var plan strings.Builder
-	fmt.Fprintf(
-		&plan,
-		"parley: 1\nname: clinical\nprivacy: {protection: none}\nmethod: {name: factors, latent: 5, site_means: "+
-			"pooled, outliers: keep}\nviews:\n",
-	)
 	schema := dataset.Schema{Views: all.Schema().Views}
-	for _, v := range schema.Views {
-		var names []string
-		for _, c := range v.Columns {
-			names = append(names, c.Name)
-		}
-		fmt.Fprintf(&plan, "  - {name: %s, features: [%s]}\n", v.Name, `"`+strings.Join(names, `", "`)+`"`)
-	}
 	rng, rows := rand.New(rand.NewPCG(uint64(sites), 7)), make([][]dataset.Row, sites)
 	for i := range all.Len() {
 		row := dataset.Row{ID: all.Row(i).ID}
@@ -131,15 +117,7 @@ func studyOf(t *testing.T, folder string, sites int, cells, views float64) *smal
 		}
 		rows[i%sites] = append(rows[i%sites], row)
 	}
-	out := &small{data: map[string]*dataset.Table{}}
-	var names []string
-	for i := range rows {
-		names = append(names, fmt.Sprint("site-", i))
-		out.data[names[i]] = factorstest.Must(dataset.NewTable(schema, rows[i]))(t)
-	}
-	fmt.Fprintf(&plan, "sites: [%s]\n", strings.Join(names, ", "))
-	out.plan = factorstest.Must(study.Parse("plan.yaml", []byte(plan.String()), method.Registry{Method{}}))(t)
-	return out
+	return ofRows(t, "", "latent: 5, site_means: pooled, outliers: keep", schema, rows)
 }
 
 // A study's model is that of all rows in one place: expectation maximisation that begins there gains

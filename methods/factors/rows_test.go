@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
@@ -24,32 +26,28 @@ func TestValuesMissingBecauseOfWhatTheyAreAreNamed(t *testing.T) {
 		rng := rand.New(rand.NewPCG(9, 1))
 		for _, site := range s.plan.Sites {
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 { // half of the variance is noise
-				v := slices.Clone(table.Row(i).Views)
-				v[1] = slices.Clone(v[1])
-				v[1][2] += 3 * rng.NormFloat64()
-				return v
+				return changed(table, i, 1, func(v []float64) { v[2] += 3 * rng.NormFloat64() })
 			})
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views)
-				v[1] = slices.Clone(v[1])
-				missing := i%4 == 0
-				if low {
-					below := 0
-					for k := range table.Len() {
-						if table.Row(k).Views[1][2] < v[1][2] {
-							below++
+				return changed(table, i, 1, func(v []float64) {
+					missing := i%4 == 0
+					if low {
+						below := 0
+						for k := range table.Len() {
+							if table.Row(k).Views[1][2] < v[2] {
+								below++
+							}
 						}
+						missing = below < table.Len()/4
 					}
-					missing = below < table.Len()/4
-				}
-				if missing {
-					v[1][2] = math.NaN()
-				}
-				return v
+					if missing {
+						v[2] = math.NaN()
+					}
+				})
 			})
 		}
 		got := ""
-		for _, v := range factorstest.Must(newPlay(t, s).run())(t).Verdicts() {
+		for _, v := range verdictsOf(t, s) {
 			if strings.HasPrefix(v, "Values may be missing") {
 				got = v
 			}
@@ -124,18 +122,9 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 		absent = "Values may be missing because of what they are: all of "
 		whole  = "The features of a view add up to the same in every subject: "
 	)
-	add := func(x []float64, by float64) []float64 {
-		out := slices.Clone(x)
-		for j := range out {
-			out[j] += by
-		}
-		return out
-	}
 	first := func(by func(i int) float64) func(*dataset.Table, int) [][]float64 {
 		return func(table *dataset.Table, i int) [][]float64 {
-			views := slices.Clone(table.Row(i).Views)
-			views[0] = add(views[0], by(i))
-			return views
+			return changed(table, i, 0, func(v []float64) { floats.AddConst(by(i), v) })
 		}
 	}
 	for _, c := range []struct {
@@ -167,17 +156,16 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 			return views
 		}},
 		{"composition", whole, func(table *dataset.Table, i int) [][]float64 {
-			views := slices.Clone(table.Row(i).Views)
-			parts, sum := make([]float64, len(views[0])), 0.0
-			for j, x := range views[0] {
-				parts[j] = math.Exp(x / 4)
-				sum += parts[j]
-			}
-			for j := range parts {
-				parts[j] = math.Round(1e4*parts[j]/sum) / 100
-			}
-			views[0] = parts
-			return views
+			return changed(table, i, 0, func(v []float64) {
+				sum := 0.0
+				for j, x := range v {
+					v[j] = math.Exp(x / 4)
+					sum += v[j]
+				}
+				for j := range v {
+					v[j] = math.Round(1e4*v[j]/sum) / 100
+				}
+			})
 		}},
 	} {
 		seeds, wrong := 1, 0
@@ -190,13 +178,11 @@ func TestOrderAbsenceAndSumsAreNamed(t *testing.T) {
 			for _, site := range s.plan.Sites {
 				dealt(t, s, site, c.views)
 			}
-			said := factorstest.Must(newPlay(t, s).run())(t).Verdicts()
+			verdicts := verdictsOf(t, s)
 			for _, says := range []string{visits, slow, absent, whole} {
-				if named := slices.ContainsFunc(said, func(v string) bool {
-					return strings.HasPrefix(v, says)
-				}); named != (says == c.says) {
+				if named := said(verdicts, says); named != (says == c.says) {
 					wrong++
-					t.Logf("%s, seed %d: named %v of %q; said %q", c.name, seed, named, says, said)
+					t.Logf("%s, seed %d: named %v of %q; said %q", c.name, seed, named, says, verdicts)
 				}
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/method"
-	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
@@ -24,28 +24,24 @@ import (
 // choosing is a study of three sites with two views of 6 and 5 features.
 func choosing(t testing.TB, opts string, q, rows int) (options.Setup, map[string]dataset.Source) {
 	t.Helper()
-	text := `{parley: 1, name: choosing, seed: 7, sites: [a, b, c], privacy: {protection: none},
-		views: [{name: v, features: [v1, v2, v3, v4, v5, v6]}, {name: w, features: [w1, w2, w3, w4, w5]}],
-		method: {name: factors, latent: 1, ` + opts + `}}`
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "factors", options.Defaults(), text)))(t)
 	r := rand.New(rand.NewPCG(3, uint64(q)))
 	tr := factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 6, 5), q, 0.5)
-	data := map[string]dataset.Source{}
-	for _, site := range set.Plan.Sites {
-		some := make([]dataset.Row, rows)
-		for i := range some {
+	sites := make([][]dataset.Row, 3)
+	for at := range sites {
+		for i := range rows {
 			row := tr.Subject(r)
-			some[i] = dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: [][]float64{row[:6], row[6:]}}
+			one := dataset.Row{ID: fmt.Sprintf("%d-%03d", at, i), Views: [][]float64{row[:6], row[6:]}}
 			if i%9 == 4 {
-				some[i].Views[1] = nil
+				one.Views[1] = nil
 			}
 			if i%7 == 2 {
 				row[i%6] = math.NaN()
 			}
+			sites[at] = append(sites[at], one)
 		}
-		data[site] = factorstest.Must(dataset.NewTable(set.Plan.Schema(), some))(t)
 	}
-	return set, data
+	s := ofRows(t, "seed: 7\n", "latent: 1, "+opts, viewsNamed(6, 5), sites)
+	return factorstest.Must(options.SetUp(s.plan))(t), sources(s)
 }
 
 var upToFive = method.SelectConfig{Values: []int{1, 2, 3, 4, 5}}
@@ -95,8 +91,9 @@ func TestSelectRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), "nobody can be left out of so few subjects") {
 		t.Errorf("one subject at each site: %v", err)
 	}
-	delete(data, "b")
-	if _, err := selectFactors(t.Context(), set, data, upToFive); err == nil || err.Error() != "site b has no data" {
+	delete(data, "site-1")
+	if _, err := selectFactors(t.Context(), set, data, upToFive); err == nil ||
+		err.Error() != "site site-1 has no data" {
 		t.Errorf("a site without data: %v", err)
 	}
 }
@@ -174,43 +171,18 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
-// paperDraw draws n subjects as the data of the Fed-mv-PPCA paper (section 4.1)
-// are, but with q factors: W, μ ~ U(−a, a) with a = 10, 5, 15, noise variances 2,
-// 1, 3, and five eighths of the subjects moved together in latent space.
+// paperDraw draws n subjects of [paperWorld], five eighths of whom are moved together in latent space.
 func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
-	l := ppca.Layout{Dims: []int{15, 8, 10}}
-	var w, mu, sd []float64
-	for k, d := range l.Dims {
-		size := []float64{10, 5, 15}[k]
-		for range d {
-			for range q {
-				w = append(w, size*(2*r.Float64()-1))
-			}
-			mu, sd = append(mu, size*(2*r.Float64()-1)), append(sd, math.Sqrt([]float64{2, 1, 3}[k]))
-		}
-	}
-	shift := make([]float64, q)
+	x, shift, moved := paperWorld(r, q), make([]float64, q), 5*n/8
 	for a := range shift {
 		shift[a] = 20*r.Float64() - 10
 	}
-	rows := make([][]float64, n)
-	for i := range rows {
-		x := make([]float64, q)
-		for a := range x {
-			x[a] = r.NormFloat64()
-			if 8*i < 5*n {
-				x[a] += shift[a]
-			}
-		}
-		for j, m := range mu {
-			rows[i] = append(rows[i], m+sd[j]*r.NormFloat64())
-			for a, z := range x {
-				rows[i][j] += w[j*q+a] * z
-			}
-		}
+	var rows [][]float64
+	for _, row := range append(x.draw(r, "", moved, shift), x.draw(r, "", n-moved, nil)...) {
+		rows = append(rows, slices.Concat(row.Views...))
 	}
 	r.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-	return l, rows
+	return ppca.Layout{Dims: x.dims}, rows
 }
 
 // releasedOf makes what the sites of a study of these rows release at μ.

@@ -257,15 +257,13 @@ func noisySite(t testing.TB, sd float64) *small {
 	t.Helper()
 	s := shape{dims: []int{8, 6}, sites: 4, rows: 60, options: "  latent: 1\n  rounds: 1\n", seed: 4}.study(t)
 	r := rand.New(rand.NewPCG(9, 9))
-	var rows []dataset.Row
-	for row := range s.data["site-0"].Rows(t.Context()) {
-		row.Views = [][]float64{slices.Clone(row.Views[0]), slices.Clone(row.Views[1])}
-		for j := range row.Views[0] {
-			row.Views[0][j] += sd * r.NormFloat64()
-		}
-		rows = append(rows, dataset.Row{ID: row.ID, Views: row.Views, Subject: slices.Clone(row.Subject)})
-	}
-	s.data["site-0"] = factorstest.Must(dataset.NewTable(s.data["site-0"].Schema(), rows))(t)
+	dealt(t, s, "site-0", func(table *dataset.Table, i int) [][]float64 {
+		return changed(table, i, 0, func(v []float64) {
+			for j := range v {
+				v[j] += sd * r.NormFloat64()
+			}
+		})
+	})
 	return s
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"parley/dataset"
 	"parley/engine/local"
 	"parley/internal/testkit"
 	"parley/method"
@@ -38,13 +37,7 @@ func TestTotalsAlongDirections(t *testing.T) {
 		secure := x.study(t)
 		x.options, x.privacy, x.sites = settings, "", 1
 		one := x.study(t)
-		var rows []dataset.Row
-		for _, site := range secure.plan.Sites {
-			for i := range secure.data[site].Len() {
-				rows = append(rows, secure.data[site].Row(i))
-			}
-		}
-		one.data["site-0"] = factorstest.Must(dataset.NewTable(one.data["site-0"].Schema(), rows))(t)
+		one.data["site-0"] = secure.all(t)
 		along := Method{most: 30}
 		total, told, whole := logLik(along, secure, one), logLik(along, one, one), logLik(Method{}, one, one)
 		t.Logf("%s: %v, %v along directions in one place, %v in whole", name, total, told, whole)

@@ -1,4 +1,4 @@
-package factors_test
+package factors
 
 import (
 	"bytes"
@@ -13,14 +13,10 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/engine/local"
 	"parley/internal/testkit"
-	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/factors"
 	"parley/methods/factors/fitted"
 	"parley/problem"
-	"parley/study"
 )
 
 // world is a population with known parameters.
@@ -35,11 +31,10 @@ type world struct {
 // bounds are those of the loadings and means of each view.
 var bounds = []float64{10, 5, 15}
 
-// paperWorld draws parameters as the paper's synthetic data have them: three
-// views of 15, 8 and 10 features and 5 factors, views differing in size and
-// noise.
-func paperWorld(r *rand.Rand) *world {
-	x := &world{dims: []int{15, 8, 10}, q: 5, sd: []float64{math.Sqrt2, 1, math.Sqrt(3)}}
+// paperWorld draws parameters as the synthetic data of the Fed-mv-PPCA paper (section 4.1) have them, but with q
+// factors: three views of 15, 8 and 10 features, which differ in size and noise.
+func paperWorld(r *rand.Rand, q int) *world {
+	x := &world{dims: []int{15, 8, 10}, q: q, sd: []float64{math.Sqrt2, 1, math.Sqrt(3)}}
 	for k, bound := range bounds {
 		for range x.dims[k] {
 			row := make([]float64, x.q)
@@ -72,19 +67,6 @@ func (x *world) site(r *rand.Rand, relative float64) *world {
 	return &y
 }
 
-func (x *world) schema() dataset.Schema {
-	var s dataset.Schema
-	for k, d := range x.dims {
-		v := dataset.View{Name: fmt.Sprintf("v%d", k+1)}
-		for j := range d {
-			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("v%d_f%02d", k+1, j+1),
-				Kind: dataset.Number})
-		}
-		s.Views = append(s.Views, v)
-	}
-	return s
-}
-
 // draw draws subjects whose factors have the given mean.
 func (x *world) draw(r *rand.Rand, prefix string, n int, mean []float64) []dataset.Row {
 	rows := make([]dataset.Row, n)
@@ -111,32 +93,6 @@ func (x *world) draw(r *rand.Rand, prefix string, n int, mean []float64) []datas
 		}
 	}
 	return rows
-}
-
-// fit runs a whole study in memory and reads the model that it leaves.
-func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, options string) *fitted.Model {
-	t.Helper()
-	var plan strings.Builder
-	fmt.Fprintf(&plan, "parley: 1\nname: coverage\nsites: [%s]\nviews:\n",
-		strings.Join(evaluate.SiteNames(len(sites)), ", "))
-	for _, v := range schema.Views {
-		names := make([]string, len(v.Columns))
-		for j, c := range v.Columns {
-			names[j] = c.Name
-		}
-		fmt.Fprintf(&plan, "  - name: %s\n    features: [%s]\n", v.Name, strings.Join(names, ", "))
-	}
-	fmt.Fprintf(&plan, "method: {name: factors, latent: %d%s}\nprivacy: {protection: none}\n", q, options)
-	methods := method.Registry{factors.Method{}}
-	p := testkit.Get(study.Parse("plan.yaml", []byte(plan.String()), methods))(t)
-	data := map[string]dataset.Source{}
-	for i, name := range p.Sites {
-		data[name] = sites[i]
-	}
-	out := testkit.Get(local.Run(context.Background(), local.Config{Plan: p, Methods: methods, Data: data}))(t)
-	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	m := testkit.Get(method.OpenModel(methods, out.Result.Files[at].Data))(t)
-	return m.(*fitted.Model)
 }
 
 // coverage hides each view in turn and returns the share of its values that
@@ -208,14 +164,13 @@ func TestIntervalsHoldAfterASmallStudy(t *testing.T) {
 			got, known, newSite := make([]float64, draws), make([]float64, draws), []float64(nil)
 			for seed := range got {
 				r := rand.New(rand.NewPCG(uint64(seed), 73))
-				x := paperWorld(r)
-				schema := x.schema()
-				var sites []dataset.Source
-				for i := range 3 {
-					table := testkit.Get(dataset.NewTable(schema, x.draw(r, string(rune('a'+i)), 12, nil)))(t)
-					sites = append(sites, table)
+				x := paperWorld(r, 5)
+				schema := viewsNamed(x.dims...)
+				sites := make([][]dataset.Row, 3)
+				for i := range sites {
+					sites[i] = x.draw(r, string(rune('a'+i)), 12, nil)
 				}
-				m := fit(t, schema, sites, x.q, options+", site_means: pooled")
+				m, _, _ := modelOf(t, ofRows(t, "", "latent: 5, site_means: pooled"+options, schema, sites))
 				m.Verdicts = nil // so few subjects have some
 				rows := x.draw(r, "n", 100, nil)
 				got[seed] = coverage(t, m, schema, rows, false)
@@ -260,14 +215,13 @@ func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 			plain, spread := make([]float64, draws), make([]float64, draws)
 			for seed := range uint64(draws) {
 				r := rand.New(rand.NewPCG(seed, 72))
-				x := paperWorld(r)
-				schema := x.schema()
-				var sites []dataset.Source
-				for range 3 {
-					table := testkit.Get(dataset.NewTable(schema, x.site(r, sd).draw(r, "s", 90, nil)))(t)
-					sites = append(sites, table)
+				x := paperWorld(r, 5)
+				schema := viewsNamed(x.dims...)
+				sites := make([][]dataset.Row, 3)
+				for i := range sites {
+					sites[i] = x.site(r, sd).draw(r, "s", 90, nil)
 				}
-				m := fit(t, schema, sites, x.q, ", scaling: view")
+				m, _, _ := modelOf(t, ofRows(t, "", "latent: 5, scaling: view", schema, sites))
 				for range fresh {
 					rows := x.site(r, sd).draw(r, "n", 60, nil)
 					plain[seed] += coverage(t, m, schema, rows, false, "as a group") / fresh

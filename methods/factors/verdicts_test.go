@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
@@ -23,21 +25,29 @@ func says(verdict, reason string) bool {
 	return strings.Contains(strings.ToLower(verdict), strings.ToLower(reason))
 }
 
+// said says whether one of a study's verdicts has all of these words.
+func said(verdicts []string, words ...string) bool {
+	return slices.ContainsFunc(verdicts, func(v string) bool {
+		return !slices.ContainsFunc(words, func(word string) bool { return !says(v, word) })
+	})
+}
+
+// verdictsOf are those of a study.
+func verdictsOf(t testing.TB, s *small) []string {
+	t.Helper()
+	return factorstest.Must(newPlay(t, s).run())(t).Verdicts()
+}
+
 // spoilt is a study with an outlier at its second site, in view v1.
 func spoilt(t *testing.T, options string) (s *small, id string) {
 	s = shape{dims: []int{5, 4, 3}, sites: 3, rows: 40, seed: 3, options: options}.study(t)
-	table := s.data[s.plan.Sites[1]]
-	var rows []dataset.Row
-	for i := range table.Len() {
-		row := table.Row(i)
-		if i == 17 {
-			id = row.ID
-			row.Views = slices.Clone(row.Views)
-			row.Views[1] = slices.Repeat([]float64{1e4}, 4)
+	dealt(t, s, s.plan.Sites[1], func(table *dataset.Table, i int) [][]float64 {
+		if i != 17 {
+			return table.Row(i).Views
 		}
-		rows = append(rows, row)
-	}
-	s.data[s.plan.Sites[1]] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+		id = table.Row(i).ID
+		return changed(table, i, 1, func(v []float64) { copy(v, slices.Repeat([]float64{1e4}, 4)) })
+	})
 	return s, id
 }
 
@@ -130,9 +140,7 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	}
 	r := factorstest.Must(newPlay(t, s).run())(t)
 	for _, view := range []string{"v0", "v1"} {
-		if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return says(v, "no better than by its mean: ") && says(v, view+" (")
-		}) {
+		if !said(r.Verdicts(), "no better than by its mean: ", view+" (") {
 			t.Errorf("verdicts on %s: %q", view, r.Verdicts())
 		}
 	}
@@ -160,11 +168,9 @@ func TestChanceIsNoGain(t *testing.T) {
 				return views
 			})
 		}
-		r := factorstest.Must(newPlay(t, s).run())(t)
+		verdicts := verdictsOf(t, s)
 		for _, view := range []string{"v0", "v1", "v2"} {
-			if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-				return says(v, "no better than by its mean: ") && says(v, view+" (")
-			}) {
+			if !said(verdicts, "no better than by its mean: ", view+" (") {
 				missed++
 			}
 		}
@@ -182,7 +188,7 @@ func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
 		dims        []int
 		freedom     int
 	}{{5, 40, []int{6, 8, 10}, 4}, {10, 30, []int{3, 20}, 4}} {
-		said := 0
+		named := 0
 		for seed := range uint64(20) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			s := shape{dims: c.dims, sites: c.sites, rows: c.rows, seed: seed,
@@ -204,14 +210,14 @@ func TestHeavyTailsAreNoDifferenceBetweenSites(t *testing.T) {
 					return views
 				})
 			}
-			for _, v := range factorstest.Must(newPlay(t, s).run())(t).Verdicts() {
+			for _, v := range verdictsOf(t, s) {
 				if says(v, "Features do not go") || says(v, "Noisier") || says(v, "Sites differ in noise") {
-					said++
+					named++
 				}
 			}
 		}
-		if said > 3 {
-			t.Errorf("%d verdicts on 20 studies of %d sites that do not differ", said, c.sites)
+		if named > 3 {
+			t.Errorf("%d verdicts on 20 studies of %d sites that do not differ", named, c.sites)
 		}
 	}
 }
@@ -221,16 +227,11 @@ func TestFeaturesThatHardlyVaryAtASiteAreNamed(t *testing.T) {
 	for _, times := range []float64{0, 1 / 7.5, 0.5, 1} {
 		s := shape{dims: []int{5, 4, 3}, sites: 4, rows: 40, seed: 12, options: "  latent: 1\n  rounds: 0\n"}.study(t)
 		dealt(t, s, "site-2", func(table *dataset.Table, i int) [][]float64 {
-			views := slices.Clone(table.Row(i).Views)
-			views[1] = slices.Clone(views[1])
-			views[1][2] *= times
-			return views
+			return changed(table, i, 1, func(v []float64) { v[2] *= times })
 		})
-		said := slices.ContainsFunc(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), func(v string) bool {
-			return says(v, "Features vary far less at a site than elsewhere: f1_2 at site-2 (")
-		})
-		if said != (times < 0.5) {
-			t.Errorf("times %v: said %t", times, said)
+		got := verdictsOf(t, s)
+		if said(got, "Features vary far less at a site than elsewhere: f1_2 at site-2 (") != (times < 0.5) {
+			t.Errorf("times %v: %q", times, got)
 		}
 	}
 }
@@ -240,11 +241,8 @@ func TestTooManyFactorsAreNamed(t *testing.T) {
 	for q, want := range map[int]bool{2: false, 9: true} {
 		s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9,
 			options: fmt.Sprintf("  latent: %d\n  rounds: 0\n", q)}.study(t)
-		r := factorstest.Must(newPlay(t, s).run())(t)
-		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
-			return strings.Contains(v, "more than the covariances of 11 features can tell")
-		}); said != want {
-			t.Errorf("%d factors: %q", q, r.Verdicts())
+		if got := verdictsOf(t, s); said(got, "more than the covariances of 11 features can tell") != want {
+			t.Errorf("%d factors: %q", q, got)
 		}
 	}
 }
@@ -255,25 +253,23 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 	s := shape{dims: []int{5, 4}, sites: 3, rows: 40, seed: 5,
 		options: "  latent: 2\n  rounds: 0\n  site_means: separate\n"}.study(t)
 	last := s.plan.Sites[2]
-	move := func(table *dataset.Table, by float64, some func(i int) bool) *dataset.Table {
-		var rows []dataset.Row
-		for i := range table.Len() {
-			row := table.Row(i)
-			views := make([][]float64, len(row.Views))
-			for k, v := range row.Views {
-				views[k] = slices.Clone(v)
-				for a := range v {
-					if some(i) {
-						views[k][a] += by
-					}
+	move := func(by float64, some func(i int) bool) *dataset.Table {
+		before := s.data[last]
+		dealt(t, s, last, func(table *dataset.Table, i int) [][]float64 {
+			views := table.Row(i).Views
+			for k := range views {
+				views = slices.Clone(views)
+				if views[k] = slices.Clone(views[k]); some(i) {
+					floats.AddConst(by, views[k])
 				}
 			}
-			row.Views = views
-			rows = append(rows, row)
-		}
-		return factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+			return views
+		})
+		after := s.data[last]
+		s.data[last] = before
+		return after
 	}
-	s.data[last] = move(s.data[last], 30, func(int) bool { return true })
+	s.data[last] = move(30, func(int) bool { return true })
 	m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
 	m.Verdicts = nil // the site lies apart, which is said of the model
 	for _, c := range []struct {
@@ -283,7 +279,7 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 	}{
 		{last, s.data[last], ""},
 		{s.plan.Sites[0], s.data[last], "40 of 40 subjects are far"},
-		{last, move(s.data[last], 200, func(i int) bool { return i < 2 }), "2 of 40 subjects are far"},
+		{last, move(200, func(i int) bool { return i < 2 }), "2 of 40 subjects are far"},
 	} {
 		_, notes, err := m.Transform(t.Context(), c.data, &bytes.Buffer{}, method.TransformOptions{Site: c.site})
 		if err != nil {
@@ -305,17 +301,9 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 	for by, want := range map[float64]bool{0: false, 3: false, 1e12: true} {
 		s := shape{dims: []int{5, 4}, sites: 4, rows: 40, seed: 5, options: "  latent: 1\n"}.study(t)
 		site := s.plan.Sites[2]
-		var rows []dataset.Row
-		for i := range s.data[site].Len() {
-			row := s.data[site].Row(i)
-			row.Views = slices.Clone(row.Views)
-			row.Views[1] = slices.Clone(row.Views[1])
-			for a := range row.Views[1] {
-				row.Views[1][a] += by
-			}
-			rows = append(rows, row)
-		}
-		s.data[site] = factorstest.Must(dataset.NewTable(s.data[site].Schema(), rows))(t)
+		dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+			return changed(table, i, 1, func(v []float64) { floats.AddConst(by, v) })
+		})
 		r := factorstest.Must(newPlay(t, s).run())(t)
 		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0],
 			"Values have nothing in common with those of other sites: v1 at "+site+" (")
@@ -358,8 +346,18 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 	}
 }
 
+// changed are the views of a subject, one of which, a copy, is changed if the subject has it.
+func changed(table *dataset.Table, i, view int, change func(v []float64)) [][]float64 {
+	views := slices.Clone(table.Row(i).Views)
+	if views[view] != nil {
+		views[view] = slices.Clone(views[view])
+		change(views[view])
+	}
+	return views
+}
+
 // dealt changes the views of a site's subjects.
-func dealt(t *testing.T, s *small, site string, change func(table *dataset.Table, i int) [][]float64) {
+func dealt(t testing.TB, s *small, site string, change func(table *dataset.Table, i int) [][]float64) {
 	table := s.data[site]
 	var rows []dataset.Row
 	for i := range table.Len() {
@@ -380,7 +378,6 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 	study := func(seed uint64, rows int) *small {
 		return shape{dims: []int{6, 5}, sites: 4, rows: rows, seed: seed, options: "  latent: 1\n"}.study(t)
 	}
-	verdicts := func(s *small) []string { return factorstest.Must(newPlay(t, s).run())(t).Verdicts() }
 	for _, c := range []struct {
 		name, want string
 		change     func(table *dataset.Table, i int) [][]float64
@@ -389,31 +386,25 @@ func TestSitesWhereThingsDoNotGoTogetherAreNamed(t *testing.T) {
 			return [][]float64{table.Row(i).Views[0], table.Row((7*i + 3) % table.Len()).Views[1]}
 		}},
 		{"turned scale", views, func(table *dataset.Table, i int) [][]float64 {
-			v := slices.Clone(table.Row(i).Views[1])
-			for j := range v {
-				v[j] = -v[j]
-			}
-			return [][]float64{table.Row(i).Views[0], v}
+			return changed(table, i, 1, func(v []float64) { floats.Scale(-1, v) })
 		}},
 		{"swapped columns", features + "f0_0 (reversed at site-1), f0_3 (reversed at site-1)",
 			func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views[0])
-				v[0], v[3] = v[3], v[0]
-				return [][]float64{v, table.Row(i).Views[1]}
+				return changed(table, i, 0, func(v []float64) { v[0], v[3] = v[3], v[0] })
 			}},
 	} {
 		s := study(9, 120)
 		dealt(t, s, s.plan.Sites[1], c.change)
-		if got := verdicts(s); !slices.ContainsFunc(got, func(v string) bool { return says(v, c.want) }) {
+		if got := verdictsOf(t, s); !said(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 	alarms := 0
 	for seed := range uint64(100) {
-		for _, said := range verdicts(study(100+seed, 15+10*int(seed%10))) {
-			if says(said, views[:40]) || says(said, features) {
+		for _, v := range verdictsOf(t, study(100+seed, 15+10*int(seed%10))) {
+			if says(v, views[:40]) || says(v, features) {
 				alarms++
-				t.Logf("seed %d: %s", seed, said)
+				t.Logf("seed %d: %s", seed, v)
 			}
 		}
 	}
@@ -442,12 +433,7 @@ func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
 			c.options}.study(t)
 		for _, i := range c.turned {
 			dealt(t, s, s.plan.Sites[i], func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views)
-				if v[1] != nil {
-					v[1] = slices.Clone(v[1])
-					v[1][2] *= -1
-				}
-				return v
+				return changed(table, i, 1, func(v []float64) { v[2] *= -1 })
 			})
 		}
 		m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
@@ -474,18 +460,12 @@ func TestSitesThatTurnedAViewTogetherAreNamed(t *testing.T) {
 			options: "  latent: 2\n  rounds: 0\n"}.study(t)
 		for _, site := range s.plan.Sites[:3] {
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
-				v := slices.Clone(table.Row(i).Views)
-				v[1] = slices.Clone(v[1])
-				for j := range v[1] {
-					v[1][j] = -v[1][j]
-				}
-				return v
+				return changed(table, i, 1, func(v []float64) { floats.Scale(-1, v) })
 			})
 		}
-		said := strings.Join(factorstest.Must(newPlay(t, s).run())(t).Verdicts(), "\n")
+		verdicts := verdictsOf(t, s)
 		for _, site := range s.plan.Sites[:3] {
-			if all++; says(said, "Views do not go together as they do elsewhere") &&
-				strings.Contains(said, site+": v1 (R² −") {
+			if all++; said(verdicts, "Views do not go together as they do elsewhere", site+": v1 (R² −") {
 				named++
 			}
 		}

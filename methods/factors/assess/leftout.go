@@ -113,29 +113,19 @@ type Predictor struct {
 	layout ppca.Layout
 	md     *ppca.Model
 	SD     []float64 // per feature, over the population
-	whole  []float64 // views × q × ld: Σ w wᵀ/ψ over all features of a view
 
-	*given           // of subjects with the same features observed, as the one before
-	known  []*given  // the last few
-	gram   []float64 // scratch: views × q × ld
-
-	b, x []float64 // of one subject, views × ld: Σ w (t − μ)/ψ, and the factors' mean given the others
-	rest []float64 // scratch: q
-}
-
-// given is what depends only on which features of a subject are observed.
-type given struct {
+	// What depends only on which features are observed, of the subject read last.
 	From   []int     // positions from[k] to from[k+1] are view k's
 	OK     []bool    // view k is there and so is another
 	Within []float64 // per feature: standard deviation of the prediction
 
 	observed []int
+	gram     []float64 // views × q × ld: Σ w wᵀ/ψ over what is observed of a view
 	cov      []float64 // views × q × ld: covariance of the factors given the others
-}
 
-// mostKnown is how many sets of observed features are kept: few sites have subjects with more
-// combinations of views, and where cells are missing hardly any two subjects are alike.
-const mostKnown = 16
+	b, x []float64 // of one subject, views × ld: Σ w (t − μ)/ψ, and the factors' mean given the others
+	rest []float64 // scratch: q
+}
 
 // New prepares for a model of the pooled population. The sites that it
 // is shown took part in it, so its noise holds what they differ by already.
@@ -150,113 +140,67 @@ func New(l ppca.Layout, p *ppca.Params) *Predictor {
 func Of(p *ppca.Predictor) *Predictor { return newPredictor(p.Model()) }
 
 func newPredictor(l ppca.Layout, md *ppca.Model) *Predictor {
-	n := l.Views() * md.Q * md.LD
-	o := &Predictor{
-		layout: l, md: md, SD: make([]float64, md.D), whole: make([]float64, n),
-		given: &given{From: make([]int, l.Views()+1), OK: make([]bool, l.Views())}, gram: make([]float64, n),
-		b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
-	}
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		var all []int
-		for j := lo; j < hi; j++ {
-			if md.Psi[j] > 0 {
-				all = append(all, j)
-			}
-			w := md.W[j*md.LD:][:md.Q]
-			o.SD[j] = md.Psi[j]
-			for _, v := range w {
-				o.SD[j] += v * v
-			}
-			o.SD[j] = math.Sqrt(o.SD[j])
-		}
-		o.addGram(o.gramOf(o.whole, k), all)
+	vector := func(n int) []float64 { return make([]float64, n) }
+	views, n := l.Views(), l.Views()*md.Q*md.LD
+	o := &Predictor{layout: l, md: md, SD: vector(md.D), From: make([]int, views+1), OK: make([]bool, views),
+		Within: vector(md.D), gram: vector(n), cov: vector(n), b: vector(views * md.LD), x: vector(views * md.LD),
+		rest: vector(md.Q)}
+	for j, psi := range md.Psi {
+		w := md.W[j*md.LD:][:md.Q]
+		o.SD[j] = math.Sqrt(psi + floats.Dot(w, w))
 	}
 	return o
 }
 
-func (o *Predictor) gramOf(all []float64, k int) []float64 {
+// of is the part of view k in what has q × ld numbers for each.
+func (o *Predictor) of(all []float64, k int) []float64 {
 	n := o.md.Q * o.md.LD
 	return all[k*n:][:n]
-}
-
-func (o *Predictor) addGram(dst []float64, features []int) {
-	q, ld := o.md.Q, o.md.LD
-	for _, j := range features {
-		w := o.md.W[j*ld:][:q]
-		for a, u := range w {
-			u /= o.md.Psi[j]
-			for c, v := range w {
-				dst[a*ld+c] += u * v
-			}
-		}
-	}
 }
 
 // Factors returns the factors' mean given all views but k of the subject read last,
 // valid until the next: q numbers, and one for each further column of the model.
 func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
 
-// Prepare works out what depends only on which features are observed, or remembers it.
+// Prepare works out what depends only on which features are observed.
 func (o *Predictor) Prepare(observed []int) error {
-	for _, g := range o.known {
-		if slices.Equal(g.observed, observed) {
-			o.given = g
-			return nil
-		}
-	}
 	q, ld, views, i := o.md.Q, o.md.LD, o.layout.Views(), 0
-	if len(o.known) < mostKnown {
-		o.given = &given{
-			From: make([]int, views+1), OK: make([]bool, views), Within: make([]float64, o.md.D),
-			cov: make([]float64, views*q*ld),
-		}
-	} else {
-		o.given = o.known[0] // the oldest, and its room
-		o.known = append(o.known[:0], o.known[1:]...)
-	}
 	o.observed = append(o.observed[:0], observed...)
+	clear(o.gram)
 	for k := range views {
-		lo, hi := o.layout.View(k)
+		_, hi := o.layout.View(k)
+		gram := o.of(o.gram, k)
 		for o.From[k] = i; i < len(observed) && observed[i] < hi; i++ {
+			w := o.md.W[observed[i]*ld:][:q]
+			for a, u := range w {
+				floats.AddScaled(gram[a*ld:][:q], u/o.md.Psi[observed[i]], w)
+			}
 		}
 		o.From[k+1] = i
-		gram := o.gramOf(o.gram, k)
-		if i-o.From[k] == hi-lo {
-			copy(gram, o.gramOf(o.whole, k))
-		} else {
-			clear(gram)
-			o.addGram(gram, observed[o.From[k]:i])
-		}
 	}
-	prec := make([]float64, q*ld)
 	for k := range views {
 		n := o.From[k+1] - o.From[k]
 		if o.OK[k] = n > 0 && n < len(observed); !o.OK[k] {
 			continue
 		}
-		clear(prec)
+		prec, cov := make([]float64, q*ld), o.of(o.cov, k)
 		for a := range q {
 			prec[a*ld+a] = 1
 		}
 		for l := range views {
 			if l != k {
-				for i, v := range o.gramOf(o.gram, l) {
-					prec[i] += v
-				}
+				floats.Add(prec, o.of(o.gram, l))
 			}
 		}
 		if _, ok := linalg.Cholesky(prec, q, ld); !ok {
 			return ppca.ErrCollapsed
 		}
-		cov := o.gramOf(o.cov, k)
 		linalg.CholInverse(cov, prec, q, ld)
 		for _, j := range observed[o.From[k]:o.From[k+1]] {
 			w := o.md.W[j*ld:][:q]
 			o.Within[j] = math.Sqrt(o.md.Psi[j] + linalg.Quadratic(cov, ld, w, w))
 		}
 	}
-	o.known = append(o.known, o.given)
 	return nil
 }
 
@@ -292,7 +236,7 @@ func (o *Predictor) Read(observed []int, values []float64) error {
 				}
 			}
 		}
-		linalg.Times(o.x[k*ld:], o.gramOf(o.cov, k), ld, rest)
+		linalg.Times(o.x[k*ld:], o.of(o.cov, k), ld, rest)
 	}
 	return nil
 }

@@ -133,41 +133,6 @@ func TestCoverageIsKnownBySubjects(t *testing.T) {
 	}
 }
 
-// What is kept of one set of observed features serves whoever has them next, and nobody else,
-// however many sets come between.
-func TestSubjectsComeInAnyOrder(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 4, 3, 2)
-	r := rand.New(rand.NewPCG(6, 6))
-	tr := factorstest.NewTruth(r, l, 2, 0.4)
-	p, kept := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t), New(l, &tr.P)
-	rows := factorstest.Hole(r, tr.Subjects(r, 2*mostKnown), 0.3)
-	for range 400 {
-		post, values, err := p.Subject(factorstest.Split(l, rows[r.IntN(len(rows))]), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fresh := New(l, &tr.P)
-		for _, o := range []*Predictor{kept, fresh} {
-			testkit.Do(t, o.Read(post.Observed, values))
-		}
-		if !slices.Equal(kept.OK, fresh.OK) || !slices.Equal(kept.From, fresh.From) {
-			t.Fatalf("of features %v: %v and %v, and a fresh predictor has %v and %v", post.Observed, kept.OK,
-				kept.From, fresh.OK, fresh.From)
-		}
-		for i, j := range post.Observed {
-			k := l.ViewOf()[j]
-			if !kept.OK[k] {
-				continue
-			}
-			mean, sd := predicted(kept, k, j)
-			if wantMean, wantSD := predicted(fresh, k, j); mean != wantMean || sd != wantSD {
-				t.Fatalf("value %d of %v: %v ± %v, and a fresh predictor says %v ± %v", i, post.Observed, mean, sd,
-					wantMean, wantSD)
-			}
-		}
-	}
-}
-
 // The bias is found where the value itself decides, and none where chance or a factor decides, in
 // 20 studies of two sites each. Of the 40 without bias, more than three
 // would get one in one of 1000 suites.

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/factors/ppca"
 )
 
@@ -29,18 +30,9 @@ func (s *MissingnessSums) Check(features int) error {
 type predictions struct {
 	layout ppca.Layout
 	md     *ppca.Model
-	kinds  [2][]moments // of observed and of missing values, by feature
-	views  [2][]moments // the same by whether a subject has the view, predicted from other views
-	there  []bool       // scratch: by feature
-}
-
-type moments struct{ n, mean, squares float64 }
-
-func (m *moments) add(x float64) {
-	m.n++
-	off := x - m.mean
-	m.mean += off / m.n
-	m.squares += off * (x - m.mean)
+	kinds  [2][]method.Values // of observed and of missing values, by feature
+	views  [2][]method.Values // the same by whether a subject has the view, predicted from other views
+	there  []bool             // scratch: by feature
 }
 
 // NewPredictions prepares for subjects of a predictor's model.
@@ -48,7 +40,7 @@ func NewPredictions(p *ppca.Predictor) *predictions {
 	l, md := p.Model()
 	out := &predictions{layout: l, md: md, there: make([]bool, md.D)}
 	for i := range out.kinds {
-		out.kinds[i], out.views[i] = make([]moments, md.D), make([]moments, md.D)
+		out.kinds[i], out.views[i] = make([]method.Values, md.D), make([]method.Values, md.D)
 	}
 	return out
 }
@@ -65,7 +57,7 @@ func (p *predictions) Add(post *ppca.Posterior, values, x []float64) {
 		off := values[i] - p.md.Mu[j]
 		prediction = off - (off-prediction)*p.md.Psi[j]/post.ResidualVar(i)
 		if math.Abs(prediction) < ppca.LargestValue {
-			p.kinds[0][j].add(prediction)
+			p.kinds[0][j].Add(prediction)
 		}
 	}
 	lo := 0
@@ -73,7 +65,7 @@ func (p *predictions) Add(post *ppca.Posterior, values, x []float64) {
 		if has := p.there[lo : lo+d]; slices.Contains(has, true) {
 			for i, there := range has {
 				if j := lo + i; !there && p.md.Psi[j] > 0 {
-					p.kinds[1][j].add(p.expected(j, x))
+					p.kinds[1][j].Add(p.expected(j, x))
 				}
 			}
 		}
@@ -94,7 +86,7 @@ func (p *predictions) AddViews(others *Predictor, x []float64) {
 		}
 		for j := lo; j < hi; j++ {
 			if p.md.Psi[j] > 0 {
-				into[j].add(p.expected(j, by))
+				into[j].Add(p.expected(j, by))
 			}
 		}
 	}
@@ -111,18 +103,18 @@ func (p *predictions) expected(j int, x []float64) (sum float64) {
 // missing.
 func (p *predictions) Sums() (cells, views *MissingnessSums) { return sumsOf(p.kinds), sumsOf(p.views) }
 
-func sumsOf(kinds [2][]moments) *MissingnessSums {
+func sumsOf(kinds [2][]method.Values) *MissingnessSums {
 	d := len(kinds[0])
 	s := &MissingnessSums{make(wire.Vector, d), make(wire.Vector, d)}
 	for j, missing := range kinds[1] {
 		observed := kinds[0][j]
-		if missing.n == 0 || observed.n == 0 {
+		if missing.N == 0 || observed.N == 0 {
 			continue
 		}
-		away := missing.mean - observed.mean
-		weight := missing.n * observed.n / (missing.n + observed.n)
+		away := missing.Mean - observed.Mean
+		weight := missing.N * observed.N / (missing.N + observed.N)
 		s.Score[j] = weight * away
-		s.Information[j] = weight / (missing.n + observed.n) * (missing.squares + observed.squares + weight*away*away)
+		s.Information[j] = weight / (missing.N + observed.N) * (missing.Squares + observed.Squares + weight*away*away)
 	}
 	if slices.Max(s.Information) == 0 {
 		return nil

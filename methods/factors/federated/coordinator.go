@@ -192,7 +192,7 @@ func (c way) sent(s *halves.State) (*ppca.Params, error) {
 
 func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	spread := recordOf(s).Fit.Spread
-	m.PutSpread(spread.Loadings, spread.Means, spread.Noise)
+	m.PutSpread(spread.Loadings, spread.Means)
 	if s.SiteMeans != nil {
 		m.PutSiteMeans(c.Layout, s.SiteMeans)
 	}

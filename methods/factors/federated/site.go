@@ -281,21 +281,20 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	if err != nil {
 		return err
 	}
-	x, err := ppca.NewExplained(c.Layout, model, sums)
+	x, logLik, subjects, err := ppca.NewExplained(c.Layout, model, sums)
 	if err != nil {
 		return err
 	}
-	a := fitted.Pooled(x)
-	a.AbsError = make([]float64, c.Layout.Views())
+	a := &fitted.Assessment{Explained: *x, AbsError: make([]float64, c.Layout.Views())}
 	views := make([]int, c.Layout.Views())
 	for k := range views {
 		views[k] = k
 	}
-	a.Patterns = ppca.PackPatterns([]ppca.Pattern{{Views: views, Subjects: x.Subjects, Share: 1}})
-	s.LogLik = x.LogLik / x.Subjects
+	a.Patterns = ppca.PackPatterns([]ppca.Pattern{{Views: views, Subjects: subjects, Share: 1}})
+	s.LogLik = logLik / subjects
 	if o := recordOf(s); len(o.LogLik) > 0 { // of cells that subjects have
 		s.LogLik = o.LogLik[len(o.LogLik)-1]
 	}
-	a.LogLik, s.OfTotals = s.LogLik*x.Subjects, a
+	a.LogLik, s.OfTotals = s.LogLik*subjects, a
 	return nil
 }

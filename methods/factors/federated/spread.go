@@ -17,17 +17,16 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// spread is how sites differ, by the sites' sums: standard deviations between sites of loadings and of
-// means by view, and of noise variances by feature. Negative where fewer than two sites tell.
+// spread is how sites differ, by the sites' sums: standard deviations between sites of loadings and of means by view.
+// Negative where fewer than two sites tell.
 type spread struct {
 	Loadings wire.Vector `cbor:"loadings"`
 	Means    wire.Vector `cbor:"means"`
-	Noise    wire.Vector `cbor:"noise"`
 }
 
 func (s *spread) check(l ppca.Layout) error {
 	const what = "standard deviations between sites"
-	return cmp.Or(ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means), ppca.Numbers(what, l.Features(), -1, s.Noise))
+	return ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means)
 }
 
 // moments adds up what differs between sites beyond chance, and how much a variance of one would add.
@@ -50,14 +49,13 @@ const fewestOfSpread = 5
 // squares of the sites' estimates about their mean, E Q is its degrees of freedom plus the variance between sites times
 // what the weights make of it. A precision that is estimated with f degrees of freedom counts (f − 2)/f. Loadings are
 // those of the sites' [regressions] on factors that their other features show, where these differ by site turned, so
-// that a feature's variance grows by 1/(1 − h), h = wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ; noise variances are what these leave, and means
-// those of [between.Fit].
+// that a feature's variance grows by 1/(1 − h), h = wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ; means are those of [between.Fit].
 func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []float64) *spread {
 	q, view, within := p.Rank, l.ViewOf(), make([]float64, l.Features())
 	for group, j := l.GroupOf(), 0; j < len(within); j++ {
 		within[j] = p.Noise[group[j]] + floats.Dot(p.W[j*q:][:q], p.W[j*q:][:q])
 	}
-	loadings, noise, leverage := make([]moments, l.Views()), make([]moments, l.Features()), leverages(l, p)
+	loadings, leverage := make([]moments, l.Views()), leverages(l, p)
 	for j, sets := range regressions(l, p, sites, fewestOfSpread) {
 		all := slices.Concat(sets...) // the model has the same loadings whatever views a subject has
 		if found, ok := departures(q, all, func(r *regression) float64 {
@@ -69,34 +67,13 @@ func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []fl
 				m.times += d.weight / max(1-leverage[j], 0.1)
 			}
 		}
-		for _, list := range sets {
-			weights, squares, mean := 0.0, 0.0, 0.0
-			for _, r := range list {
-				w := r.free / 2 // a variance of f degrees of freedom has the relative variance 2/f
-				weights, squares, mean = weights+w, squares+w*w, mean+w*r.noise
-			}
-			if len(list) < 2 {
-				continue
-			}
-			mean /= weights
-			m := &noise[j]
-			for _, r := range list {
-				m.beyond += r.free / 2 * (r.noise - mean) * (r.noise - mean)
-			}
-			m.beyond -= mean * mean * float64(len(list)-1)
-			m.times += weights - squares/weights
-		}
 	}
-	out := &spread{Loadings: make(wire.Vector, l.Views()), Means: make(wire.Vector, l.Views()),
-		Noise: make(wire.Vector, l.Features())}
+	out := &spread{Loadings: make(wire.Vector, l.Views()), Means: make(wire.Vector, l.Views())}
 	for k := range out.Loadings {
 		lo, hi := l.View(k)
 		if out.Loadings[k] = loadings[k].sd(); floats.Sum(variance[lo:hi]) > leastSpread*floats.Sum(within[lo:hi]) {
 			out.Means[k] = math.Sqrt(floats.Sum(variance[lo:hi]) / float64(hi-lo))
 		}
-	}
-	for j := range out.Noise {
-		out.Noise[j] = noise[j].sd()
 	}
 	return out
 }

@@ -1,19 +1,15 @@
 package fitted
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
-	"parley/judge/evaluate"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/problem"
 )
 
 // adjustedFormat is that of a model of adjusted features: a program that does not know of
@@ -54,8 +50,11 @@ func (m *Model) adjustedFor() (of []options.Covariate) {
 	return of
 }
 
-// effects are what the covariates add to the features.
+// effects are what the covariates add to the features; nil where there are none.
 func (m *Model) effects() *options.Effects {
+	if !m.Adjusts() {
+		return nil
+	}
 	e := &options.Effects{}
 	for _, c := range m.Covariates {
 		e.Centre = append(e.Centre, c.Mean...)
@@ -94,115 +93,10 @@ func (m *Model) checkAdjusted(d int) error {
 			return fmt.Errorf("feature %s: %d effects of %d covariates", f.Name, len(f.Effects), p)
 		}
 	}
-	return m.effects().Check(d, p)
-}
-
-// adjusted is data less what the covariates of each subject add; nil where the model is not
-// adjusted for any. It is an error if a subject lacks one: nothing is expected of such a
-// subject. The rows are read once to find out.
-func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*options.Rows, error) {
-	if !m.Adjusts() {
-		return nil, nil
-	}
-	design, err := options.Bind(m.adjustedFor(), data.Schema().Subject)
-	if err != nil {
-		return nil, err
-	}
-	subjects, x := 0, make([]float64, design.Terms())
-	var lacking []string
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		known, err := design.Read(row, x)
-		if err != nil {
-			return nil, err
-		}
-		if subjects++; !known {
-			lacking = append(lacking, row.ID)
-		}
-	}
-	if len(lacking) > 0 {
-		const shown = 5
-		names := strings.Join(lacking[:min(shown, len(lacking))], ", ")
-		if more := len(lacking) - shown; more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
-		return nil, problem.Problem{Where: "subjects",
-			What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s",
-				len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
-			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
-	}
-	return options.Remove(design, m.effects(), data), nil
-}
-
-// AdjustModel makes of a model of adjusted features one of features as they were measured,
-// for rows with these subject columns. A subject of whom a covariate is not known is
-// taken to be at the means of all.
-func AdjustModel(of []options.Covariate, effects *options.Effects, columns []dataset.Column, dims []int,
-	inner evaluate.Predictive) (evaluate.Predictive, error) {
-	design, err := options.Bind(of, columns)
-	if err != nil {
-		return nil, err
-	}
-	d := effects.Slopes.Rows
-	return &adjustedModel{inner, design, effects, dims, make([]float64, design.Terms()), make([]float64, d),
-		make([]float64, d)}, nil
-}
-
-// Adjust is [AdjustModel] with the model's own covariates; inner where it has none.
-func (m *Model) Adjust(columns []dataset.Column, inner evaluate.Predictive) (evaluate.Predictive, error) {
-	if !m.Adjusts() {
-		return inner, nil
-	}
-	l, err := m.Layout()
-	if err != nil {
-		return nil, err
-	}
-	return AdjustModel(m.adjustedFor(), m.effects(), columns, l.Dims, inner)
-}
-
-type adjustedModel struct {
-	inner   evaluate.Predictive
-	design  *options.Design
-	effects *options.Effects
-	dims    []int
-
-	x, part, values []float64 // scratch
-}
-
-// of says of a row, less what its covariates add, what the inner model does, and adds it to what is expected.
-func (m *adjustedModel) of(row *dataset.Row, dst *evaluate.Posterior, inner func(*dataset.Row) error) error {
-	known, err := m.design.Read(row, m.x)
-	if err != nil {
-		return err
-	}
-	if !known {
-		copy(m.x, m.effects.Centre)
-	}
-	m.effects.Part(m.x, m.part)
-	if err := inner(&dataset.Row{ID: row.ID, Subject: row.Subject, Views: options.Less(row.Views, m.dims, m.part,
-		m.values, nil)}); err != nil {
-		return err
-	}
-	j := 0
-	for _, view := range dst.Mean {
-		for i := range view {
-			view[i] += m.part[j]
-			j++
-		}
+	if e := m.effects(); e != nil {
+		return e.Check(d, p)
 	}
 	return nil
-}
-
-// Infer implements [evaluate.Model].
-func (m *adjustedModel) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Infer(less, dst) })
-}
-
-// Predict implements [evaluate.Predictive].
-func (m *adjustedModel) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
-	return m.of(row, dst, func(less *dataset.Row) error { return m.inner.Predict(less, dst, sd) })
 }
 
 // AdjustmentVerdicts say which covariates could not be adjusted for, and whether many subjects lack one.

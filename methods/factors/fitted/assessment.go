@@ -80,18 +80,13 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 // Assessment is what a site says of the finished model. All sums run over the
 // site's subjects, in scaled units.
 type Assessment struct {
+	ppca.Explained
 	Patterns []ppca.PackedPattern `cbor:"patterns"`
 	LogLik   float64              `cbor:"log_lik"`   // summed over subjects
 	Expected float64              `cbor:"expected"`  // what LogLik is on average, if the model is right
-	Cells    wire.Vector          `cbor:"cells"`     // observed values, per view
-	Total    wire.Vector          `cbor:"total"`     // sums of squares about the site's means, per view
-	Residual wire.Matrix          `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
 	AbsError wire.Vector          `cbor:"abs_error"` // of reconstructed values, per view
 	Mean     wire.Vector          `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector          `cbor:"cov"`       // and their covariance: q × q by rows
-	// Sums of squares of each feature, as Total and the last column of Residual.
-	FeatureTotal    wire.Vector `cbor:"feature_total"`
-	FeatureResidual wire.Vector `cbor:"feature_residual"`
 	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
 	FeatureSquares wire.Vector `cbor:"feature_squares"`
 	FeatureFourths wire.Vector `cbor:"feature_fourths"`
@@ -128,7 +123,7 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		ppca.Numbers("absolute errors and outliers", views, 0, a.AbsError, a.Outliers),
 		ppca.Counts("outliers", []float64{a.Outlying}, ppca.LargestCount),
 		ppca.Counts("outliers of a view", a.Outliers, a.Outlying),
-		a.Explained().Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
+		a.Explained.Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
 		ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount),
 		ppca.Numbers("sums of squares", d, 0, a.FeatureSquares, a.FeatureFourths),
 		ppca.CheckFactors(q, a.Mean, a.Cov)); err != nil {
@@ -160,20 +155,6 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	return nil
 }
 
-// Pooled holds sums behind the variance explained, and nothing else.
-func Pooled(x *ppca.Explained) *Assessment {
-	return &Assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1,
-		Data: x.Residual},
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
-}
-
-// Explained returns the sums behind the variance explained, sharing memory.
-func (a *Assessment) Explained() *ppca.Explained {
-	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total,
-		Residual:     a.Residual.Data,
-		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
-}
-
 // Subjects counts those that have any value.
 func (a *Assessment) Subjects() (n int) {
 	for _, p := range a.Patterns {
@@ -184,23 +165,15 @@ func (a *Assessment) Subjects() (n int) {
 
 // Together adds up what sites say, but for the factors.
 func Together(sites []*Assessment) *Assessment {
-	sum := &Assessment{}
-	for i, a := range sites {
-		if i == 0 {
-			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
-			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols,
-				Data: slices.Clone(a.Residual.Data)}
-			sum.FeatureTotal, sum.FeatureResidual = slices.Clone(a.FeatureTotal), slices.Clone(a.FeatureResidual)
-		} else {
-			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError},
-				{sum.Residual.Data, a.Residual.Data},
-				{sum.FeatureTotal, a.FeatureTotal}, {sum.FeatureResidual, a.FeatureResidual}} {
-				floats.Add(x[0], x[1])
-			}
-		}
+	sum := &Assessment{AbsError: make(wire.Vector, len(sites[0].AbsError))}
+	var explained []*ppca.Explained
+	for _, a := range sites {
+		explained = append(explained, &a.Explained)
+		floats.Add(sum.AbsError, a.AbsError)
 		sum.Patterns = append(sum.Patterns, a.Patterns...)
 		sum.LogLik += a.LogLik
 	}
+	sum.Explained = *explained[0].Plus(explained[1:]...)
 	return sum
 }
 
@@ -241,24 +214,21 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 			return nil, err
 		}
 	}
-	x, err := ppca.NewExplained(set.Layout, model, blocks)
+	x, logLik, subjects, err := ppca.NewExplained(set.Layout, model, blocks)
 	if err != nil {
 		return nil, err
 	}
-	logLik, subjects := x.LogLik, x.Subjects
 	if predictor != plain {
 		if logLik, subjects, err = predictor.LogLik(blocks); err != nil {
 			return nil, err
 		}
 	}
-	q, d := model.Rank, set.Layout.Features()
+	q, d, views := model.Rank, set.Layout.Features(), set.Layout.Views()
 	a := &Assessment{
-		Patterns: ppca.PackPatterns(patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
-		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
-		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual,
+		Explained: *x, Patterns: ppca.PackPatterns(patterns), LogLik: logLik,
+		AbsError: make(wire.Vector, views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
 		FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
-		LeftOut: assess.NewSums(x.Views), Noise: between.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
+		LeftOut: assess.NewSums(views), Noise: between.NewSums(views), Outliers: make(wire.Vector, views),
 	}
 	others := assess.Of(predictor)
 	rng := options.Draws(set.Plan.Seed, site, 0)
@@ -308,7 +278,7 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 	if err != nil {
 		return nil, err
 	}
-	for k := range x.Views {
+	for k := range views {
 		lo, hi := set.Layout.View(k)
 		if slices.Min(cells[lo:hi]) < slices.Max(cells[lo:hi]) {
 			a.FeatureCells = cells

@@ -278,7 +278,7 @@ func effectTable(list []tested, reliability []float64) figure.Table {
 // times about the reliability that is stated.
 func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	opts method.AssociateOptions) (*method.Account, error) {
-	r, notes, err := m.use(Population{Site: opts.Site})
+	r, notes, err := m.use(data, Population{Site: opts.Site})
 	if err != nil {
 		return nil, err
 	}
@@ -302,9 +302,9 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source,
 			return nil
 		}
 		post.Latent(z, values)
-		r.rotation.latent(z)
+		m.Rotation.latent(z)
 		if tests.Add(row.Subject, z) {
-			cov := r.rotation.covariance(post.Cov)
+			cov := m.Rotation.covariance(post.Cov)
 			for a := range reliability {
 				reliability[a] += 1 - cov[a*q+a] // the prior variance is 1
 			}

@@ -14,6 +14,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
 	"parley/study"
@@ -35,13 +36,12 @@ func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model
 				ppca.ScaleSiteRange),
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", ppca.ScaleMinMax)}
 	}
-	columns := p.Schema().Subject
-	all, err := m.Predictive(columns, Population{New: newSite})
+	all, err := m.Predictive(p.Schema(), Population{New: newSite})
 	switch {
 	case err != nil:
 		return nil, err
 	case m.KnowsSites() && !newSite:
-		return &sited{all, m, columns}, nil
+		return &sited{all, m, p.Schema()}, nil
 	}
 	return all, nil
 }
@@ -49,32 +49,28 @@ func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model
 // sited is a model of sites that have means or noise of their own.
 type sited struct {
 	evaluate.Predictive
-	model   *Model
-	columns []dataset.Column // of the rows' subjects
+	model  *Model
+	schema dataset.Schema
 }
 
 // AtSite implements [evaluate.Sited].
 func (m *sited) AtSite(name string) (evaluate.Predictive, error) {
-	return m.model.Predictive(m.columns, Population{Site: name})
+	return m.model.Predictive(m.schema, Population{Site: name})
 }
 
-// Predictive answers about rows of a population in the units in which they were measured. Rows have these subject
-// columns.
-func (m *Model) Predictive(columns []dataset.Column, who Population) (evaluate.Predictive, error) {
-	l, err := m.Layout()
+// Predictive answers about rows of a population in the units in which they were measured.
+func (m *Model) Predictive(rows dataset.Schema, who Population) (evaluate.Predictive, error) {
+	r, err := m.reader(rows, who)
 	if err != nil {
 		return nil, err
 	}
-	p, scale, err := m.PredictorFor(who)
-	if err != nil {
-		return nil, err
-	}
-	return m.Adjust(columns, newPredictive(l, p, scale))
+	return newPredictive(r), nil
 }
 
-// Central is the maximum-likelihood fit to all rows, each with what it has. The scale is the
-// plan's; where that would give every site its own range, it is the range of all rows.
-func Central(ctx context.Context, set ppca.Frame, all dataset.Source) (evaluate.Predictive, error) {
+// Central is the maximum-likelihood fit to all rows, less the effects of covariates if there are any, each with what it
+// has. The scale is the plan's; where that would give every site its own range, it is the range of all rows.
+func Central(ctx context.Context, set ppca.Frame, all dataset.Source, of []options.Covariate,
+	effects *options.Effects) (evaluate.Predictive, error) {
 	l, scaling := set.Layout, set.Scaling
 	if scaling == ppca.ScaleSiteRange {
 		scaling = ppca.ScaleMinMax
@@ -95,24 +91,30 @@ func Central(ctx context.Context, set ppca.Frame, all dataset.Source) (evaluate.
 	if err == nil {
 		err = predictor.Sampled(ppca.SamplingTimes(l, fit.Rank, sums.Patterns))
 	}
-	return newPredictive(l, predictor, scale), err
+	if err != nil {
+		return nil, err
+	}
+	r, err := newReader(predictor, scale, of, effects, all.Schema())
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(r), nil
 }
 
 // predictive answers about rows in the units in which they were measured: observed values are reconstructed as
 // [ppca.Posterior.Describe] does, others are expected by the conditional mean.
 type predictive struct {
-	predictor *ppca.Predictor
-	scale     *ppca.Scale
-	dims      []int
+	*reader
+	layout    ppca.Layout
 	view      []int
 	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
 	values    []float64 // scratch
 }
 
-func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
-	m := &predictive{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(),
-		values: make([]float64, l.Features())}
-	for _, f := range scale.Factor {
+func newPredictive(r *reader) *predictive {
+	l, _ := r.predictor.Model()
+	m := &predictive{reader: r, layout: l, view: l.ViewOf(), values: make([]float64, l.Features())}
+	for _, f := range r.scale.Factor {
 		m.logFactor = append(m.logFactor, math.Log(f))
 	}
 	return m
@@ -125,32 +127,29 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
-	post, t, err := m.predictor.Subject(row.Views, m.scale)
+	post, t, _, err := m.read(row)
 	if err != nil {
-		return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		return nil, err
 	}
-	dst.Resize(m.predictor.Rank(), m.dims)
+	dst.Resize(m.predictor.Rank(), m.layout.Dims)
 	post.Latent(dst.Latent, t)
 	dst.LogLik = post.LogLik(t)
 	for _, j := range post.Observed {
 		dst.LogLik += m.logFactor[j]
 	}
-	own := func(i, j int) float64 { return m.values[i]/m.scale.Factor[j] + m.scale.Shift[j] }
+	mean := func(i, j int) float64 { return m.own(j, m.values[i]) }
 	post.Describe(m.values, t)
-	m.put(dst.Mean, post.Observed, own)
+	m.put(dst.Mean, post.Observed, mean)
 	post.Impute(m.values, t)
-	m.put(dst.Mean, post.Missing, own)
+	m.put(dst.Mean, post.Missing, mean)
 	return post, nil
 }
 
 // put writes numbers of some features, the i-th of them j, view by view.
 func (m *predictive) put(to [][]float64, features []int, x func(i, j int) float64) {
-	lo, k := 0, 0
 	for i, j := range features {
-		for ; k < m.view[j]; k++ {
-			lo += m.dims[k]
-		}
-		to[k][j-lo] = x(i, j)
+		lo, _ := m.layout.View(m.view[j])
+		to[m.view[j]][j-lo] = x(i, j)
 	}
 }
 

@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"bufio"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -40,13 +39,14 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 	if err != nil {
 		return 0, nil, err
 	}
-	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
+	r, notes, err := m.use(data, Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
 	}
-	d := len(r.units.features)
+	d := len(r.features)
 	z := mathext.NormalQuantile(0.5 + opts.Level/2)
-	w := newLines(to, "id", "view", "feature", "mean", "sd", "low", "high")
+	w, line := csv.NewWriter(to), []string{"id", "view", "feature", "mean", "sd", "low", "high"}
+	w.Write(line) // an error comes back from Error
 	mean, variance := make([]float64, d), make([]float64, d)
 	written := 0
 	_, err = r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -57,8 +57,8 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 				continue
 			}
 			centre, sd := r.own(j, mean[i]), math.Sqrt(variance[i])/r.scale.Factor[j]
-			w.text(row.ID).text(r.units.features[j].view).text(r.units.features[j].Name)
-			if err := w.number(centre).number(sd).number(centre - z*sd).number(centre + z*sd).end(); err != nil {
+			line = append(line[:0], row.ID, r.features[j].view, r.features[j].Name)
+			if err := w.Write(numbers(line, centre, sd, centre-z*sd, centre+z*sd)); err != nil {
 				return err
 			}
 			written++
@@ -70,7 +70,8 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 			return len(opts.Views) == 0 || slices.Contains(opts.Views, name)
 		})
 	})
-	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
+	w.Flush()
+	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.Error())
 }
 
 // verdictNotes are such verdicts.
@@ -114,33 +115,29 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 // Covariance cov_1_2 to cov_(q−1)_q. Verdicts that void what the study says of the model are repeated.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
-	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
+	r, notes, err := m.use(data, Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
 	}
 	q := len(m.Factors)
-	w := newLines(to, transformHeader(q, opts.Covariance)...)
+	w, line := csv.NewWriter(to), transformHeader(q, opts.Covariance)
+	w.Write(line) // an error comes back from Error
 	z := make([]float64, q)
 	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
-		w.text(row.ID).text(strconv.Itoa(len(values)))
 		post.Latent(z, values)
 		cov := m.scoreCovariance(post, z)
-		r.rotation.latent(z)
-		for _, x := range z {
-			w.number(x)
-		}
-		for a := range z {
-			w.number(math.Sqrt(cov[a*q+a]))
-		}
+		m.Rotation.latent(z)
+		line = deviations(numbers(append(line[:0], row.ID, strconv.Itoa(len(values))), z...), cov, q)
 		for a := range z {
 			for b := a + 1; opts.Covariance && b < q; b++ {
-				w.number(cov[a*q+b])
+				line = numbers(line, cov[a*q+b])
 			}
 		}
-		return w.end()
+		return w.Write(line)
 	})
+	w.Flush()
 	warnings := m.verdictNotes(func(v *Verdict) bool { return len(v.Voids) > 0 })
-	return n, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
+	return n, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.Error())
 }
 
 func transformHeader(q int, covariance bool) []string {
@@ -162,52 +159,31 @@ func transformHeader(q int, covariance bool) []string {
 // subject.
 func WriteScores(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, to io.Writer) error {
 	q := p.Rank()
-	w, z := newLines(to, slices.Delete(transformHeader(q, false), 1, 2)...), make([]float64, q)
+	w, line, z := csv.NewWriter(to), slices.Delete(transformHeader(q, false), 1, 2), make([]float64, q)
+	w.Write(line) // an error comes back from Error
 	err := EachSubject(ctx, p, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
-		w.text(row.ID)
-		for _, x := range z {
-			w.number(x)
-		}
-		for a := range z {
-			w.number(math.Sqrt(post.Cov[a*q+a]))
-		}
-		return w.end()
+		line = deviations(numbers(append(line[:0], row.ID), z...), post.Cov, q)
+		return w.Write(line)
 	})
-	return errors.Join(err, w.flush())
+	w.Flush()
+	return errors.Join(err, w.Error())
 }
 
-// lines writes CSV cell by cell.
-type lines struct {
-	buf    *bufio.Writer
-	csv    *csv.Writer
-	record []string
+// numbers adds numbers to a line, with as many digits as bring them back.
+func numbers(line []string, all ...float64) []string {
+	for _, x := range all {
+		line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	return line
 }
 
-func newLines(to io.Writer, header ...string) *lines {
-	buf := bufio.NewWriterSize(to, 64<<10)
-	l := &lines{buf: buf, csv: csv.NewWriter(buf), record: header}
-	l.end() // an error comes back from flush
-	return l
-}
-
-func (l *lines) text(s string) *lines {
-	l.record = append(l.record, s)
-	return l
-}
-
-// number writes x with as many digits as bring it back.
-func (l *lines) number(x float64) *lines { return l.text(strconv.FormatFloat(x, 'g', -1, 64)) }
-
-func (l *lines) end() error {
-	err := l.csv.Write(l.record)
-	l.record = l.record[:0]
-	return err
-}
-
-func (l *lines) flush() error {
-	l.csv.Flush()
-	return errors.Join(l.csv.Error(), l.buf.Flush())
+// deviations adds the roots of the diagonal of a q × q matrix.
+func deviations(line []string, cov []float64, q int) []string {
+	for a := range q {
+		line = numbers(line, math.Sqrt(cov[a*q+a]))
+	}
+	return line
 }
 
 // Simulate implements [method.Simulator]. The population is one of the plan's

@@ -225,9 +225,6 @@ type ModelFeature struct {
 	Factor float64 `json:"factor"`
 	Mean   float64 `json:"mean"`
 	Noise  float64 `json:"noise_variance"` // 0: no site had the view, so the model does not describe it
-	// NoiseSD is the standard deviation between sites of the noise variance;
-	// null where nothing estimated it or its law has none (α ≤ 2).
-	NoiseSD *float64 `json:"noise_variance_sd_between_sites"`
 	// SiteVariance is the variance between sites of the feature's mean, and
 	// NewSiteVariance that with which the mean at a site that took no part differs from
 	// Mean; left out where sites have no means of their own.
@@ -271,14 +268,11 @@ func (m *Model) described() []feature {
 	return slices.DeleteFunc(m.features(), func(f feature) bool { return f.Noise == 0 })
 }
 
-// ModelSite is what the model says of one site.
+// ModelSite is a site of the fit.
 type ModelSite struct {
-	Name       string         `json:"name"`
-	Subjects   int            `json:"subjects"`
-	Views      []string       `json:"views"` // that at least one of its subjects has
-	Patterns   []ModelPattern `json:"patterns"`
-	LatentMean []float64      `json:"latent_mean"`
-	LatentCov  [][]float64    `json:"latent_covariance"`
+	Name     string   `json:"name"`
+	Subjects int      `json:"subjects"`
+	Views    []string `json:"views"` // that at least one of its subjects has
 }
 
 // modelCovariate is a subject column that a model's features are adjusted for.
@@ -314,12 +308,6 @@ func NoiseTimes(noise []between.Noise) (times []float64) {
 		times = append(times, v.Times)
 	}
 	return times
-}
-
-// ModelPattern counts the subjects of a site who have these views and no others.
-type ModelPattern struct {
-	Views    []string `json:"views"`
-	Subjects int      `json:"subjects"`
 }
 
 // Encode writes model.json: the same model always gives the same bytes.
@@ -425,14 +413,11 @@ func NewModelFile(set ppca.Frame, model *ppca.Params, scale *ppca.Scale, strengt
 	return m, nil
 }
 
-// PutSpread puts in how sites differ: standard deviations between sites of loadings and means by view, and
-// of noise variances by feature; negative where nothing is known.
-func (m *Model) PutSpread(loadings, means, noise []float64) {
+// PutSpread puts in how sites differ: standard deviations between sites of loadings and means by view; negative where
+// nothing is known.
+func (m *Model) PutSpread(loadings, means []float64) {
 	for k := range m.Views {
 		m.Views[k].LoadingSD, m.Views[k].MeanSD = known(loadings[k]), known(means[k])
-	}
-	for j, f := range m.features() {
-		f.NoiseSD = known(noise[j])
 	}
 }
 
@@ -453,11 +438,11 @@ func (m *Model) HasSpread() bool {
 func (m *Model) Explains(x *ppca.Explained) {
 	for k := range m.Views {
 		v := &m.Views[k]
-		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
-		for f := range x.Rank {
+		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank())
+		for f := range x.Rank() {
 			v.R2Each[f] = x.R2(k, f)
 		}
-		if r2 := x.R2(k, x.Rank); !math.IsNaN(r2) {
+		if r2 := x.R2(k, x.Rank()); !math.IsNaN(r2) {
 			v.R2 = &r2
 		}
 	}

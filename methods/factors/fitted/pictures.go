@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/assess"
+	"parley/methods/factors/ppca"
 )
 
 // LoadingSection shows which features make each factor.
@@ -57,41 +58,23 @@ func (m *Model) LoadingSection() figure.Section {
 	return sec
 }
 
-// ImpliedSection shows how much of each view the factors account for by the model alone, for
-// studies in which no site said so.
-func (m *Model) ImpliedSection() figure.Section {
-	h := figure.Heatmap{Legend: "share of the view's variance", Format: figure.Percent,
-		Rows: FactorNames(len(m.Factors)), TotalLabel: "All factors"}
-	facet := figure.Facet{Title: "By the model"}
-	rows := make([]figure.Numbers, len(m.Factors)+1)
-	for _, v := range m.Views {
-		squares, total := make([]float64, len(m.Factors)), 0.0
+// Implied is what the model says of the variance of its views by itself, as sums of one subject.
+func (m *Model) Implied() *ppca.Explained {
+	q := len(m.Factors)
+	x := ppca.NoneExplained(len(m.Views), q, 0)
+	for k, v := range m.Views {
+		left := x.Residual.Data[k*(q+1):][:q+1]
 		for i := range v.Features {
 			f := &v.Features[i]
-			total += f.total() * f.total()
+			variance := f.total() * f.total()
+			x.Total[k] += variance
+			left[q] += f.Noise
 			for a, w := range f.Loadings {
-				squares[a] += w * w
+				left[a] += variance - w*w
 			}
 		}
-		all := 0.0
-		for a, x := range squares {
-			rows[a] = append(rows[a], x/total)
-			all += x
-		}
-		rows[len(squares)] = append(rows[len(squares)], all/total)
-		h.Columns = append(h.Columns, v.Name)
 	}
-	facet.Values, facet.Totals = rows[:len(m.Factors)], rows[len(m.Factors)]
-	h.Facets = []figure.Facet{facet}
-	return figure.Section{ID: "variance", Title: "How much the factors explain, by the model",
-		Lead: "No site said how well the model describes its subjects. This is what the model says of itself: of a " +
-			"feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy " +
-			"noise in the loadings makes it look like more.",
-		Items: []figure.Item{{Figure: &figure.Figure{ID: "variance-explained",
-			Title: "Variance of each view that is in each factor, by the model", Chart: h,
-			Caption: "The darker a cell, the more of that view's variance the model gives to the factor. Nothing " +
-				"here was measured on subjects.",
-			Alt: "Table of the share of each view's variance that the model gives to each factor."}}}}
+	return x
 }
 
 // BetweenSection shows what differs between sites beyond who is there.

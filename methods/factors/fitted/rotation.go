@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/ppca"
 	"parley/problem"
@@ -147,40 +146,32 @@ func (m *Model) varimax() (*factorRotation, error) {
 	return r, r.check(q)
 }
 
-// shown returns the model with loadings, strengths and sites' factors on the axes that
-// they are shown on: for tables, not for predictions.
+// shown returns the model with loadings and strengths on the axes that they are shown on: for tables, not for
+// predictions.
 func (m *Model) shown() *Model {
 	if m.Rotation == nil {
 		return m
 	}
 	out, q := *m, len(m.Factors)
-	out.Factors, out.Views, out.Sites = make([]float64, q), slices.Clone(m.Views), slices.Clone(m.Sites)
+	out.Factors, out.Views = make([]float64, q), slices.Clone(m.Views)
 	for k := range out.Views {
 		v := &out.Views[k]
-		v.R2Each, v.Features, v.shares = nil, slices.Clone(v.Features), make(figure.Numbers, q)
-		all := 0.0
+		v.R2Each, v.Features = nil, slices.Clone(v.Features)
 		for i := range v.Features {
 			f := &v.Features[i]
 			f.Loadings = slices.Clone(f.Loadings)
 			m.Rotation.latent(f.Loadings) // a row of W Rᵀ
-			if f.Noise == 0 {
-				continue
-			}
-			all += f.total() * f.total()
 			for a, w := range f.Loadings {
-				out.Factors[a] += w * w / f.Noise
-				v.shares[a] += w * w
+				if f.Noise > 0 {
+					out.Factors[a] += w * w / f.Noise
+				}
 			}
-		}
-		for a := range q {
-			v.shares[a] /= all
 		}
 	}
-	for i := range out.Sites {
-		s := &out.Sites[i]
-		s.LatentMean = slices.Clone(s.LatentMean)
-		m.Rotation.latent(s.LatentMean)
-		s.LatentCov = slices.Collect(slices.Chunk(m.Rotation.covariance(slices.Concat(s.LatentCov...)), q))
+	for k, implied := 0, out.Implied(); k < len(out.Views); k++ {
+		for a := range q {
+			out.Views[k].shares = append(out.Views[k].shares, implied.R2(k, a))
+		}
 	}
 	return &out
 }

@@ -13,6 +13,7 @@ import (
 	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/factors/between"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
 )
@@ -56,7 +57,7 @@ func (m *Model) check() error {
 	); err != nil {
 		return err
 	}
-	names := map[string]bool{}
+	names, errors := map[string]bool{}, map[bool]int{true: q}[m.Errors != nil] // numbers of a feature
 	for _, v := range m.Views {
 		if v.Name == "" || names["view "+v.Name] {
 			return fmt.Errorf("two views are called %q, or one has no name", v.Name)
@@ -65,29 +66,23 @@ func (m *Model) check() error {
 		if len(v.R2Each) != 0 && len(v.R2Each) != q {
 			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
 		}
-		if t := v.SamplingTimes; t != 0 && !(t >= 1 && t < ppca.Largest) {
-			return fmt.Errorf("view %s: the variance of predictions times %v", v.Name, t)
-		}
-		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
-			if sd != nil && !(*sd >= 0 && *sd < ppca.Largest) {
-				return fmt.Errorf("view %s: a standard deviation between sites of %v", v.Name, *sd)
-			}
+		if err := cmp.Or(
+			ppca.Numbers("the variance of predictions, times", 1, 1, []float64{cmp.Or(v.SamplingTimes, 1)}),
+			ppca.Numbers("standard deviations between sites", 2, 0,
+				[]float64{*cmp.Or(v.LoadingSD, new(float64)), *cmp.Or(v.MeanSD, new(float64))}),
+		); err != nil {
+			return fmt.Errorf("view %s: %w", v.Name, err)
 		}
 		for _, f := range v.Features {
 			if f.Name == "" || names[f.Name] {
 				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
 			}
 			names[f.Name] = true
-			for _, se := range [][]float64{f.LoadingSE, f.StandardisedSE} {
-				if want := map[bool]int{true: q}[m.Errors != nil]; len(se) != want ||
-					ppca.Finite("standard errors of "+f.Name, se) != nil {
-					return fmt.Errorf("feature %s: %d standard errors of loadings", f.Name, len(se))
-				}
-			}
-			for _, variance := range []float64{f.SiteVariance, f.NewSiteVariance} {
-				if !(variance >= 0 && variance < ppca.Largest) {
-					return fmt.Errorf("feature %s: a variance between sites of %v", f.Name, variance)
-				}
+			if err := cmp.Or(
+				ppca.Numbers("standard errors of loadings", errors, math.Inf(-1), f.LoadingSE, f.StandardisedSE),
+				ppca.Numbers("the variance between sites", 2, 0, []float64{f.SiteVariance, f.NewSiteVariance}),
+			); err != nil {
+				return fmt.Errorf("feature %s: %w", f.Name, err)
 			}
 			if l.Noise == ppca.NoisePerView && f.Noise != v.Features[0].Noise {
 				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)
@@ -111,18 +106,6 @@ func (m *Model) check() error {
 		}
 		if _, err := between.At(l, m.params(), NoiseTimes(s.Views)); err != nil {
 			return fmt.Errorf("site %q: %w", s.Name, err)
-		}
-	}
-	for _, s := range m.Sites {
-		var cov []float64
-		for _, row := range s.LatentCov {
-			if len(row) != q {
-				return fmt.Errorf("site %s: the covariance of its factors is not %d × %d", s.Name, q, q)
-			}
-			cov = append(cov, row...)
-		}
-		if err := ppca.CheckFactors(q, s.LatentMean, cov); err != nil {
-			return fmt.Errorf("site %s: %w", s.Name, err)
 		}
 	}
 	return nil
@@ -167,20 +150,64 @@ func (f *ModelFeature) total() float64 {
 // overall returns the standard deviation of the feature over the subjects of all sites.
 func (f *ModelFeature) overall() float64 { return math.Hypot(f.total(), math.Sqrt(f.SiteVariance)) }
 
-// reader reads new subjects under a model.
+// reader reads subjects under a model, in the units in which they were measured.
 type reader struct {
 	predictor *ppca.Predictor
 	scale     *ppca.Scale
-	units     *unitCheck
-	rotation  *factorRotation // of the factors' means and covariances, for whoever shows them
-	model     *Model
-	part      []float64 // what covariates add to each feature of the subject; nil where there are none
+	less      *options.Adjustment // nil where features are adjusted for nothing
+}
+
+func newReader(p *ppca.Predictor, scale *ppca.Scale, of []options.Covariate, effects *options.Effects,
+	rows dataset.Schema) (*reader, error) {
+	less, err := options.Adjusting(of, effects, rows)
+	return &reader{p, scale, less}, err
+}
+
+// read is what the model says of a subject, and the subject's scaled values, valid until the next. Known says whether
+// all that features are adjusted for is.
+func (r *reader) read(row *dataset.Row) (post *ppca.Posterior, values []float64, known bool, err error) {
+	if known = true; r.less != nil {
+		if row, known, err = r.less.Less(row); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	if post, values, err = r.predictor.Subject(row.Views, r.scale); err != nil {
+		err = fmt.Errorf("subject %q: %w", row.ID, err)
+	}
+	return post, values, known, err
+}
+
+// own brings feature j of the subject read last from scaled to its own units.
+func (r *reader) own(j int, z float64) float64 {
+	y := z/r.scale.Factor[j] + r.scale.Shift[j]
+	if r.less != nil {
+		y += r.less.Part[j]
+	}
+	return y
+}
+
+// reader reads the subjects of a population under the model.
+func (m *Model) reader(rows dataset.Schema, who Population) (*reader, error) {
+	p, scale, err := m.PredictorFor(who)
+	if err != nil {
+		return nil, err
+	}
+	return newReader(p, scale, m.adjustedFor(), m.effects(), rows)
+}
+
+// users reads new subjects under a model.
+type users struct {
+	*reader
+	model    *Model
+	oneSite  bool // subjects are of one site
+	features []feature
+	values   []method.Values // scaled, by feature
 
 	subjects, strange int // read, and of them far from what the model expects
 }
 
 // use prepares the model for new subjects of a population.
-func (m *Model) use(who Population) (*reader, method.Notes, error) {
+func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, error) {
 	if m.Scaling == ppca.ScaleSiteRange {
 		return nil, nil, problem.Problem{Where: "model " + m.Study,
 			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
@@ -201,13 +228,13 @@ func (m *Model) use(who Population) (*reader, method.Notes, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	predictor, scale, err := m.PredictorFor(who)
+	r, err := m.reader(data.Schema(), who)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, md := predictor.Model()
-	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""),
-		rotation: m.Rotation, model: m}, notes, nil
+	all := m.features()
+	return &users{reader: r, model: m, oneSite: who.Site != "", features: all, values: make([]method.Values, len(all))},
+		notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a site that took no part, given what
@@ -273,32 +300,47 @@ func (m *Model) sitesWith(view string) (n int) {
 	return n
 }
 
-// each reads the subjects one by one, in bounded memory, and counts them. The
-// values are those of the posterior's observed features, in scaled units.
-func (r *reader) each(ctx context.Context, data dataset.Source,
+// each reads the subjects one by one, in bounded memory, and counts them. The values are those of the posterior's
+// observed features, in scaled units. It is an error if a subject lacks what the features are adjusted for: nothing is
+// expected of such a subject.
+func (r *users) each(ctx context.Context, data dataset.Source,
 	do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
-	less, err := r.model.adjusted(ctx, data)
-	if err != nil {
-		return 0, err
-	}
-	if less != nil {
-		data, r.part = less, less.Part
-	}
-	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior,
-		values []float64) error {
-		subjects++
+	var lacking []string
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		post, values, known, err := r.read(row)
+		if err != nil {
+			return 0, err
+		}
+		if r.subjects++; !known {
+			lacking = append(lacking, row.ID)
+		}
+		if len(lacking) > 0 {
+			continue
+		}
 		if d := distance(post, values); strange(d, len(values)) {
 			r.strange++
 		}
-		r.units.add(post.Observed, values)
-		return do(row, post, values)
-	})
-	r.subjects = subjects
-	if err == nil && subjects == 0 {
+		for i, j := range post.Observed {
+			r.values[j].Add(values[i])
+		}
+		if err := do(row, post, values); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case len(lacking) > 0:
+		err = problem.Problem{Where: "subjects",
+			What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s",
+				len(lacking), r.subjects, options.AdjustedFor(r.model.adjustedFor()), problem.Names(lacking)),
+			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
+	case r.subjects == 0:
 		err = problem.Problem{Where: "data", What: "there are no subjects in them",
 			Hint: "subjects.csv needs a row for each subject"}
 	}
-	return subjects, err
+	return r.subjects, err
 }
 
 // distance is the squared distance δᵀC⁻¹δ of a subject from the model, which is p on average
@@ -319,8 +361,8 @@ func strange(distance float64, values int) bool {
 }
 
 // notes are what readers are told once all subjects have been read.
-func (r *reader) notes() method.Notes {
-	notes := r.units.notes()
+func (r *users) notes() method.Notes {
+	notes := r.oddUnits()
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data",
 			What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
@@ -330,27 +372,19 @@ func (r *reader) notes() method.Notes {
 	return notes
 }
 
-// own brings feature j of the subject who is read from scaled to its own units.
-func (r *reader) own(j int, z float64) float64 {
-	y := z/r.scale.Factor[j] + r.scale.Shift[j]
-	if r.part != nil {
-		y += r.part[j]
-	}
-	return y
-}
-
 // EachSubject reads the rows with what the model says of each subject: the
 // posterior given what was observed, and the scaled values of that. Both, and
 // the row, are valid until the next.
 func EachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source,
 	do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
+	r := reader{predictor: p, scale: scale}
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return err
 		}
-		post, values, err := p.Subject(row.Views, scale)
+		post, values, _, err := r.read(row)
 		if err != nil {
-			return fmt.Errorf("subject %q: %w", row.ID, err)
+			return err
 		}
 		if err := do(row, post, values); err != nil {
 			return err

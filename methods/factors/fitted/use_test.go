@@ -42,7 +42,7 @@ func modelOf(t testing.TB, tr factorstest.Truth, r *rand.Rand) *Model {
 		Study: "test", Seed: 5,
 		Options: o, Scaling: ppca.ScaleStandard, Factors: strengths}
 	group, view := tr.L.GroupOf(), tr.L.ViewOf()
-	sdW, sdMu, noiseSD := 0.1, 0.2, 0.05
+	sdW, sdMu := 0.1, 0.2
 	for j := range view {
 		if view[j] == len(m.Views) {
 			r2 := 0.5
@@ -52,18 +52,12 @@ func modelOf(t testing.TB, tr factorstest.Truth, r *rand.Rand) *Model {
 		v := &m.Views[view[j]]
 		v.Features = append(v.Features, ModelFeature{Name: fmt.Sprintf("f%d", j), Unit: "mm",
 			Shift: 10 * r.NormFloat64(), Factor: math.Exp(r.NormFloat64()),
-			Mean: p.Mu[j], Noise: p.Noise[group[j]], NoiseSD: &noiseSD, Loadings: p.W[j*p.Rank : (j+1)*p.Rank]})
+			Mean: p.Mu[j], Noise: p.Noise[group[j]], Loadings: p.W[j*p.Rank : (j+1)*p.Rank]})
 	}
 	for _, name := range []string{"one", "two"} {
-		s := ModelSite{Name: name, Subjects: 5, LatentMean: make([]float64, p.Rank)}
+		s := ModelSite{Name: name, Subjects: 5}
 		for _, v := range m.Views {
 			s.Views = append(s.Views, v.Name)
-		}
-		s.Patterns = []ModelPattern{{s.Views, 5}}
-		for a := range p.Rank {
-			row := make([]float64, p.Rank)
-			row[a] = 1
-			s.LatentCov = append(s.LatentCov, row)
 		}
 		m.Sites = append(m.Sites, s)
 	}
@@ -420,15 +414,14 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 	minus := -1.0
 	for want, change := range map[string]func(*Model){
-		"loadings for 2 factors":        func(m *Model) { m.Views[0].Features[1].Loadings = []float64{1} },
-		"several":                       func(m *Model) { m.Views[0].Features[1].Noise = 7 },
-		"two views":                     func(m *Model) { m.Views[1].Name = "view0" },
-		"two features":                  func(m *Model) { m.Views[1].Features[0].Name = "f0" },
-		"deviation between sites of -1": func(m *Model) { m.Views[0].MeanSD = &minus },
-		"not 2 × 2":                     func(m *Model) { m.Sites[0].LatentCov[1] = []float64{1} },
-		"of predictions times 0.5":      func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
-		"errors of factors: 3 numbers":  func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
-		"0 standard errors of loadings": func(m *Model) {
+		"loadings for 2 factors":          func(m *Model) { m.Views[0].Features[1].Loadings = []float64{1} },
+		"several":                         func(m *Model) { m.Views[0].Features[1].Noise = 7 },
+		"two views":                       func(m *Model) { m.Views[1].Name = "view0" },
+		"two features":                    func(m *Model) { m.Views[1].Features[0].Name = "f0" },
+		"deviations between sites: -1 is": func(m *Model) { m.Views[0].MeanSD = &minus },
+		"of predictions, times: 0.5 is":   func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
+		"errors of factors: 3 numbers":    func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
+		"standard errors of loadings: 0 ": func(m *Model) {
 			m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
 		},
 		"shares of variance": func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },

@@ -140,7 +140,7 @@ func (c *Coordinator) check(s *State) error {
 		return fmt.Errorf("the doubt about %d features, where there are %d", len(s.Doubt), d)
 	}
 	if s.OfTotals != nil {
-		if err := s.OfTotals.Explained().Check(c.Layout); err != nil {
+		if err := s.OfTotals.Explained.Check(c.Layout); err != nil {
 			return err
 		}
 	}

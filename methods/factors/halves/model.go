@@ -83,7 +83,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 		m.Warn(m.AdjustmentVerdicts()...)
 	}
 	if s.OfTotals != nil {
-		m.Explains(s.OfTotals.Explained())
+		m.Explains(&s.OfTotals.Explained)
 		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, params); err != nil {
 			return nil, err
 		}

@@ -80,11 +80,8 @@ func (h *Site) adjusted(effects *options.Effects, data dataset.Source) (dataset.
 	if err := effects.Check(h.Layout.Features(), p); err != nil {
 		return nil, err
 	}
-	design, err := options.Bind(h.Options.Adjust, data.Schema().Subject)
-	if err != nil {
-		return nil, err
-	}
-	return options.Remove(design, effects, data), nil
+	adjustment, err := options.Adjusting(h.Options.Adjust, effects, data.Schema())
+	return adjustment.Without(data), err
 }
 
 // described is the site's rows as far as the model describes them.

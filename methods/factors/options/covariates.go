@@ -104,88 +104,99 @@ func (e *Effects) Check(d, p int) error {
 	return ppca.Within("slopes", e.Slopes.Data, ppca.LargestValue*ppca.LargestValue)
 }
 
-// Part is what the covariates x add to each feature, of a subject at their means nothing.
-func (e *Effects) Part(x, out []float64) {
-	for j := range out {
-		out[j] = 0
-		for k, b := range e.Slopes.Data[j*len(x):][:len(x)] {
+// Adjustment takes out of subjects' values what their covariates add to them.
+type Adjustment struct {
+	// Part is what they add to each feature of the subject who was read last.
+	Part []float64
+
+	design    *Design
+	effects   *Effects
+	dims      []int
+	x, values []float64
+	less      dataset.Row
+}
+
+// Adjusting prepares for subjects of a schema; nil where there are no effects.
+func Adjusting(of []Covariate, e *Effects, schema dataset.Schema) (*Adjustment, error) {
+	if e == nil {
+		return nil, nil
+	}
+	design, err := Bind(of, schema.Subject)
+	if err != nil {
+		return nil, err
+	}
+	a, d := &Adjustment{design: design, effects: e, x: make([]float64, design.Terms())}, 0
+	for _, v := range schema.Views {
+		a.dims, d = append(a.dims, len(v.Columns)), d+len(v.Columns)
+	}
+	if d != e.Slopes.Rows {
+		return nil, fmt.Errorf("effects of covariates on %d features, where there are %d", e.Slopes.Rows, d)
+	}
+	a.Part, a.values = make([]float64, d), make([]float64, d)
+	return a, nil
+}
+
+// Less is a subject less what the covariates add, valid until the next. Known says whether all of them are; if not, the
+// subject is taken to be at the means of all.
+func (a *Adjustment) Less(row *dataset.Row) (less *dataset.Row, known bool, err error) {
+	if known, err = a.design.Read(row, a.x); err != nil {
+		return nil, false, err
+	}
+	if !known {
+		copy(a.x, a.effects.Centre)
+	}
+	for j := range a.Part {
+		a.Part[j] = 0
+		for k, b := range a.effects.Slopes.Data[j*len(a.x):][:len(a.x)] {
 			if b != 0 {
-				out[j] += b * (x[k] - e.Centre[k])
+				a.Part[j] += b * (a.x[k] - a.effects.Centre[k])
 			}
 		}
 	}
+	a.less = dataset.Row{ID: row.ID, Subject: row.Subject, Views: a.less.Views[:0]}
+	lo := 0
+	for k, v := range row.Views {
+		var less []float64
+		if v != nil {
+			less = a.values[lo : lo+a.dims[k]]
+			for i, y := range v {
+				less[i] = y - a.Part[lo+i]
+			}
+		}
+		a.less.Views, lo = append(a.less.Views, less), lo+a.dims[k]
+	}
+	return &a.less, known, nil
 }
 
-// Rows are data less what covariates add. Subjects of whom one is not known are left out.
-type Rows struct {
+// Without is data less what the covariates add, without the subjects of whom one is not known. Of no adjustment (nil),
+// it is the data.
+func (a *Adjustment) Without(data dataset.Source) dataset.Source {
+	if a == nil {
+		return data
+	}
+	return adjusted{data, a}
+}
+
+type adjusted struct {
 	dataset.Source
-	design  *Design
-	effects *Effects
-	// Part is what the covariates add to each feature of the subject who was read last.
-	Part []float64
-}
-
-// Remove takes the effects of covariates out of data.
-func Remove(design *Design, effects *Effects, data dataset.Source) *Rows {
-	return &Rows{data, design, effects, make([]float64, effects.Slopes.Rows)}
+	*Adjustment
 }
 
 // Rows implements [dataset.Source].
-func (r *Rows) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+func (s adjusted) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
-		var out dataset.Row
-		x, values, d := make([]float64, len(r.effects.Centre)), make([]float64, len(r.Part)), 0
-		for _, n := range r.dims() {
-			d += n
-		}
-		if d != len(r.Part) {
-			yield(nil, fmt.Errorf("effects of covariates on %d features, where there are %d", len(r.Part), d))
-			return
-		}
-		for row, err := range r.Source.Rows(ctx) {
-			known := false
+		for row, err := range s.Source.Rows(ctx) {
+			known := true
 			if err == nil {
-				known, err = r.design.Read(row, x)
+				row, known, err = s.Less(row)
 			}
-			switch {
-			case err != nil:
-				yield(nil, err)
-				return
-			case !known:
-				continue
-			}
-			r.effects.Part(x, r.Part)
-			out = dataset.Row{ID: row.ID, Subject: row.Subject,
-				Views: Less(row.Views, r.dims(), r.Part, values, out.Views)}
-			if !yield(&out, nil) {
-				return
+			if known || err != nil {
+				if !yield(row, err) {
+					return
+				}
 			}
 		}
 	}
-}
-
-func (r *Rows) dims() []int {
-	var dims []int
-	for _, v := range r.Schema().Views {
-		dims = append(dims, len(v.Columns))
-	}
-	return dims
-}
-
-// Less writes views less a part of each feature to values, and lists them in out.
-func Less(views [][]float64, dims []int, part, values []float64, out [][]float64) [][]float64 {
-	out, lo := out[:0], 0
-	for k, v := range views {
-		var less []float64
-		if v != nil {
-			less = values[lo : lo+dims[k]]
-			for i, y := range v {
-				less[i] = y - part[lo+i]
-			}
-		}
-		out, lo = append(out, less), lo+dims[k]
-	}
-	return out
 }
 
 // FromScalar is a column of numbers that is written as its name.

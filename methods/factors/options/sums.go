@@ -317,20 +317,19 @@ func (e *Estimates) solve(j int, sums []float64, df float64, reach []float64) (l
 	return left
 }
 
-// Regress takes out of the rows of sites that lie in one place what the plan's covariates
-// add to them, as [Solve] estimates it, and returns that too; nil, and the rows as they are,
-// where the plan has no covariates.
+// Regress estimates by [Solve] what the plan's covariates add to the rows of sites that lie in one place, and returns
+// these rows less that; no effects, and the rows as they are, where the plan has no covariates.
 func Regress(ctx context.Context, set Setup, sites ...dataset.Source) (*Effects, []dataset.Source, error) {
 	if len(set.Options.Adjust) == 0 {
 		return nil, sites, nil
 	}
-	designs, sums := make([]*Design, len(sites)), make([]*Sums, len(sites))
+	less, sums := make([]dataset.Source, len(sites)), make([]*Sums, len(sites))
 	for i, data := range sites {
-		var err error
-		if designs[i], err = Bind(set.Options.Adjust, data.Schema().Subject); err != nil {
+		design, err := Bind(set.Options.Adjust, data.Schema().Subject)
+		if err != nil {
 			return nil, nil, err
 		}
-		if sums[i], err = SumUp(ctx, set.Layout, designs[i], data); err != nil {
+		if sums[i], err = SumUp(ctx, set.Layout, design, data); err != nil {
 			return nil, nil, fmt.Errorf("regressing the features on covariates: %w", err)
 		}
 	}
@@ -338,9 +337,12 @@ func Regress(ctx context.Context, set Setup, sites ...dataset.Source) (*Effects,
 	if err != nil {
 		return nil, nil, err
 	}
-	less := make([]dataset.Source, len(sites))
 	for i, data := range sites {
-		less[i] = Remove(designs[i], &found.Effects, data)
+		adjustment, err := Adjusting(set.Options.Adjust, &found.Effects, data.Schema())
+		if err != nil {
+			return nil, nil, err
+		}
+		less[i] = adjustment.Without(data)
 	}
 	return &found.Effects, less, nil
 }

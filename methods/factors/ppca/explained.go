@@ -6,7 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/linalg"
+	"parley/internal/wire"
 )
 
 // Explained holds the sums from which the variance explained by each factor in
@@ -18,35 +21,54 @@ import (
 // of one site differ from each other, whoever is at the site: a feature's total
 // is Σ (t − t̄)², and its residuals r count as Σ (r − r̄)².
 type Explained struct {
-	Views, Rank int
-	Cells       []float64 // per view: values observed
-	Total       []float64 // per view
-	Residual    []float64 // views × (q+1) by rows: with factor f alone, and last with all
-
-	FeatureTotal, FeatureResidual []float64 // per feature, the latter with all factors
-
-	Subjects, LogLik float64 // of all blocks, as [LogLik] says
+	Cells    wire.Vector `cbor:"cells"`    // per view: values observed
+	Total    wire.Vector `cbor:"total"`    // per view
+	Residual wire.Matrix `cbor:"residual"` // views × (q+1): with factor f alone, and last with all
+	// Per feature, the latter with all factors.
+	FeatureTotal    wire.Vector `cbor:"feature_total"`
+	FeatureResidual wire.Vector `cbor:"feature_residual"`
 }
 
-// NewExplained computes the sums over one site's blocks under one model.
-func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
+// NoneExplained are the sums of no subjects.
+func NoneExplained(views, q, features int) *Explained {
+	vector := func(n int) wire.Vector { return make(wire.Vector, n) }
+	return &Explained{Cells: vector(views), Total: vector(views),
+		Residual:     wire.Matrix{Rows: views, Cols: q + 1, Data: vector(views * (q + 1))},
+		FeatureTotal: vector(features), FeatureResidual: vector(features)}
+}
+
+// Rank is q.
+func (x *Explained) Rank() int { return x.Residual.Cols - 1 }
+
+// Plus is the sums with those of others.
+func (x *Explained) Plus(others ...*Explained) *Explained {
+	sum := NoneExplained(x.Residual.Rows, x.Rank(), len(x.FeatureTotal))
+	for _, o := range append([]*Explained{x}, others...) {
+		for i, list := range sum.lists() {
+			floats.Add(list, o.lists()[i])
+		}
+	}
+	return sum
+}
+
+func (x *Explained) lists() [][]float64 {
+	return [][]float64{x.Cells, x.Total, x.Residual.Data, x.FeatureTotal, x.FeatureResidual}
+}
+
+// NewExplained computes the sums over one site's blocks under one model, and what [LogLik] says of these.
+func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, subjects float64, err error) {
 	predictor, err := NewPredictor(l, p)
 	if err == nil {
 		err = predictor.covers(blocks)
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, 0, err
 	}
 	e, md := NewEStep(p.Rank, blocks), predictor.md.Model
 	defer e.Release()
 	defer md.Release()
 	q, ld := p.Rank, e.ld
-	out := &Explained{
-		Views: l.Views(), Rank: q,
-		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()),
-		Residual:     make([]float64, l.Views()*(q+1)),
-		FeatureTotal: make([]float64, l.Features()), FeatureResidual: make([]float64, l.Features()),
-	}
+	out = NoneExplained(l.Views(), q, l.Features())
 	view := l.ViewOf()
 	means := make([]float64, q*ld) // Σ ⟨x⟩⟨x⟩ᵀ
 	// Per feature, over the subjects who have it: their number, Σ (t − μ) and Σ ⟨x⟩.
@@ -54,10 +76,10 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	for n := range blocks {
 		b := &blocks[n]
 		if err := e.Run(md, b); err != nil {
-			return nil, err
+			return nil, 0, 0, err
 		}
-		out.LogLik += e.LogDensity(md, b)
-		out.Subjects += b.N
+		logLik += e.LogDensity(md, b)
+		subjects += b.N
 		for a := range q {
 			for c := range q {
 				means[a*ld+c] = e.ksk[a*ld+c] + b.N*e.X[a]*e.X[c]
@@ -67,7 +89,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 			w, s := e.w[i*ld:][:q], e.STX[i*ld:][:q]
 			count[j] += b.N
 			dev[j] += b.N * e.Delta[i]
-			res := out.Residual[view[j]*(q+1):][:q+1]
+			res := out.Residual.Data[view[j]*(q+1):][:q+1]
 			all := e.Square[i] + linalg.Quadratic(means, ld, w, w)
 			for a, x := range w {
 				sum[j*q+a] += b.N * e.X[a]
@@ -84,7 +106,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		}
 		k := view[j]
 		out.Cells[k] += n
-		res, all := out.Residual[k*(q+1):][:q+1], dev[j]
+		res, all := out.Residual.Data[k*(q+1):][:q+1], dev[j]
 		for a, w := range md.W[j*ld:][:q] {
 			r := dev[j] - w*sum[j*q+a]
 			res[a] -= r * r / n
@@ -96,21 +118,22 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		res[q] += out.FeatureResidual[j]
 	}
 	// rounding may leave −1e-20
-	for _, x := range [][]float64{out.Total, out.Residual, out.FeatureTotal, out.FeatureResidual} {
+	for _, x := range out.lists() {
 		for i := range x {
 			x[i] = max(0, x[i])
 		}
 	}
-	return out, nil
+	return out, logLik, subjects, nil
 }
 
 // Check says what is wrong with sums that came from elsewhere.
 func (x *Explained) Check(l Layout) error {
-	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() {
-		return fmt.Errorf("explained variance: %d views and %d factors do not fit the layout", x.Views, x.Rank)
+	if r := x.Residual; r.Rows != l.Views() || r.Cols < 2 || r.Cols > l.Features()+1 {
+		return fmt.Errorf("explained variance: %d views and %d factors do not fit the layout", r.Rows, r.Cols-1)
 	}
 	const what = "explained variance"
-	return cmp.Or(Numbers(what, x.Views, 0, x.Cells, x.Total), Numbers(what, x.Views*(x.Rank+1), 0, x.Residual),
+	return cmp.Or(Numbers(what, l.Views(), 0, x.Cells, x.Total),
+		Numbers(what, l.Views()*x.Residual.Cols, 0, x.Residual.Data),
 		Numbers(what, l.Features(), 0, x.FeatureTotal, x.FeatureResidual))
 }
 
@@ -123,7 +146,7 @@ func (x *Explained) R2(k, f int) float64 {
 	if !(x.Total[k] > 0) {
 		return math.NaN()
 	}
-	if r := 1 - x.Residual[k*(x.Rank+1)+f]/x.Total[k]; !math.IsInf(r, 0) {
+	if r := 1 - x.Residual.Data[k*x.Residual.Cols+f]/x.Total[k]; !math.IsInf(r, 0) {
 		return r
 	}
 	return math.NaN() // the total is next to nothing

@@ -73,25 +73,25 @@ func PatternOf(set ppca.Frame, views []int, subjects int) figure.Pattern {
 	return p
 }
 
-// Variance is a section on how much the factors explain, for all sites and for each.
-func Variance(set ppca.Frame, pooled *fitted.Assessment, sites []Site) figure.Section {
+// Variance is a section on how much the factors explain, for all sites, which a name stands for, and for each.
+func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
 		Rows: fitted.FactorNames(set.Factors), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
-	facets := []Site{{"All sites", pooled}}
+	facets := []Site{{of, &fitted.Assessment{Explained: *pooled}}}
 	if len(sites) > 1 { // one site is all sites
 		facets = append(facets, sites...)
 	}
 	for _, at := range facets {
-		facet, explained := figure.Facet{Title: at.Name}, at.Explained()
-		for f := range explained.Rank + 1 {
+		facet := figure.Facet{Title: at.Name}
+		for f := range at.Rank() + 1 {
 			row := make(figure.Numbers, len(h.Columns))
 			for k := range row {
-				row[k] = explained.R2(k, f)
+				row[k] = at.R2(k, f)
 			}
-			if f == explained.Rank {
+			if f == at.Rank() {
 				facet.Totals = row
 			} else {
 				facet.Values = append(facet.Values, row)
@@ -117,6 +117,21 @@ func Variance(set ppca.Frame, pooled *fitted.Assessment, sites []Site) figure.Se
 			Alt: "Table of the share of variance explained by each factor in each view, for all sites and for " +
 				"each.",
 		}}}}
+}
+
+// implied is a section on how much the factors account for by the model alone, for studies in which no site said so.
+func implied(set ppca.Frame, m *fitted.Model) figure.Section {
+	sec := Variance(set, "By the model", m.Implied(), nil)
+	sec.Title = "How much the factors explain, by the model"
+	sec.Lead = "No site said how well the model describes its subjects. This is what the model says of itself: of a " +
+		"feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy noise " +
+		"in the loadings makes it look like more."
+	f := sec.Items[0].Figure
+	f.Title = "Variance of each view that is in each factor, by the model"
+	f.Caption = "The darker a cell, the more of that view's variance the model gives to the factor. Nothing here was " +
+		"measured on subjects."
+	f.Alt = "Table of the share of each view's variance that the model gives to each factor."
+	return sec
 }
 
 // having returns how many of the subjects have a view.

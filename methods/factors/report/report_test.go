@@ -9,11 +9,12 @@ import (
 	"parley/internal/wire"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
+	"parley/methods/factors/ppca"
 )
 
 // What verdicts void is named in place of its number.
 func TestExplainedNamesWhatVerdictsVoid(t *testing.T) {
-	pooled := &fitted.Assessment{Total: []float64{10, 10, 10},
+	pooled := &ppca.Explained{Total: []float64{10, 10, 10},
 		Residual: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{9, 6, 9, 430, 9, 8}}}
 	for _, c := range []struct {
 		voids []string

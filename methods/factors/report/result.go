@@ -31,11 +31,11 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "of a view's variance explained" + method.OfFit, Value: Explained(m, pooled)},
+			{Name: "of a view's variance explained" + method.OfFit, Value: Explained(m, &pooled.Explained)},
 			{Name: "mean absolute error, in " + set.Unit() + method.OfFit, Value: off},
 		},
 	}
-	r.Found, r.Sure = Found(m, Explained(m, pooled), withinSites), sure(set, m, sites)
+	r.Found, r.Sure = Found(m, Explained(m, &pooled.Explained), withinSites), sure(set, m, sites)
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
 		for _, v := range m.Views {
@@ -59,7 +59,7 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 	if len(m.SiteNoise) > 0 {
 		r.Sections = append(r.Sections, m.SiteNoiseSection())
 	}
-	r.Sections = append(r.Sections, Variance(set, pooled, sites), m.LoadingSection())
+	r.Sections = append(r.Sections, Variance(set, "All sites", &pooled.Explained, sites), m.LoadingSection())
 	if !m.Separate() { // else every site's mean is 0
 		r.Sections = append(r.Sections, factorSection(set, sites))
 	}
@@ -79,7 +79,7 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 // itself how well the model describes all subjects together; what compares sites is left out.
 func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment,
 	settled *figure.Section) *method.Result {
-	explained := Explained(m, all)
+	explained := Explained(m, &all.Explained)
 	r := &method.Result{
 		Files:   files,
 		Metrics: metrics(set, m, 0, all),
@@ -99,7 +99,7 @@ func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing " +
 			"values that go with what is missing, and the order of rows are not on this page."}})
-	r.Sections = append(r.Sections, about, Variance(set, all, nil), m.LoadingSection())
+	r.Sections = append(r.Sections, about, Variance(set, "All sites", &all.Explained, nil), m.LoadingSection())
 	if settled != nil {
 		r.Sections = append(r.Sections, *settled)
 	}
@@ -124,33 +124,19 @@ func Unassessed(set ppca.Frame, m *fitted.Model, files []method.File, sites int,
 		Sure: "No site said how well the model describes its subjects: that would have been a further release. " +
 			"Nothing on this page measures how good the model is.",
 	}
-	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())
+	r.Sections = append(append(append(r.Sections, implied(set, m)), about...), m.LoadingSection())
 	return r
 }
 
 // AddSites puts in what the sites said of the finished model.
 func AddSites(m *fitted.Model, sites []Site) {
-	q := len(m.Factors)
-	m.Explains(pooledOf(sites).Explained())
+	m.Explains(&pooledOf(sites).Explained)
 	for _, site := range sites {
-		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{},
-			Patterns: []fitted.ModelPattern{}}
-		for _, p := range site.Patterns {
-			views := make([]string, len(p.Views))
-			for i, k := range p.Views {
-				views[i] = m.Views[k].Name
-			}
-			out.Patterns = append(out.Patterns, fitted.ModelPattern{Views: views, Subjects: p.Subjects})
-		}
-		for _, v := range m.Views {
-			if slices.ContainsFunc(out.Patterns, func(p fitted.ModelPattern) bool {
-				return slices.Contains(p.Views, v.Name)
-			}) {
+		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), Views: []string{}}
+		for k, v := range m.Views {
+			if having(site, k) > 0 {
 				out.Views = append(out.Views, v.Name)
 			}
-		}
-		for row := range slices.Chunk([]float64(site.Cov), q) {
-			out.LatentCov = append(out.LatentCov, row)
 		}
 		m.Sites = append(m.Sites, out)
 	}
@@ -164,7 +150,6 @@ func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Ass
 		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
 		m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
 	}
-	explained := pooled.Explained()
 	for k, v := range set.Plan.Views {
 		if model.Void(v.Name) {
 			continue
@@ -172,7 +157,7 @@ func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Ass
 		if pooled.Cells[k] > 0 { // the only site with the view may have left
 			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
 		}
-		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) {
+		if r2 := pooled.R2(k, pooled.Rank()); !math.IsNaN(r2) {
 			m["r2/"+v.Name] = r2
 		}
 	}
@@ -183,14 +168,14 @@ func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Ass
 // sum or a mean over views would mean nothing. Views of which verdicts say that this must
 // not be relied on are left out. Where every site has one subject,
 // nothing varies within sites, and there is nothing to explain.
-func Explained(m *fitted.Model, pooled *fitted.Assessment) string {
-	found, explained := newReach(), pooled.Explained()
+func Explained(m *fitted.Model, pooled *ppca.Explained) string {
+	found := newReach()
 	var void []string
 	for k, v := range m.Views {
 		if m.Void(v.Name) {
 			void = append(void, v.Name)
 		} else {
-			found.add(100 * explained.R2(k, explained.Rank))
+			found.add(100 * pooled.R2(k, pooled.Rank()))
 		}
 	}
 	says := found.String()

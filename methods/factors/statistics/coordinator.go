@@ -31,7 +31,7 @@ type way struct {
 
 // record is what the coordinator keeps of the releases.
 type record struct {
-	Pooled *fitted.Assessment `cbor:"pooled"` // the variance explained by the noised sums
+	Pooled *ppca.Explained `cbor:"pooled"` // the variance explained by the noised sums
 	// by site, of those that have given all sums asked for so far
 	Released map[string]*siteSums `cbor:"released"`
 	// of the coarse and of the fine sums, once they are known
@@ -72,7 +72,7 @@ func (c way) Check(s *halves.State) error {
 	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Factors+1 {
 		return fmt.Errorf("the variance explained of %d views by %d factors", r.Rows, r.Cols-1)
 	}
-	if err := o.Pooled.Explained().Check(c.Layout); err != nil {
+	if err := o.Pooled.Check(c.Layout); err != nil {
 		return err
 	}
 	if n := len(o.Apart); n != c.Layout.Features() {
@@ -218,11 +218,9 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	explained, err := ppca.NewExplained(c.Layout, model, repaired.Blocks())
-	if err != nil {
+	if own(s).Pooled, _, _, err = ppca.NewExplained(c.Layout, model, repaired.Blocks()); err != nil {
 		return nil, nil, err
 	}
-	own(s).Pooled = fitted.Pooled(explained)
 	told := make([][]moments.NoisyMoments, len(releases))
 	for i := range releases {
 		if told[i], err = repaired.Unrepaired(releases[i], c.Plan.Seed); err != nil {

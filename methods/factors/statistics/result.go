@@ -49,7 +49,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", ReleasedName, err)
 	}
-	explained := own(s).Pooled.Explained()
+	explained := own(s).Pooled
 	subjects, noise := subjectsOf(releases...)
 	r := &method.Result{
 		Files: append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
@@ -59,16 +59,16 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised",
 				Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
-			{Name: "of a view's variance explained" + method.OfFit, Value: report.Explained(m, own(s).Pooled)},
+			{Name: "of a view's variance explained" + method.OfFit, Value: report.Explained(m, explained)},
 		},
 	}
 	differences := report.AndAmongSites
 	if len(releases) < 2 {
 		differences = report.OfOneSite
 	}
-	r.Found, r.Sure = report.Found(m, report.Explained(m, own(s).Pooled), differences), report.SureOfNoised
+	r.Found, r.Sure = report.Found(m, report.Explained(m, explained), differences), report.SureOfNoised
 	for k, v := range c.Plan.Views {
-		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) && !m.Void(v.Name) {
+		if r2 := explained.R2(k, explained.Rank()); !math.IsNaN(r2) && !m.Void(v.Name) {
 			r.Metrics["r2/"+v.Name] = r2
 		}
 	}
@@ -89,7 +89,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 
 // Describe implements [halves.Way].
 func (c way) Describe(s *halves.State, m *fitted.Model) error {
-	m.Explains(own(s).Pooled.Explained())
+	m.Explains(own(s).Pooled)
 	m.Doubts(s.Doubt)
 	m.Biases = own(s).Biases
 	gains, err := c.gains(s)
@@ -132,7 +132,7 @@ func releasedSection() figure.Section {
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c way) noisedVarianceSection(s *halves.State) figure.Section {
-	sec := report.Variance(c.Frame, own(s).Pooled, nil)
+	sec := report.Variance(c.Frame, "All sites", own(s).Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the " +
 		"mean of the subjects of all sites together: differences between sites count as differences between " +
 		"subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors " +

@@ -43,10 +43,10 @@ func (c way) gains(s *halves.State) ([]gain, error) {
 	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
 		return nil, err
 	}
-	explained := own(s).Pooled.Explained()
+	explained := own(s).Pooled
 	var out []gain
 	for k, view := range c.Plan.Views {
-		v := gain{view: view.Name, gain: explained.R2(k, explained.Rank)}
+		v := gain{view: view.Name, gain: explained.R2(k, explained.Rank())}
 		if others.OK[k] {
 			left, whole := 0.0, 0.0
 			for lo, hi := c.Layout.View(k); lo < hi; lo++ {

@@ -106,7 +106,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	if err != nil {
 		return nil, err
 	}
-	return fitted.Central(ctx, set.Frame, all)
+	return fitted.Central(ctx, set.Frame, all, nil, nil)
 }
 
 // Simulate implements [method.Simulator] by [fitted.Simulate].

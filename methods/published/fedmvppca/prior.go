@@ -79,15 +79,7 @@ func (p *Prior) describe(m *fitted.Model) {
 	for k := range loadings {
 		loadings[k], means[k] = math.Sqrt(loadings[k]), math.Sqrt(means[k])
 	}
-	var noise []float64
-	for k := range m.Views {
-		sd := -1.0 // not known
-		if x := math.Sqrt(InverseGammaVariance(p.Alpha[k], p.Beta[k])); p.Beta[k] > 0 && !math.IsInf(x, 0) {
-			sd = x
-		}
-		noise = append(noise, slices.Repeat([]float64{sd}, len(m.Views[k].Features))...)
-	}
-	m.PutSpread(loadings, means, noise)
+	m.PutSpread(loadings, means)
 }
 
 // PackedPrior is a [Prior] as it travels and is kept.

@@ -133,12 +133,12 @@ func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte
 
 // digests of studies, on amd64; of private ones under seeded noise.
 var digests = map[string]string{
-	"exact":        "b7306cb7fac3d74d5ca04ad49419120278ba2e970eac6db29ffa7e94d5039f9b",
-	"exact, prior": "056f513522b2c06ef06bf03c45c44dc3ed06adabc394378dbc25d06ff826a5dd",
-	"release":      "686c40b3b8ed0d02a5fa396b4c9476baafb5903ac3a81460e244fb9e2ae9b87f",
-	"total":        "c5a9644b61d30890e03a33990d257fe075cce9afac1aa9f833005f37e4c018d1",
-	"clear":        "2436c576c71f927b9099252196e61ca8359fd814b0cffc704fadd732c6ebdb14",
-	"own":          "fa53ff5dbbbfa44f1592667b71f2e10843f54d1f761a1c2797063cf591b87350",
+	"exact":        "db14e05661e8b99f2213e6e75149efd63ec9e59f78798e7afea2d0f6177c5829",
+	"exact, prior": "a8211a8cbe7678453510d09fe6130a69c8191ecf5ad78f7fce574e86b2be915e",
+	"release":      "789225ed06b45e78e37814a5883d178481998f57c11d5be61d3f939b8748e8eb",
+	"total":        "8cd18d6785ff572270e04f21121e8eff51e66a798198d150cc0e83c4a497ad9f",
+	"clear":        "6d512b7118b3d6542de3cb0b1b66d57d5131f8fa9f099830592af7085bc4f99c",
+	"own":          "251eb1d28ccd64c4df53b1673be1a00dd967e04f3bbf8c1ad5c832d9262f51ff",
 }
 
 func cases(t testing.TB) map[string]methodtest.Case {

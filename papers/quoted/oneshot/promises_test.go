@@ -24,7 +24,7 @@ func federated(o options, seed uint64) protocoltest.Fit {
 		if err != nil {
 			return nil, err
 		}
-		return m.Predictive(sites[0].Schema().Subject, fitted.Population{})
+		return m.Predictive(sites[0].Schema(), fitted.Population{})
 	}
 }
 
