@@ -92,7 +92,7 @@ var older = []string{
 	"dppvi-figure-3", "dppvi-successor", "graffl-figure-3", "graffl-table-2", "fedmvppca-private", "parley-mixtures",
 	"parley-rivals", "fedmvppca-table-5", "fedmvppca-table-6", "fedmvppca-figure-5", "fedmvppca-subspace",
 	"parley-alzheimer", "parley-spread", "parley-damage", "parley-factors", "parley-factors-released", "parley-private",
-	"parley-private-sites", "parley-totals",
+	"parley-private-sites", "parley-totals", "graffl-table-1", "parley-components",
 }
 
 // ours are the methods that are not published ones.

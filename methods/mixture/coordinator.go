@@ -132,7 +132,9 @@ func (c *setup) observation(all *released) (sketch.Observation, error) {
 	}
 	o.Rows = max(o.Rows, 1) // noise may leave less
 	for r := range o.Mean {
-		o.Mean[r] /= o.Rows
+		if o.Mean[r] /= o.Rows; c.Sum == nil { // last digits go by the order of sites, and a fit multiplies them
+			o.Mean[r] = math.Round(o.Mean[r]*0x1p40) / 0x1p40
+		}
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	if c.Sum != nil {

@@ -208,6 +208,22 @@ func FuzzReleased(f *testing.F) {
 	})
 }
 
+// Sums of sites added in another order differ in their last digits, and say the same.
+func TestTheOrderOfSitesIsNotSeen(t *testing.T) {
+	s := known("parley: 1\nname: order\nsites: [a]\nviews: [{name: v, features: [{name: x, range: [0, 9]}]}]\n" +
+		"method: {name: mixture, components: 2}\nprivacy: {protection: none}\n")
+	told := func(digits float64) []float64 {
+		all := &released{Sums: make([]float64, s.Of.Len()), Sites: []releasedSite{{"a", counted{Rows: 300}}}}
+		for i := range all.Sums {
+			all.Sums[i] = 300 * math.Cos(float64(i)) * (1 + digits)
+		}
+		return testkit.Get(s.observation(all))(t).Mean
+	}
+	if a, b := told(0), told(1e-15); !slices.Equal(a, b) {
+		t.Errorf("%v is told, and %v where last digits differ", a, b)
+	}
+}
+
 // What a sampler found its draws to be worth is no more than they are.
 func TestASampleKeepsItsEffectiveSize(t *testing.T) {
 	one := gmm.NewMixture(1, 1)
