@@ -51,7 +51,7 @@ const (
 var since1582 = time.Date(1582, 10, 14, 0, 0, 0, 0, time.UTC)
 
 // SPSS returns the cases of a data set of SPSS (.sav or .zsav) as CSV. A column named id comes first. Numbers and texts
-// of up to 8 bytes that have labels are these labels, and those that are missing by the system or by the user are
+// that have labels are these labels, and those that are missing by the system or by the user are
 // empty; days, times and moments are written as such by their formats. The source must stay open until the text is
 // closed.
 func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
@@ -296,24 +296,39 @@ func (s *spss) extension(kind int, data []byte) error {
 		}
 	case 20:
 		s.page = string(data)
-	case 22: // missing values of texts of more than 8 bytes, by the first 8
-		for len(data) > 4 {
-			n := s.whole(data)
-			if n < 0 || len(data) < n+9 || len(data) < n+9+8*int(data[n+4]) {
-				return errors.New("its missing values are damaged")
-			}
-			name, values := string(data[4:n+4]), data[n+9:][:8*int(data[n+4])]
+	case 21, 22: // labels of texts of more than 8 bytes; missing values of these, by the first 8
+		for len(data) >= 4 {
+			name := string(s.counted(&data))
+			v := &spssVar{missing: map[string]bool{}} // of nobody
 			for i := range s.vars {
-				if v := &s.vars[i]; strings.EqualFold(v.name, name) || strings.EqualFold(v.short, name) {
-					for b := values; len(b) > 0; b = b[8:] {
-						v.missing[s.key(v, b[:8])] = true
-					}
+				if strings.EqualFold(s.vars[i].name, name) || strings.EqualFold(s.vars[i].short, name) {
+					v = &s.vars[i]
 				}
 			}
-			data = data[n+9+len(values):]
+			if kind == 22 {
+				n := int(data[0])
+				for data = data[5:]; n > 0; n, data = n-1, data[8:] {
+					v.missing[s.key(v, data[:8])] = true
+				}
+				continue
+			}
+			n := s.whole(data[4:])
+			v.labels = map[string]string{}
+			for data = data[8:]; n > 0; n-- {
+				key := s.key(v, s.counted(&data))
+				v.labels[key] = strings.TrimRight(string(s.counted(&data)), " ")
+			}
 		}
 	}
 	return nil
+}
+
+// counted takes a text off, which stands behind its length; it panics where that is not true.
+func (s *spss) counted(data *[]byte) []byte {
+	n := s.whole(*data)
+	text := (*data)[4 : 4+n]
+	*data = (*data)[4+n:]
+	return text
 }
 
 // join makes one text of this column and those after it.
