@@ -57,6 +57,8 @@ const (
 	look     = 300 * time.Millisecond
 	lookMost = 5 * time.Second
 	lookEach = 2500 * time.Microsecond
+	// quietLooks is how many looks pass at most from one status to the next: fewer after any change.
+	quietLooks = 8
 )
 
 // Serve serves until ctx ends. What is under way then goes on when it is called
@@ -84,7 +86,8 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	defer func() {
 		cancel()
 		d.wg.Wait()
-		err = errors.Join(err, d.writeStatus(false))
+		_, last := d.writeStatus(false)
+		err = errors.Join(err, last)
 	}()
 	d.goOn(inner, d.watchHealth)
 	if d.server != nil {
@@ -95,10 +98,24 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	} else {
 		d.Log.Info("serving at "+d.Folder.Config.URLs()[0], "urls", d.Folder.Config.URLs())
 	}
+	news, pause, passed := d.news.changed(), 1, 1
 	for {
 		// It may pass: the table of file handles, or a disk, may be full.
 		d.once.Say(d.Log, "looking at the folder", d.lookAround(inner))
-		d.once.Say(d.Log, "writing the status", d.writeStatus(true))
+		select {
+		case <-news:
+			news, pause = d.news.changed(), 1
+		default:
+		}
+		if passed++; passed >= pause {
+			changed, err := d.writeStatus(true)
+			d.once.Say(d.Log, "writing the status", err)
+			if passed = 0; changed {
+				pause = 1
+			} else {
+				pause = min(2*pause, quietLooks)
+			}
+		}
 		select {
 		case <-ctx.Done():
 			d.Log.Info("stopping")

@@ -139,17 +139,17 @@ func (s *Status) addSites(r Registry) {
 }
 
 // writeStatus writes status.json if it has changed. Mostly it has not, and of many sites it takes long to encode.
-func (d *Daemon) writeStatus(serving bool) error {
+func (d *Daemon) writeStatus(serving bool) (changed bool, err error) {
 	s := d.status()
 	s.Serving = serving
 	if _, err := os.Stat(d.Folder.File("status.json")); err == nil && reflect.DeepEqual(s, d.wrote) {
-		return nil
+		return false, nil
 	}
-	err := d.Folder.WriteJSON("status.json", s)
-	if err == nil {
-		d.wrote = s
+	if err := d.Folder.WriteJSON("status.json", s); err != nil {
+		return true, err
 	}
-	return err
+	d.wrote = s
+	return true, nil
 }
 
 func (d *Daemon) status() (s Status) {

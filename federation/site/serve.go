@@ -301,7 +301,7 @@ func (d *Daemon) greet(ctx context.Context) {
 	var said stands
 	var err error
 	for wait := min(d.Again, firstBoard); ; {
-		again := time.After(wait)
+		again, held := time.After(wait), false
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():
@@ -309,8 +309,13 @@ func (d *Daemon) greet(ctx context.Context) {
 			case <-again:
 				waiting = false
 			case <-d.news:
-				now := d.stands()
-				waiting = len(now.nonce) == 0 || err == nil && now.equal(said)
+				switch now := d.stands(); {
+				case len(now.nonce) == 0 || err == nil && now.equal(said):
+				case !now.looking:
+					waiting = false
+				case !held: // one hello says soon what two would
+					again, held = time.After(firstBoard), true
+				}
 			}
 		}
 		var other bool
@@ -325,8 +330,8 @@ func (d *Daemon) greet(ctx context.Context) {
 	}
 }
 
-// firstBoard is how long a site that has just come waits for a board, and seldom how often it says a hello though
-// nothing has changed, in terms of Again.
+// firstBoard is how long a site that has just come waits for a board, and with its hello until it has looked at a new
+// study; seldom how often it says one though nothing has changed, in terms of Again.
 const (
 	firstBoard = 2 * time.Second
 	seldom     = 20
@@ -383,6 +388,8 @@ type stands struct {
 	list  []federation.Standing
 	wants []string
 	bye   bool
+	// looking: there is a study that was not looked at yet
+	looking bool
 }
 
 func (s stands) equal(as stands) bool {
@@ -394,8 +401,10 @@ func (d *Daemon) stands() (now stands) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, digest := range slices.Sorted(maps.Keys(d.posted)) {
-		if s := d.studies[digest].standing(); s.Word != "" { // it has not been looked at yet
+		if s := d.studies[digest].standing(); s.Word != "" {
 			now.list = append(now.list, s)
+		} else {
+			now.looking = true
 		}
 	}
 	now.begun, now.nonce, now.asked, now.wants = d.conn.Begun(), d.nonce, d.asked, d.wants
