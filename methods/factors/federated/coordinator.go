@@ -37,7 +37,7 @@ type record struct {
 	Fit    *outcome `cbor:"fit"`
 	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
 	// meanwhile.
-	Said map[string][]byte `cbor:"said,omitempty"`
+	Said map[string]halves.Answer `cbor:"said,omitempty"`
 	// LogLik is the log-likelihood per subject of all models that sites were sent.
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
@@ -76,76 +76,6 @@ type outcome struct {
 
 func (way) Record() any { return new(record) }
 
-// Check implements [halves.Way].
-func (c way) Check(s *halves.State) error {
-	o := recordOf(s)
-	for _, q := range o.Latent {
-		if c.Options.Latent != options.Select || c.CheckRank(q) != nil {
-			return fmt.Errorf("it has chosen %d factors", q)
-		}
-	}
-	for _, p := range slices.Concat([]*ppca.PackedParams{o.Sent}, sentAndFound(o.Steps)) {
-		if p == nil {
-			continue
-		}
-		if m, err := p.Unpack(c.Layout); err != nil {
-			return err
-		} else if err := c.checkModel(m); err != nil {
-			return err
-		}
-	}
-	if err := c.CheckBeside(o.Beside); err != nil {
-		return err
-	}
-	again := s.Round > 1 && s.Phase == options.TaskFit
-	if o.Sent == nil && (again || len(o.Steps) > 0) || again && o.Fit == nil {
-		return fmt.Errorf("it has no model by which cells are filled")
-	}
-	if o.Fit == nil {
-		if slices.Contains([]string{options.TaskAssess, method.Done}, s.Phase) {
-			return fmt.Errorf("it has no fit")
-		}
-		return nil
-	}
-	if p, err := o.Fit.Params.Unpack(c.Layout); err != nil {
-		return err
-	} else if err := c.checkModel(p); err != nil {
-		return err
-	}
-	if o.Fit.Spread == nil && s.Phase != options.TaskFit {
-		return fmt.Errorf("it has no spread between sites")
-	}
-	if o.Fit.Spread != nil {
-		if err := o.Fit.Spread.check(c.Layout); err != nil {
-			return err
-		}
-	}
-	for _, x := range o.Fit.Discords {
-		if err := c.HasFeatures(x.Feature); err != nil {
-			return err
-		}
-	}
-	if slices.ContainsFunc(o.Fit.Compositions, func(k int) bool { return k < 0 || k >= c.Layout.Views() }) {
-		return fmt.Errorf("compositions of views %v", o.Fit.Compositions)
-	}
-	return nil
-}
-
-func sentAndFound(steps []exchanged) (list []*ppca.PackedParams) {
-	for i := range steps {
-		list = append(list, &steps[i].Sent, &steps[i].Found)
-	}
-	return list
-}
-
-// checkModel refuses a model that is not of all features and as many factors as the plan has.
-func (c way) checkModel(p *ppca.Params) error {
-	if err := c.CheckRank(p.Rank); err != nil {
-		return err
-	}
-	return c.Complete(p)
-}
-
 func recordOf(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
@@ -161,25 +91,21 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 // Receive keeps products with directions as what a fit makes of them, so that later no directions need to be known.
-func (c way) Receive(s *halves.State, a method.Contribution) (halves.Answer, error) {
+func (c way) Receive(s *halves.State, a method.Contribution) (any, error) {
 	if a.Kind != options.TaskFit {
-		return halves.Answer{}, fmt.Errorf("no such task")
+		return nil, fmt.Errorf("no such task")
 	}
 	sent, err := c.sent(s)
 	if err != nil {
-		return halves.Answer{}, err
+		return nil, err
 	}
-	along := false
-	kept, err := halves.Received(a, func(x *FitAnswer) (err error) {
-		if along, err = x.resolve(c.Setup, c.Bound(sent, recordOf(s).Beside).Along); err == nil {
+	return halves.Received(a, func(x *FitAnswer) error {
+		_, err := x.resolve(c.Setup, c.Bound(sent, recordOf(s).Beside).Along)
+		if err == nil {
 			_, err = x.blocks(c.Setup)
 		}
 		return err
 	})
-	if err == nil && along {
-		return kept.Encode()
-	}
-	return kept, err
 }
 
 // sent is the model by which sites fill cells at the moment; nil at first.
@@ -283,21 +209,32 @@ type answered struct {
 
 // answered reads what the sites said, and of sites that have left since what they said before.
 func (c way) answered(s *halves.State) (*answered, error) {
-	got := new(answered)
-	take := func(site string, a *FitAnswer) error {
+	names, all, err := halves.Answers[FitAnswer](c.Common, s)
+	if err != nil {
+		return nil, err
+	}
+	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool {
+		_, said := recordOf(s).Said[site]
+		return !said || !slices.Contains(s.Left, site)
+	})
+	before, err := halves.Kept[FitAnswer](recordOf(s).Said, left)
+	if err != nil {
+		return nil, err
+	}
+	got := &answered{names: append(names, left...)}
+	for _, a := range append(all, before...) {
 		own, err := a.blocks(c.Setup)
-		got.names, got.sites = append(got.names, site), append(got.sites, own)
+		if err != nil {
+			return nil, err
+		}
+		got.sites = append(got.sites, own)
 		got.filled, got.logLik = got.filled+a.Filled, got.logLik+a.LogLik
 		for i := range own {
 			got.subjects += own[i].N
 		}
 		got.along = got.along || slices.ContainsFunc(own, told)
-		return err
 	}
-	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
-		return nil, err
-	}
-	return got, halves.Left(c.Common, s, recordOf(s).Said, take)
+	return got, nil
 }
 
 // fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and
@@ -424,11 +361,7 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 		return err
 	}
 	last.Spread = spreadOf(c.Layout, p, sites, means.Variance)
-	scale, err := s.Scale.Unpack(c.Layout)
-	if err != nil {
-		return err
-	}
-	last.Compositions = compositions(c.Layout, scale, sites)
+	last.Compositions = compositions(c.Layout, &s.Scale.Scale, sites)
 	last.Discords = discords(c.Layout, p, names, sites)
 	return nil
 }

@@ -24,11 +24,6 @@ type spread struct {
 	Means    wire.Vector `cbor:"means"`
 }
 
-func (s *spread) check(l ppca.Layout) error {
-	const what = "standard deviations between sites"
-	return ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means)
-}
-
 // moments adds up what differs between sites beyond chance, and how much a variance of one would add.
 type moments struct{ beyond, times float64 }
 

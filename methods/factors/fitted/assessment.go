@@ -48,7 +48,7 @@ func Shared(l ppca.Layout, data []byte) (t *AssessTask, p *ppca.Predictor, scale
 		return nil, nil, nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
 	if p, _, err = t.Predictor(l); err == nil {
-		scale, err = t.Scale.Unpack(l)
+		scale, err = &t.Scale.Scale, t.Scale.Check(l)
 	}
 	return t, p, scale, err
 }

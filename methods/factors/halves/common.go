@@ -2,7 +2,6 @@ package halves
 
 import (
 	"fmt"
-	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -20,7 +19,7 @@ type State struct {
 	Round   int                           `cbor:"round"` // rounds of the phase that were asked for
 	Steps   int                           `cbor:"steps"` // tasks given out so far, for progress
 	Left    []string                      `cbor:"left"`
-	Inbox   map[string][]byte             `cbor:"inbox"` // answers of this round, by site
+	Inbox   map[string]Answer             `cbor:"inbox"` // of this round, by site
 	Scale   *options.Scale                `cbor:"scale"`
 	Model   *ppca.PackedParams            `cbor:"model"`
 	Reports map[string]*fitted.Assessment `cbor:"reports"` // what the sites said of the final model
@@ -48,9 +47,6 @@ type State struct {
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
 
-	// decoded are answers of the inbox that were decoded to check them, until the state is restored.
-	decoded map[string]any
-
 	// Of the finished study, once they have been asked for, since every site is told them:
 	noise    *map[string][]between.Noise
 	sampling *[]float64
@@ -58,7 +54,7 @@ type State struct {
 
 // MarshalBinary implements [method.State].
 func (s *State) MarshalBinary() ([]byte, error) {
-	return wire.Marshal(struct {
+	return method.SealState(struct {
 		*State
 		Own any `cbor:"own"` // for what is Kept
 	}{s, s.Own})
@@ -87,70 +83,55 @@ func (c Common) Ask(s *State, kind string, body func(site string) (any, error)) 
 	return method.Ask(kind, c.Staying(s), body)
 }
 
-// Answer is what is kept of a site's answer.
+// Answer is a site's answer as it is kept: decoded, or in its encoding since the state was restored.
 type Answer struct {
-	Encoded []byte
-	decoded any // what that decodes to, or nil
+	value any
+	kept  wire.Raw
 }
 
-// Received decodes and checks an answer that is kept as it came.
-func Received[A any](a method.Contribution, check func(*A) error) (Answer, error) {
+// MarshalCBOR encodes the answer.
+func (a Answer) MarshalCBOR() ([]byte, error) {
+	if a.value == nil {
+		return a.kept, nil
+	}
+	return wire.Marshal(a.value)
+}
+
+// UnmarshalCBOR keeps the encoding until it is known of what.
+func (a *Answer) UnmarshalCBOR(data []byte) error { return a.kept.UnmarshalCBOR(data) }
+
+// Received decodes and checks an answer, and returns a pointer to it.
+func Received[A any](a method.Contribution, check func(*A) error) (any, error) {
 	x := new(A)
 	if err := method.DecodeAnswer(a, x); err != nil {
-		return Answer{}, err
+		return nil, err
 	}
-	return Answer{a.Body, x}, check(x)
+	return x, check(x)
 }
 
-// Encode keeps the answer as its check has left it.
-func (a Answer) Encode() (Answer, error) {
-	encoded, err := wire.Marshal(a.decoded)
-	return Answer{encoded, a.decoded}, err
-}
-
-// Answers decodes what was kept of the round's answers, in the plan's order of sites.
-func Answers[A any](c Common, s *State, check func(site string, a *A) error) (sites []string, all []*A, err error) {
-	staying := c.Staying(s)
-	for _, site := range staying {
+// Answers are those of the round, in the plan's order of sites.
+func Answers[A any](c Common, s *State) (sites []string, all []*A, err error) {
+	sites = c.Staying(s)
+	for _, site := range sites {
 		if _, ok := s.Inbox[site]; !ok {
 			return nil, nil, fmt.Errorf("site %s has not answered %q", site, s.Phase)
 		}
 	}
-	return kept(s.Inbox, s.decoded, staying, fmt.Sprintf("its answer to %q", s.Phase), check)
+	all, err = Kept[A](s.Inbox, sites)
+	return sites, all, err
 }
 
-// Left decodes what sites said before that have left since, in the plan's order.
-func Left[A any](c Common, s *State, said map[string][]byte, take func(site string, a *A) error) error {
-	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool {
-		return !slices.Contains(s.Left, site) || said[site] == nil
-	})
-	_, _, err := kept(said, nil, left, "what it said before", take)
-	return err
-}
-
-// kept decodes what sites said, if it is not decoded already.
-func kept[A any](said map[string][]byte, decoded map[string]any, sites []string, what string,
-	check func(site string, a *A) error) (_ []string, all []*A, err error) {
+// Kept are the answers of some sites.
+func Kept[A any](said map[string]Answer, sites []string) (all []*A, err error) {
 	for _, site := range sites {
-		a, ok := decoded[site].(*A)
+		x, ok := said[site].value.(*A)
 		if !ok {
-			a = new(A)
-			if err := wire.Unmarshal(said[site], a); err != nil {
-				return nil, nil, fmt.Errorf("site %s: decoding %s: %w", site, what, err)
+			x = new(A)
+			if err := wire.Unmarshal(said[site].kept, x); err != nil {
+				return nil, fmt.Errorf("site %s: decoding what it said: %w", site, err)
 			}
 		}
-		if err := check(site, a); err != nil {
-			return nil, nil, fmt.Errorf("site %s: %s: %w", site, what, err)
-		}
-		all = append(all, a)
+		all = append(all, x)
 	}
-	return sites, all, nil
-}
-
-// Keep encodes what is kept of an answer that was checked with err.
-func Keep(x any, err error) (a Answer, _ error) {
-	if err == nil {
-		a.Encoded, err = wire.Marshal(x)
-	}
-	return a, err
+	return all, nil
 }

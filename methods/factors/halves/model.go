@@ -282,18 +282,9 @@ func (c Common) Finish(s *State, model *ppca.Params) error {
 	return nil
 }
 
-// checkAssessment refuses what no site could say of the finished model.
-func (c *Coordinator) checkAssessment(s *State) func(*fitted.Assessment) error {
-	return func(a *fitted.Assessment) error {
-		return a.Check(c.Layout, c.Of(s).Factors)
-	}
-}
-
 // assessed keeps what the sites said; then the study is done.
 func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
-	sites, all, err := Answers(c.Common, s, func(_ string, a *fitted.Assessment) error {
-		return c.checkAssessment(s)(a)
-	})
+	sites, all, err := Answers[fitted.Assessment](c.Common, s)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,16 +1,13 @@
 package options
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/wire"
-	"parley/method"
 	"parley/methods/factors/between"
 	"parley/methods/factors/ppca"
 )
@@ -21,10 +18,6 @@ type Scale struct {
 	// Effects of covariates are taken out of the values before; none where the plan adjusts
 	// for nothing.
 	Effects *Effects `cbor:"effects,omitempty"`
-}
-
-func (m Scale) Unpack(l ppca.Layout) (*ppca.Scale, error) {
-	return &m.Scale, m.Check(l)
 }
 
 // Block is a [ppca.Block] as it travels, and as it is kept: its scatter matrix, or factors of it and what they leave of
@@ -137,24 +130,4 @@ func (m *SiteMeans) At(site string) *between.SiteOffset {
 	}
 	d := len(m.NewSite)
 	return &between.SiteOffset{Mean: make(wire.Vector, d), Diag: m.NewSite, Factor: wire.Matrix{Cols: d}}
-}
-
-// Check holds what is kept of the sites' means to the layout.
-func (m *SiteMeans) Check(l ppca.Layout, sites []string) error {
-	d := l.Features()
-	variances := func(v []float64) error {
-		const what = "variance of means"
-		return cmp.Or(ppca.Numbers(what, d, 0, v), ppca.Within(what, v, ppca.LargestValue*ppca.LargestValue))
-	}
-	if err := errors.Join(variances(m.Variance), variances(m.NewSite), ppca.Numbers("directions of new sites' means", d,
-		-ppca.Largest, slices.Collect(slices.Chunk([]float64(m.Along), d))...)); err != nil {
-		return err
-	}
-	return method.Kept(m.Sites, sites, "means", func(o *between.SiteOffset) error {
-		if o.Factor.Cols != d {
-			return fmt.Errorf("directions of %d features, where there are %d", o.Factor.Cols, d)
-		}
-		return errors.Join(o.CheckMean(l), variances(o.Diag), ppca.Within("directions of means", o.Factor.Data,
-			ppca.LargestValue))
-	})
 }

@@ -9,11 +9,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
-	"parley/internal/testkit"
-	"parley/internal/wire"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
+	"parley/privacy"
 )
 
 // audited is a study of one site with two views of one feature.
@@ -92,9 +91,8 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 			step := factorstest.Must(c.Next(state))(t)
 			state = factorstest.Must(c.Fold(step.State, p.answer(round+1, step.Tasks[0])))(t)
 		}
-		s, fine := state.(*halves.State), new(sumAnswer)
-		testkit.Do(t, wire.Unmarshal(s.Inbox["north"], fine))
-		own(s).Released["north"].Fine = fine.Sum
+		s := state.(*halves.State)
+		own(s).Released["north"].Fine = *factorstest.Must(halves.Kept[privacy.Noised](s.Inbox, []string{"north"}))(t)[0]
 		return loss(t, p.way.noised["north"], s, row)
 	}
 	var with, without []float64

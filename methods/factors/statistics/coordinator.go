@@ -44,52 +44,7 @@ func (way) Record() any {
 	return &record{Released: map[string]*siteSums{}}
 }
 
-// Check implements [halves.Way].
-func (c way) Check(s *halves.State) error {
-	o := own(s)
-	if o.Released == nil {
-		return fmt.Errorf("it lacks what sites have released")
-	}
-	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
-		return err
-	}
-	if _, all, err := c.releases(s, sumsBefore(s.Phase)); err != nil {
-		return err
-	} else if len(all) == 0 && sumsBefore(s.Phase) > 0 {
-		return fmt.Errorf("it lacks what sites have released")
-	}
-	for _, site := range c.Staying(s) {
-		if sumsBefore(s.Phase) > 0 && o.Released[site] == nil {
-			return fmt.Errorf("it lacks what site %s has released", site)
-		}
-	}
-	if sumsBefore(s.Phase) < len(kinds) {
-		return nil
-	}
-	if o.Pooled == nil || len(s.Doubt) != c.Layout.Features() {
-		return fmt.Errorf("it has no sums behind its model, or no doubt about them")
-	}
-	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Factors+1 {
-		return fmt.Errorf("the variance explained of %d views by %d factors", r.Rows, r.Cols-1)
-	}
-	if err := o.Pooled.Check(c.Layout); err != nil {
-		return err
-	}
-	if n := len(o.Apart); n != c.Layout.Features() {
-		return fmt.Errorf("how far sites are apart in %d features, where there are %d", n, c.Layout.Features())
-	}
-	return nil
-}
-
 func own(s *halves.State) *record { return s.Own.(*record) }
-
-// sumsBefore is how many sums each site has given before a phase.
-func sumsBefore(phase string) int {
-	if phase == method.Done {
-		return len(kinds)
-	}
-	return max(0, slices.Index(kinds, phase))
-}
 
 // releases are the first sums that the sites have released, in the plan's order.
 func (c way) releases(s *halves.State, sums int) (sites []string, all []moments.Released, err error) {
@@ -123,26 +78,24 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	return c.summed(s)
 }
 
-func (c way) Receive(_ *halves.State, a method.Contribution) (halves.Answer, error) {
+func (c way) Receive(_ *halves.State, a method.Contribution) (any, error) {
 	at := slices.Index(kinds, a.Kind)
 	if at < 0 {
-		return halves.Answer{}, fmt.Errorf("no such task")
+		return nil, fmt.Errorf("no such task")
 	}
 	want := c.noised[a.Site].sums[at]
 	sum, err := method.OnlySum(a, want.Name)
 	if err != nil {
-		return halves.Answer{}, err
+		return nil, err
 	}
-	return halves.Keep(&sumAnswer{Sum: *sum}, sum.Check(want))
+	return sum, sum.Check(want)
 }
 
 // summed keeps the sums of a round, and asks for the next through the whitenings that those of all
 // sites together lead to. Who has left has no part in the model.
 func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 	o, at := own(s), slices.Index(kinds, s.Phase)
-	sites, all, err := halves.Answers(c.Common, s, func(site string, a *sumAnswer) error {
-		return a.Sum.Check(c.noised[site].sums[at])
-	})
+	sites, all, err := halves.Answers[privacy.Noised](c.Common, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,7 +106,7 @@ func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 		if at > 0 {
 			x = before[name]
 		}
-		*[]*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine}[at] = all[i].Sum
+		*[]*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine}[at] = *all[i]
 		o.Released[name] = x
 	}
 	if at == len(kinds)-1 {

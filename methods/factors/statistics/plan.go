@@ -214,11 +214,6 @@ func unpackWhitenings(l ppca.Layout, all []whiteningMessage) (whitenings []momen
 	return whitenings, nil
 }
 
-// sumAnswer is a noised sum as the coordinator keeps it until all have come.
-type sumAnswer struct {
-	Sum privacy.Noised `cbor:"sum" json:"sum"`
-}
-
 // Site is a site's half of a study of noised statistics.
 func Site(set options.Setup, name string) (*halves.Site, error) {
 	noised, err := newDeclared(set, name)
