@@ -81,7 +81,7 @@ func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (fit *repaired, dr
 			fit.clamp()
 		}
 		if round < clipPasses {
-			if pass, err = clipping(fit, q.sums.Coarse, q.sums.Fine, seed); err != nil {
+			if pass, err = clipping(fit, &q.sums, seed); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -136,7 +136,7 @@ func (o *ProjectedMoments) assumed() (out []ppca.Block) {
 // two whitenings of a pattern let pass. Once their laws are known ([repaired.clamp]), values
 // lie within the ranges, as those of all subjects do: a normal law with the variance of
 // numbers that are 0 or 1 has values far beyond, of which more would seem to be clipped.
-func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, error) {
+func clipping(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
 	r := rand.New(rand.NewPCG(seed, 0x636c6970))
 	p := len(f.mean)
 	chol := slices.Clone(f.cov)
@@ -158,8 +158,8 @@ func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, err
 		}
 	}
 	var out [2]passed
-	for i, n := range []*Whitening{coarse, fine} {
-		e, k := n.through(fine.Axes, f.mean, draws), len(fine.Shrinkage)
+	for i, n := range sums.both() {
+		e, k := n.through(sums.Fine.Axes, f.mean, draws), len(sums.Fine.Shrinkage)
 		root := make([]float64, k+1)
 		for a := range root {
 			root[a] = 1

@@ -56,7 +56,7 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		if at < 0 {
 			return nil, fmt.Errorf("pattern %v is not one of the study's", x.Fine.Views)
 		}
-		pass, err := clipping(o.fits[at], x.Coarse, x.Fine, seed)
+		pass, err := clipping(o.fits[at], x, seed)
 		if err != nil {
 			return nil, err
 		}

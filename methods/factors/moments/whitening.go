@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/wire"
 	"parley/methods/factors/ppca"
 )
 
@@ -18,14 +19,14 @@ import (
 //
 // It is the same at all sites, and follows from noised sums of all of them alone.
 type Whitening struct {
-	Views     []int     // of the pattern
-	Scale     []float64 // h, per feature of the pattern
-	Centre    []float64 // c
-	Axes      []float64 // k × p by rows, orthonormal
-	Shrinkage []float64 // k, in (0, 1]
-	Strength  []float64 // k: variance along an axis over that of the rest, before squeezing
-	Bound     float64
-	Constant  float64 // b, in (0, 1)
+	Views     []int       `cbor:"views" json:"views"` // of the pattern
+	Bound     float64     `cbor:"bound" json:"bound"`
+	Constant  float64     `cbor:"constant" json:"constant"`           // b, in (0, 1)
+	Scale     wire.Vector `cbor:"scale" json:"scale"`                 // h, per feature of the pattern
+	Centre    wire.Vector `cbor:"centre" json:"centre"`               // c
+	Axes      wire.Vector `cbor:"axes" json:"axes,omitempty"`         // k × p by rows, orthonormal
+	Shrinkage wire.Vector `cbor:"squeeze" json:"squeeze,omitempty"`   // k, in (0, 1]
+	Strength  wire.Vector `cbor:"strength" json:"strength,omitempty"` // k: variance along an axis, in that of the rest
 }
 
 // Check says what is wrong with a whitening that came from elsewhere.

@@ -33,30 +33,24 @@ type way struct {
 type record struct {
 	Pooled *ppca.Explained `cbor:"pooled"` // the variance explained by the noised sums
 	// by site, of those that have given all sums asked for so far
-	Released map[string]*siteSums `cbor:"released"`
+	Released map[string][]*privacy.Noised `cbor:"released"`
 	// of the coarse and of the fine sums, once they are known
-	Whitenings [2][]whiteningMessage         `cbor:"lenses"`
+	Whitenings [2][]moments.Whitening        `cbor:"lenses"`
 	Apart      []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
 	Biases     *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
 func (way) Record() any {
-	return &record{Released: map[string]*siteSums{}}
+	return &record{Released: map[string][]*privacy.Noised{}}
 }
 
 func own(s *halves.State) *record { return s.Own.(*record) }
 
-// releases are the first sums that the sites have released, in the plan's order.
-func (c way) releases(s *halves.State, sums int) (sites []string, all []moments.Released, err error) {
-	o, whitenings := own(s), [2][]moments.Whitening{}
-	for i, packed := range o.Whitenings {
-		if whitenings[i], err = unpackWhitenings(c.Layout, packed); err != nil {
-			return nil, nil, err
-		}
-	}
+// releases are what the sites have released, in the plan's order.
+func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
 	for _, name := range c.Plan.Sites {
-		if answer := o.Released[name]; answer != nil {
-			r, err := c.noised[name].released(answer, sums, whitenings)
+		if sums := own(s).Released[name]; sums != nil {
+			r, err := c.noised[name].released(sums, own(s).Whitenings)
 			if err != nil {
 				return nil, nil, fmt.Errorf("site %s: %w", name, err)
 			}
@@ -67,7 +61,7 @@ func (c way) releases(s *halves.State, sums int) (sites []string, all []moments.
 }
 
 func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
-	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return OverviewTask{}, nil })
+	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return SumTask{}, nil })
 	return tasks, nil, err
 }
 
@@ -100,39 +94,31 @@ func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	before := o.Released
-	o.Released = map[string]*siteSums{}
+	o.Released = map[string][]*privacy.Noised{}
 	for i, name := range sites {
-		x := new(siteSums)
-		if at > 0 {
-			x = before[name]
-		}
-		*[]*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine}[at] = *all[i]
-		o.Released[name] = x
+		o.Released[name] = append(before[name], all[i])
 	}
 	if at == len(kinds)-1 {
 		return c.model(s)
 	}
-	whitenings, err := c.next(s, at, sites)
-	if err != nil {
+	if o.Whitenings[at], err = c.next(s, at, sites); err != nil {
 		return nil, nil, err
 	}
-	o.Whitenings[at] = packWhitenings(whitenings)
-	task := MomentsTask{Whitenings: o.Whitenings[at]}
+	task := SumTask{Whitenings: o.Whitenings[at]}
 	tasks, err := c.Ask(s, kinds[at+1], func(string) (any, error) { return task, nil })
 	return tasks, nil, err
 }
 
 // next are the whitenings that overviews, or coarse sums, of the sites lead to.
 func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments.Whitening, err error) {
-	o := own(s)
 	if at == 0 {
 		var overviews []moments.Overviewed
 		for _, name := range sites {
-			overviews = append(overviews, c.noised[name].overviewed(o.Released[name]))
+			overviews = append(overviews, c.noised[name].overviewed(own(s).Released[name][0]))
 		}
 		return moments.Whitenings(c.Layout, overviews)
 	}
-	_, releases, err := c.releases(s, at+1)
+	_, releases, err := c.releases(s)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +135,7 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 // model makes the model of what all sites released. Nothing after this costs anything.
 func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Phase = method.Done
-	sites, releases, err := c.releases(s, len(kinds))
+	sites, releases, err := c.releases(s)
 	if err != nil {
 		return nil, nil, err
 	}
