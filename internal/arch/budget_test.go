@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 119_326
-	maxTests     = 72_415
+	maxSource    = 119_292
+	maxTests     = 72_416
 	maxPackages  = 75
 	papersSource = 16_030
 	papersTests  = 3_940

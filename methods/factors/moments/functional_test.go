@@ -234,7 +234,8 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		var released Released
 		for i, d := range sums[1].Blocks {
 			x := PatternSums{Count: counts[i], CountVar: variance,
-				Coarse: Moments{&whitenings[i], draw(d * (d + 1) / 2), sd}, Fine: Moments{nil, draw(d * (d + 1) / 2), sd}}
+				Coarse: Moments{&whitenings[i], draw(d * (d + 1) / 2), sd},
+				Fine:   Moments{nil, draw(d * (d + 1) / 2), sd}}
 			fine, err := x.RefineWhitening()
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)

@@ -244,14 +244,7 @@ func (b *Block) MakePossible() error {
 	if e.Values[0] >= -rounding {
 		return nil
 	}
-	clear(c)
-	for a, x := range e.Values {
-		for i := range p {
-			for j := range p {
-				c[i*p+j] += max(x, 0) * e.Vectors[i*p+a] * e.Vectors[j*p+a]
-			}
-		}
-	}
+	e.Map(c, p, func(_ int, x float64) float64 { return max(x, 0) })
 	linalg.Symmetrise(c, p, p)
 	for i := range p {
 		for j := range p {
