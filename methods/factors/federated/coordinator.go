@@ -99,12 +99,8 @@ func (c way) Receive(s *halves.State, a method.Contribution) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return halves.Received(a, func(x *FitAnswer) error {
-		_, err := x.resolve(c.Setup, c.Bound(sent, recordOf(s).Beside).Along)
-		if err == nil {
-			_, err = x.blocks(c.Setup)
-		}
-		return err
+	return halves.Received(a, func(x *ppca.Description) error {
+		return take(c.Setup, x, c.Bound(sent, recordOf(s).Beside).Along)
 	})
 }
 
@@ -207,9 +203,18 @@ type answered struct {
 	filled, logLik, subjects float64
 }
 
+func (a *answered) add(d *ppca.Description) {
+	a.sites = append(a.sites, d.Blocks)
+	a.filled, a.logLik = a.filled+d.Filled, a.logLik+d.LogLik
+	for i := range d.Blocks {
+		a.subjects += d.Blocks[i].N
+	}
+	a.along = a.along || slices.ContainsFunc(d.Blocks, told)
+}
+
 // answered reads what the sites said, and of sites that have left since what they said before.
 func (c way) answered(s *halves.State) (*answered, error) {
-	names, all, err := halves.Answers[FitAnswer](c.Common, s)
+	names, all, err := halves.Answers[ppca.Description](c.Common, s)
 	if err != nil {
 		return nil, err
 	}
@@ -217,22 +222,13 @@ func (c way) answered(s *halves.State) (*answered, error) {
 		_, said := recordOf(s).Said[site]
 		return !said || !slices.Contains(s.Left, site)
 	})
-	before, err := halves.Kept[FitAnswer](recordOf(s).Said, left)
+	before, err := halves.Kept[ppca.Description](recordOf(s).Said, left)
 	if err != nil {
 		return nil, err
 	}
 	got := &answered{names: append(names, left...)}
 	for _, a := range append(all, before...) {
-		own, err := a.blocks(c.Setup)
-		if err != nil {
-			return nil, err
-		}
-		got.sites = append(got.sites, own)
-		got.filled, got.logLik = got.filled+a.Filled, got.logLik+a.LogLik
-		for i := range own {
-			got.subjects += own[i].N
-		}
-		got.along = got.along || slices.ContainsFunc(own, told)
+		got.add(a)
 	}
 	return got, nil
 }

@@ -183,8 +183,17 @@ func addSquare(s, f []float64, p int) {
 	}
 }
 
-// Measured holds a site's moments to what values can be.
-func (b *Block) Measured() error {
+// Take holds what a site says of its subjects to what values can be, and makes it possible where only rounding is in
+// the way.
+func (b *Block) Take(l Layout) error {
+	if err := cmp.Or(b.Check(l), b.measured()); err != nil {
+		return err
+	}
+	return b.MakePossible()
+}
+
+// measured holds a site's moments to what values can be.
+func (b *Block) measured() error {
 	if err := cmp.Or(
 		Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount),
 		Within("moments: means", b.Mean, LargestValue),

@@ -21,11 +21,11 @@ const (
 
 // Description is what a site says of its subjects to whoever fits one model to all sites.
 type Description struct {
-	Blocks []Block // of different views, in their order
-	Filled float64 // cells that were filled
+	Blocks []Block `cbor:"blocks"` // of different views, in their order
+	Filled float64 `cbor:"filled"` // cells that were filled
 	// LogLik is the log-likelihood of all cells that the described subjects have, by the model that filled
 	// them; 0 without.
-	LogLik float64
+	LogLik float64 `cbor:"log_lik"`
 }
 
 // Bound says up to how many numbers of its scatter matrix a set of subjects is described exactly, and along which
