@@ -157,7 +157,7 @@ func solve(predictor *ppca.Predictor, site *SiteNoise, known map[string]*taken) 
 	s = solution{make([]float64, views), make([]float64, views)}
 	system, right, rows := mat.NewDense(views, views, nil), mat.NewVecDense(views, nil), make([]float64, views)
 	for _, pt := range site.Patterns {
-		pattern := fmt.Sprint(pt.Views)
+		pattern, subjects := fmt.Sprint(pt.Views), float64(pt.Subjects)
 		n := known[pattern]
 		if n == nil {
 			if n, err = newTaken(predictor, pt.Views); err != nil {
@@ -166,15 +166,15 @@ func solve(predictor *ppca.Predictor, site *SiteNoise, known map[string]*taken) 
 			known[pattern] = n
 		}
 		for i, k := range n.views {
-			rows[k] += pt.Subjects
+			rows[k] += subjects
 			expected := n.width[i] - mat.Trace(n.ma[i])
 			var m2a, mama mat.Dense
 			m2a.Mul(n.m, n.ma[i])
-			right.SetVec(k, right.AtVec(k)-pt.Subjects*mat.Trace(&m2a)/expected)
-			system.Set(k, k, system.At(k, k)+pt.Subjects*(n.width[i]-2*mat.Trace(n.ma[i]))/expected)
+			right.SetVec(k, right.AtVec(k)-subjects*mat.Trace(&m2a)/expected)
+			system.Set(k, k, system.At(k, k)+subjects*(n.width[i]-2*mat.Trace(n.ma[i]))/expected)
 			for e, other := range n.views {
 				mama.Mul(n.ma[e], n.ma[i])
-				system.Set(k, other, system.At(k, other)+pt.Subjects*mat.Trace(&mama)/expected)
+				system.Set(k, other, system.At(k, other)+subjects*mat.Trace(&mama)/expected)
 			}
 		}
 	}

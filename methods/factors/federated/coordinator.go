@@ -333,9 +333,6 @@ func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error)
 	return ppca.Beside(c.Layout, found.Others, all, c.Surplus())
 }
 
-// told says whether a site told of a scatter matrix along directions.
-func told(b ppca.Block) bool { return b.Rest != nil }
-
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
 func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]ppca.Block,

@@ -262,7 +262,7 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	for k := range views {
 		views[k] = k
 	}
-	a.Patterns = ppca.PackPatterns([]ppca.Pattern{{Views: views, Subjects: subjects, Share: 1}})
+	a.Patterns = []ppca.Pattern{{Views: views, Subjects: int(subjects), Share: 1}}
 	s.LogLik = logLik / subjects
 	if o := recordOf(s); len(o.LogLik) > 0 { // of cells that subjects have
 		s.LogLik = o.LogLik[len(o.LogLik)-1]

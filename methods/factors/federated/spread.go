@@ -169,7 +169,11 @@ type FitTask struct {
 	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }
 
-// take holds what a site says of its subjects to what it can be, and makes of products with directions what a fit needs.
+// told says whether a site told of a scatter matrix along directions.
+func told(b ppca.Block) bool { return b.Rest != nil }
+
+// take holds what a site says of its subjects to what it can be, and makes of products with directions what a fit
+// needs.
 func take(set options.Setup, a *ppca.Description, v *ppca.Directions) error {
 	if err := cmp.Or(
 		ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures),

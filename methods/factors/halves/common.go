@@ -43,21 +43,21 @@ type State struct {
 	// OfTotals is how well the model describes all subjects, where the coordinator has totals over the sites and no
 	// site is asked.
 	OfTotals *fitted.Assessment `cbor:"of_totals,omitempty"`
-	Own      any                `cbor:"-"` // what [Way.Record] made
+	// Sampling is what the number of subjects multiplies the variance of each view's predictions by, and Noise how the
+	// noise of sites differs, once they have said how the model describes them.
+	Sampling wire.Vector                `cbor:"sampling"`
+	Noise    map[string][]between.Noise `cbor:"noise"`
 
+	Own  any      `cbor:"-"`   // what [Way.Record] made
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
-
-	// Of the finished study, once they have been asked for, since every site is told them:
-	noise    *map[string][]between.Noise
-	sampling *[]float64
 }
 
 // MarshalBinary implements [method.State].
-func (s *State) MarshalBinary() ([]byte, error) {
-	return method.SealState(struct {
-		*State
-		Own any `cbor:"own"` // for what is Kept
-	}{s, s.Own})
+func (s *State) MarshalBinary() (_ []byte, err error) {
+	if s.Kept, err = wire.Marshal(s.Own); err != nil {
+		return nil, err
+	}
+	return method.SealState(*s)
 }
 
 // Common is what a way to fit shares with the coordinator that it is part of.

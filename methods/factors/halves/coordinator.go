@@ -64,10 +64,7 @@ func (c *Coordinator) Restore(data []byte) (method.State, error) {
 	if err := method.OpenState(data, s); err != nil {
 		return nil, err
 	}
-	if err := wire.Unmarshal(s.Kept, s.Own); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, wire.Unmarshal(s.Kept, s.Own)
 }
 
 // Next implements [method.Coordinator].

@@ -390,9 +390,9 @@ func About(blocks []Block, mean []float64, share float64) []Block {
 
 // Pattern counts the subjects of a site who have the same views.
 type Pattern struct {
-	Views    []int   // ascending: those with at least one observed cell
-	Subjects float64 // whole at a site
-	Share    float64 // of the cells in these views which were observed, in (0, 1]
+	Views    []int   `cbor:"views"` // ascending: those with at least one observed cell
+	Subjects int     `cbor:"subjects"`
+	Share    float64 `cbor:"share"` // of the cells in these views which were observed, in (0, 1]
 }
 
 // Patterns counts the subjects in the blocks by the views they have, in order
@@ -408,15 +408,11 @@ func Patterns(l Layout, blocks []Block) []Pattern {
 		if !found {
 			out = slices.Insert(out, at, Pattern{Views: views})
 		}
-		out[at].Subjects += b.N
+		out[at].Subjects += int(b.N)
 		out[at].Share += b.N * float64(len(b.Features)) // observed cells, for now
 	}
 	for i := range out {
-		cells := 0
-		for _, k := range out[i].Views {
-			cells += l.Dims[k]
-		}
-		out[i].Share /= out[i].Subjects * float64(cells)
+		out[i].Share /= float64(out[i].Subjects * l.Width(out[i].Views))
 	}
 	return out
 }

@@ -172,7 +172,7 @@ func SamplingTimes(l Layout, q int, patterns []Pattern) []float64 {
 		n := 0.0
 		for _, x := range patterns {
 			if (len(x.Views) > 1 || l.Views() == 1) && slices.Contains(x.Views, k) {
-				n += x.Subjects * x.Share
+				n += float64(x.Subjects) * x.Share
 			}
 		}
 		times[k] = (n + p) / max(n-p, 1)

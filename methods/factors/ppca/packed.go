@@ -63,44 +63,25 @@ func (m *PackedParams) Unpack(l Layout) (*Params, error) {
 	return p, p.Check(l)
 }
 
-// PackedPattern is how many of a site's subjects have exactly these views.
-type PackedPattern struct {
-	Views    []int   `cbor:"views"`
-	Subjects int     `cbor:"subjects"`
-	Share    float64 `cbor:"share"` // of these views' cells that were observed
-}
-
-// PackPatterns are the forms of patterns.
-func PackPatterns(patterns []Pattern) (m []PackedPattern) {
-	for _, p := range patterns {
-		m = append(m, PackedPattern{p.Views, int(p.Subjects), p.Share})
+// CheckPatterns refuses what no site has.
+func CheckPatterns(patterns []Pattern, l Layout) error {
+	if n := len(patterns); n == 0 || n > LargestPatterns {
+		return fmt.Errorf("%d patterns of present views, want from 1 to %d", n, LargestPatterns)
 	}
-	return m
-}
-
-// UnpackPatterns is the inverse of [PackPatterns]; it refuses what no site has.
-func UnpackPatterns(m []PackedPattern, l Layout) (patterns []Pattern, err error) {
-	if len(m) > LargestPatterns {
-		return nil, fmt.Errorf("%d patterns of present views, want at most %d", len(m), LargestPatterns)
-	}
-	for i, p := range m {
-		if i > 0 && slices.Compare(m[i-1].Views, p.Views) >= 0 {
-			return nil, fmt.Errorf("pattern %d: its views %v do not follow %v", i, p.Views, m[i-1].Views)
+	for i, p := range patterns {
+		if i > 0 && slices.Compare(patterns[i-1].Views, p.Views) >= 0 {
+			return fmt.Errorf("pattern %d: its views %v do not follow %v", i, p.Views, patterns[i-1].Views)
 		}
 		if l.CheckViews(p.Views) != nil || len(p.Views) == 0 {
-			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
+			return fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
 		}
 		// Who has a view has a value of it.
 		if p.Subjects < 1 || p.Subjects > LargestCount ||
 			!(p.Share*float64(l.Width(p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
-			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
+			return fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
 		}
-		patterns = append(patterns, Pattern{Views: p.Views, Subjects: float64(p.Subjects), Share: p.Share})
 	}
-	if len(patterns) == 0 {
-		return nil, fmt.Errorf("no pattern of present views")
-	}
-	return patterns, nil
+	return nil
 }
 
 // packedBlock is a [Block] as it travels and is kept.
