@@ -85,22 +85,20 @@ func (o *ProjectedMoments) misses(to []missed, u *NoisyMoments, predictor *ppca.
 	}
 	one := len(o.layout.ViewsOf(u.features)) == 1
 	row, spread := make([]float64, p), make([]float64, p)
-	for i, j := range u.features {
+	for _, j := range u.features {
 		others := slices.DeleteFunc(slices.Clone(u.features), func(other int) bool {
 			return other == j || !one && view[other] == view[j]
 		})
-		post, err := predictor.Given(others)
+		all, err := missRow(predictor, m, j, others)
 		if err != nil {
 			return err
 		}
-		clear(row)
 		centre := m.Mu[j] - 0.5
-		for a, other := range others {
-			at, _ := slices.BinarySearch(u.features, other)
-			row[at] = -dot(m.W[j*m.Rank:][:m.Rank], post.Gain(a))
-			centre += row[at] * (m.Mu[other] - 0.5)
+		for a, other := range u.features {
+			if row[a] = all[other]; other != j {
+				centre += row[a] * (m.Mu[other] - 0.5)
+			}
 		}
-		row[i] = 1
 		value, noise := u.total.linear(row, -centre)
 		for a := range spread {
 			spread[a] = dot(fit.cov[a*p:][:p], row)

@@ -292,12 +292,26 @@ func (f *repaired) moments(noise []float64) []float64 {
 	return t
 }
 
-// conditionals predict each view from all others: t_h = μ_h + G (t_o − μ_o).
+// missRow is by how much the prediction of feature j from others misses, as weights of deviations of all features from
+// the model's means: 1 of its own, and minus the prediction's of the others.
+func missRow(predictor *ppca.Predictor, m *ppca.Params, j int, others []int) ([]float64, error) {
+	post, err := predictor.Given(others)
+	if err != nil {
+		return nil, err
+	}
+	row := make([]float64, len(m.Mu))
+	for a, o := range others {
+		row[o] = -dot(m.W[j*m.Rank:][:m.Rank], post.Gain(a))
+	}
+	row[j] = 1
+	return row, nil
+}
+
+// conditionals predict each view from all others.
 type conditionals struct {
-	l     ppca.Layout
-	p     *ppca.Params
-	cov   []float64 // d × d
-	gains [][]float64
+	p    *ppca.Params
+	cov  []float64   // d × d
+	miss [][]float64 // of each feature; see [missRow]
 }
 
 func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
@@ -306,8 +320,8 @@ func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
 		return nil, err
 	}
 	d, q := l.Features(), p.Rank
-	group := l.GroupOf()
-	c := &conditionals{l: l, p: p, cov: make([]float64, d*d)}
+	group, view := l.GroupOf(), l.ViewOf()
+	c := &conditionals{p: p, cov: make([]float64, d*d)}
 	for i := range d {
 		for j := range d {
 			for a := range q {
@@ -315,50 +329,29 @@ func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
 			}
 		}
 		c.cov[i*d+i] += p.Noise[group[i]]
-	}
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		post, err := pred.Given(slices.Delete(l.AllFeatures(), lo, hi))
+		lo, hi := l.View(view[i])
+		row, err := missRow(pred, p, i, slices.Delete(l.AllFeatures(), lo, hi))
 		if err != nil {
 			return nil, err
 		}
-		n := len(post.Observed)
-		g := make([]float64, (hi-lo)*n)
-		for i := range hi - lo {
-			for j := range n {
-				g[i*n+j] = dot(p.W[(lo+i)*q:][:q], post.Gain(j))
-			}
-		}
-		c.gains = append(c.gains, g)
+		c.miss = append(c.miss, row)
 	}
 	return c, nil
 }
 
 // errors is, of every feature, the mean squared error of another model's predictions under this one.
 func (c *conditionals) errors(other *conditionals) (squared []float64) {
-	d := c.l.Features()
-	for k := range c.l.Views() {
-		lo, hi := c.l.View(k)
-		seen := slices.Delete(c.l.AllFeatures(), lo, hi)
-		n := len(seen)
-		diff, turned := make([]float64, n), make([]float64, n)
-		for i := range hi - lo {
-			j := lo + i
-			offset := other.p.Mu[j] - c.p.Mu[j]
-			for a, o := range seen {
-				g := other.gains[k][i*n+a]
-				diff[a] = g - c.gains[k][i*n+a]
-				offset -= g * (other.p.Mu[o] - c.p.Mu[o])
+	d := len(c.miss)
+	diff, turned := make([]float64, d), make([]float64, d)
+	for j, row := range other.miss {
+		offset := other.p.Mu[j] - c.p.Mu[j]
+		for o, x := range row {
+			if diff[o] = x - c.miss[j][o]; o != j {
+				offset += x * (other.p.Mu[o] - c.p.Mu[o])
 			}
-			for a, o := range seen {
-				s := 0.0
-				for b, x := range diff {
-					s += x * c.cov[o*d+seen[b]]
-				}
-				turned[a] = s
-			}
-			squared = append(squared, offset*offset+max(0, dot(diff, turned)))
 		}
+		linalg.Times(turned, c.cov, d, diff)
+		squared = append(squared, offset*offset+max(0, dot(diff, turned)))
 	}
 	return squared
 }

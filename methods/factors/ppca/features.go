@@ -47,50 +47,27 @@ func FeatureSumsOf(raw []float64) *FeatureSums {
 	return s
 }
 
-// add takes in one value of feature j.
-func (s *FeatureSums) add(j int, x float64, extremes bool) {
-	s.N[j]++
+// add takes in what is said of feature j.
+func (s *FeatureSums) add(j int, n, a, b float64, extremes bool) {
 	switch {
-	case extremes && s.N[j] == 1:
-		s.A[j], s.B[j] = x, x
+	case n == 0:
+	case s.N[j] == 0:
+		s.N[j], s.A[j], s.B[j] = n, a, b
 	case extremes:
-		s.A[j], s.B[j] = min(s.A[j], x), max(s.B[j], x)
+		s.N[j], s.A[j], s.B[j] = s.N[j]+n, min(s.A[j], a), max(s.B[j], b)
 	default:
-		delta := x - s.A[j]
-		s.A[j] += delta / s.N[j]
-		s.B[j] += delta * (x - s.A[j])
-	}
-}
-
-// addRow takes in the observed values of one subject.
-func (s *FeatureSums) addRow(views [][]float64, dims []int, extremes bool) {
-	j := 0
-	for k, d := range dims {
-		for i := range d {
-			if views[k] != nil && !math.IsNaN(views[k][i]) {
-				s.add(j+i, views[k][i], extremes)
-			}
-		}
-		j += d
+		total := s.N[j] + n
+		delta := a - s.A[j]
+		s.A[j] += delta * n / total
+		s.B[j] += b + delta*delta*s.N[j]*n/total
+		s.N[j] = total
 	}
 }
 
 // Merge takes in what another site says.
 func (s *FeatureSums) Merge(o *FeatureSums, extremes bool) {
 	for j, n := range o.N {
-		switch {
-		case n == 0:
-		case s.N[j] == 0:
-			s.N[j], s.A[j], s.B[j] = n, o.A[j], o.B[j]
-		case extremes:
-			s.N[j], s.A[j], s.B[j] = s.N[j]+n, min(s.A[j], o.A[j]), max(s.B[j], o.B[j])
-		default:
-			total := s.N[j] + n
-			delta := o.A[j] - s.A[j]
-			s.A[j] += delta * n / total
-			s.B[j] += o.B[j] + delta*delta*s.N[j]*n/total
-			s.N[j] = total
-		}
+		s.add(j, n, o.A[j], o.B[j], extremes)
 	}
 }
 

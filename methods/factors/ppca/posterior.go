@@ -137,27 +137,14 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 // scaled if a scale is given. Features which the model does not describe are
 // passed over. The values are valid until the next call.
 func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64, error) {
-	if len(views) != p.layout.Views() {
-		return nil, nil, fmt.Errorf("subject has %d views, the layout %d", len(views), p.layout.Views())
+	if err := p.layout.checkSubject(views); err != nil {
+		return nil, nil, err
 	}
 	p.values, p.observed = p.values[:0], p.observed[:0]
-	lo := 0
-	for k, row := range views {
-		if row != nil && len(row) != p.layout.Dims[k] {
-			return nil, nil, fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k,
-				p.layout.Dims[k])
-		}
-		for i, x := range row {
-			j := lo + i
-			if math.IsNaN(x) || p.md.Psi[j] == 0 {
-				continue
-			}
-			if s != nil {
-				x = (x - s.Shift[j]) * s.Factor[j]
-			}
+	for j, x := range p.layout.values(views, s) {
+		if p.Describes(j) {
 			p.values, p.observed = append(p.values, x), append(p.observed, j)
 		}
-		lo += p.layout.Dims[k]
 	}
 	post, err := p.Given(p.observed)
 	return post, p.values, err

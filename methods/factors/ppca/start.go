@@ -95,18 +95,11 @@ type covariance struct {
 func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error) {
 	d := len(features)
 	c := &covariance{
-		blocks: blocks, features: features, at: make([]int, l.Features()),
-		count: make([]float64, d), mean: make([]float64, d), variance: make([]float64, d),
+		blocks: blocks, features: features, at: make([]int, l.Features()), variance: make([]float64, d),
 	}
+	n, mean, _ := Means(l, blocks)
 	for i, j := range features {
-		c.at[j] = i
-	}
-	for i := range blocks {
-		b := &blocks[i]
-		for a, j := range b.Features {
-			c.count[c.at[j]] += b.N
-			c.mean[c.at[j]] += (b.Mean[a] - c.mean[c.at[j]]) * b.N / c.count[c.at[j]]
-		}
+		c.at[j], c.count, c.mean = i, append(c.count, n[j]), append(c.mean, mean[j])
 	}
 	squares := make([]float64, d)
 	for i := range blocks {
