@@ -8,6 +8,7 @@
 package between
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -53,10 +54,7 @@ type SiteOffset struct {
 
 // CheckMean holds the offset's mean to the layout, and to what values can be.
 func (s *SiteOffset) CheckMean(l ppca.Layout) error {
-	if len(s.Mean) != l.Features() {
-		return fmt.Errorf("an offset of %d features, not %d", len(s.Mean), l.Features())
-	}
-	return ppca.Within("offset of the site", s.Mean, ppca.LargestValue)
+	return ppca.Between("offset of the site", l.Features(), -ppca.LargestValue, ppca.LargestValue, s.Mean)
 }
 
 // Variance returns the variance of each feature's mean at the site, d numbers.
@@ -155,25 +153,15 @@ func AtSite(l ppca.Layout, p *ppca.Params, s *SiteOffset) (*ppca.Predictor, erro
 		return nil, err
 	}
 	d := l.Features()
-	if len(s.Mean) != d || len(s.Diag) != d || len(s.Factor.Data)%d != 0 {
-		return nil, fmt.Errorf("offset of a site: %d means, %d variances and a factor of %d numbers for %d features",
-			len(s.Mean), len(s.Diag), len(s.Factor.Data), d)
-	}
-	for _, x := range [][]float64{s.Mean, s.Diag, s.Factor.Data} {
-		if err := ppca.Finite("offset of a site", x); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.Check(l); err != nil {
+	r := len(s.Factor.Data) / d
+	if err := cmp.Or(ppca.Numbers("offset of a site", d, -ppca.Largest, s.Mean),
+		ppca.Numbers("variances of a site's offset", d, 0, s.Diag),
+		ppca.Numbers("directions of a site's offset", r*d, -ppca.Largest, s.Factor.Data), p.Check(l)); err != nil {
 		return nil, err
 	}
-	r := len(s.Factor.Data) / d
 	md := ppca.NewModel(l, p.Rank+r)
 	md.LoadNoise(p.Noise)
 	for _, j := range p.Features {
-		if s.Diag[j] < 0 {
-			return nil, fmt.Errorf("offset of a site: variance %v of feature %d", s.Diag[j], j)
-		}
 		w := md.W[j*md.LD:]
 		copy(w, p.W[j*p.Rank:][:p.Rank])
 		for i := range r {

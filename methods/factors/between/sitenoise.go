@@ -1,6 +1,7 @@
 package between
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,10 +56,8 @@ func (s *Sums) Add(model *ppca.Predictor, post *ppca.Posterior, values, x []floa
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *Sums) Check(views int) error {
-	if len(s.Subjects) != views || len(s.U) != views || len(s.Squares) != views {
-		return fmt.Errorf("residuals of %d, %d and %d views, not %d", len(s.Subjects), len(s.U), len(s.Squares), views)
-	}
-	if err := ppca.Counts("subjects with residuals", s.Subjects, ppca.LargestCount); err != nil {
+	if err := cmp.Or(ppca.Numbers("residuals", views, 0, s.Subjects, s.U, s.Squares),
+		ppca.Counts("subjects with residuals", s.Subjects, ppca.LargestCount)); err != nil {
 		return err
 	}
 	for k, n := range s.Subjects {

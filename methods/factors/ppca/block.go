@@ -74,27 +74,20 @@ func (b *Block) Check(l Layout) error {
 				}
 			}
 		}
-	} else {
-		if len(b.Factor)%p != 0 || b.Diag != nil && len(b.Diag) != p {
-			return fmt.Errorf("block: factor has %d and diagonal %d entries for %d features", len(b.Factor),
-				len(b.Diag), p)
-		}
+	} else if len(b.Factor)%p != 0 {
+		return fmt.Errorf("block: factor has %d entries for %d features", len(b.Factor), p)
 	}
-	if len(b.Rest) > 0 && len(b.Rest) != p || slices.ContainsFunc(slices.Concat(b.Diag, b.Rest),
-		func(x float64) bool { return x < 0 }) {
-		return fmt.Errorf("block: %d entries of the rest of the diagonal for %d features, or a negative one on it",
-			len(b.Rest), p)
+	for _, x := range [][]float64{b.Diag, b.Rest} {
+		if err := Numbers("block: diagonal", p, 0, x); x != nil && err != nil {
+			return err
+		}
 	}
 	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
 		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects",
 			len(b.Filled), p, b.N)
 	}
-	for _, x := range [][]float64{b.Mean, b.Factor, b.Diag, b.Rest, b.Products} {
-		if err := Finite("block", x); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(Finite("block: means", b.Mean), Finite("block: factors", b.Factor),
+		Finite("block: products", b.Products))
 }
 
 // Squares writes the diagonal of S.

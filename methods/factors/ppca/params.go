@@ -28,17 +28,9 @@ func (p *Params) Check(l Layout) error {
 	if p.Rank < 1 || p.Rank > d {
 		return fmt.Errorf("parameters: %d factors for %d features", p.Rank, d)
 	}
-	if len(p.W) != d*p.Rank || len(p.Mu) != d || len(p.Noise) != l.Groups() {
-		return fmt.Errorf("parameters: W has %d, mu %d and noise %d entries, want %d, %d and %d",
-			len(p.W), len(p.Mu), len(p.Noise), d*p.Rank, d, l.Groups())
-	}
-	if err := l.CheckFeatures(p.Features); err != nil {
+	if err := cmp.Or(Numbers("loadings", d*p.Rank, -Largest, p.W), Numbers("means", d, -Largest, p.Mu),
+		Numbers("noise variances", l.Groups(), 0, p.Noise), l.CheckFeatures(p.Features)); err != nil {
 		return fmt.Errorf("parameters: %w", err)
-	}
-	for _, x := range [][]float64{p.W, p.Mu, p.Noise} {
-		if err := Finite("parameters", x); err != nil {
-			return err
-		}
 	}
 	used := p.Groups(l)
 	for g, v := range p.Noise {
@@ -84,10 +76,11 @@ func (p *Params) Measured(l Layout) error {
 	); err != nil {
 		return err
 	}
+	const most = LargestValue * LargestValue
 	for g, used := range p.Groups(l) {
 		if used {
-			if err := checkVariance(p.Noise[g]); err != nil {
-				return fmt.Errorf("parameters: noise group %d: %w", g, err)
+			if err := Between("parameters: noise", 1, leastVariance, most, p.Noise[g:g+1]); err != nil {
+				return err
 			}
 		}
 	}
@@ -230,16 +223,8 @@ type Scale struct {
 
 // Check says what is wrong with a scale.
 func (s *Scale) Check(l Layout) error {
-	if d := l.Features(); len(s.Shift) != d || len(s.Factor) != d {
-		return fmt.Errorf("scale: %d shifts and %d factors for %d features", len(s.Shift), len(s.Factor), d)
-	}
-	for j, f := range s.Factor {
-		if !(f >= 1/Largest && f <= Largest) {
-			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j,
-				1/Largest, Largest)
-		}
-	}
-	return Finite("scale", s.Shift)
+	d := l.Features()
+	return cmp.Or(Numbers("scale: factors", d, 1/Largest, s.Factor), Numbers("scale: shifts", d, -Largest, s.Shift))
 }
 
 // Scaled returns the statistics of the subjects after every value x of

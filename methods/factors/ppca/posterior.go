@@ -2,7 +2,6 @@ package ppca
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"parley/internal/linalg"
@@ -71,20 +70,11 @@ type described struct {
 // of the model itself, such as what privacy noise did to it: one variance for
 // each feature of the layout, or no variances at all.
 func (p *Predictor) Widen(variance []float64) error {
-	if len(variance) == 0 {
+	if p.md.doubt = variance; len(variance) == 0 {
 		p.md.doubt = nil
 		return nil
 	}
-	if len(variance) != p.layout.Features() {
-		return fmt.Errorf("%d variances for %d features", len(variance), p.layout.Features())
-	}
-	for j, v := range variance {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("the variance of predictions of feature %d is %v", j, v)
-		}
-	}
-	p.md.doubt = variance
-	return nil
+	return Numbers("variances of predictions", p.layout.Features(), 0, variance)
 }
 
 // Rank returns q, the number of factors.
