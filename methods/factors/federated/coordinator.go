@@ -56,9 +56,8 @@ type exchanged struct {
 
 // outcome is the last model, and how its fit went.
 type outcome struct {
-	Params    ppca.PackedParams `cbor:"params"`
-	Converged bool              `cbor:"converged"`
-	Filled    float64           `cbor:"filled"` // cells
+	Converged bool    `cbor:"converged"`
+	Filled    float64 `cbor:"filled"` // cells
 	// nats per subject by which the last exchange moved the model, about; 0 without one
 	Moved float64 `cbor:"moved"`
 	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
@@ -212,6 +211,9 @@ func (a *answered) add(d *ppca.Description) {
 	a.along = a.along || slices.ContainsFunc(d.Blocks, told)
 }
 
+// again says whether another model would have sites say something else.
+func (a *answered) again() bool { return a.filled > 0 || a.along }
+
 // answered reads what the sites said, and of sites that have left since what they said before.
 func (c way) answered(s *halves.State) (*answered, error) {
 	names, all, err := halves.Answers[ppca.Description](c.Common, s)
@@ -240,7 +242,6 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	names, sites, filled := got.names, got.sites, got.filled
 	o := recordOf(s)
 	sent, err := c.sent(s)
 	if err != nil {
@@ -249,7 +250,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	asked := c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
-			q, err := assess.ChooseRank(c.Layout, sites, false, c.Factors, c.draws())
+			q, err := assess.ChooseRank(c.Layout, got.sites, false, c.Factors, c.draws())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -261,13 +262,11 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(o.LogLik) == 0 {
 		start = nil // cells have been filled by no common model until now
 	}
-	found, means, differ, err := fitSums(c.Setup, sites, start)
+	found, err := c.exchange(o, got, sent, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	if s.SiteMeans = nil; differ {
-		s.SiteMeans = options.PackSiteMeans(names, means)
-	}
+	s.SiteMeans = found.apart
 	if err := c.Complete(&found.Params); err != nil {
 		return nil, nil, err
 	}
@@ -278,22 +277,19 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if s.SiteMeans != nil {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
-	last := &outcome{Params: model, Converged: found.Converged,
-		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Along: got.along}
+	last := &outcome{Converged: found.Converged, Filled: got.filled, Starts: found.Starts, AtBest: found.AtBest,
+		Along: got.along, Moved: found.moved}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
 	}
 	o.Fit = last
-	next := &found.Params
 	if sent != nil {
-		o.LogLik = append(o.LogLik, got.logLik/got.subjects)
-		info["log-likelihood per subject"], info["single cells filled"] = got.logLik/got.subjects, filled
-		next = c.next(o, sent, &found.Params)
+		info["log-likelihood per subject"], info["single cells filled"] = got.logLik/got.subjects, got.filled
 	}
-	more := (filled > 0 || got.along) && len(o.LogLik) < c.Options.Rounds
+	more := got.again() && len(o.LogLik) < c.Options.Rounds
 	settled := sent != nil && last.Moved < settledBy
 	if more && settled && asked.Options.Latent == options.Select {
-		q, err := assess.ChooseRank(c.Layout, sites, true, c.Factors, c.draws())
+		q, err := assess.ChooseRank(c.Layout, got.sites, true, c.Factors, c.draws())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -303,25 +299,50 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		}
 	}
 	if more && !settled {
-		packed := ppca.PackParams(c.Layout, next)
+		packed := ppca.PackParams(c.Layout, found.next)
 		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
-		if o.Beside, err = c.beside(found, sites); err != nil {
-			return nil, nil, err
-		}
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
 			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}
 	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
-	if err := c.judge(s, &found.Params, names, sites, means); err != nil {
+	if err := c.judge(s, &found.Params, got, found.means); err != nil {
 		return nil, nil, err
 	}
 	if !c.Options.Asks(c.Plan, options.TaskAssess) {
-		return nil, info, c.endTotals(s, &found.Params, sites[0])
+		return nil, info, c.endTotals(s, &found.Params, got.sites[0])
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err
+}
+
+// exchange is what the sums of all sites lead to: the model that is fitted to them, and the next to send.
+type exchange struct {
+	*ppca.Fitted
+	means *between.Offsets // how the sites' means differ, if that was found
+	apart *between.Offsets // the same where they do; else they are samples of one population
+	next  *ppca.Params
+	moved float64 // nats per subject by which the model has moved from the last that was sent, about; 0 without one
+}
+
+// exchange fits one model, from a start or several, to what sites said after they were sent another.
+func (c way) exchange(o *record, got *answered, sent, start *ppca.Params) (x exchange, err error) {
+	differ := false
+	if x.Fitted, x.means, differ, err = fitSums(c.Setup, got.sites, start); err != nil {
+		return x, err
+	}
+	if differ {
+		x.apart, x.means.Names = x.means, got.names
+	}
+	if x.next = &x.Params; sent != nil {
+		o.LogLik = append(o.LogLik, got.logLik/got.subjects)
+		x.moved, x.next = newStep(c.Layout, sent, &x.Params, sent).moved(), c.next(o, sent, &x.Params)
+	}
+	if sent == nil || x.moved >= settledBy {
+		o.Beside, err = c.beside(x.Fitted, got.sites)
+	}
+	return x, err
 }
 
 // beside are directions to be told of beside those of the model found, where some scatter is told of along directions.
@@ -335,9 +356,8 @@ func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error)
 
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
-func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]ppca.Block,
-	means *between.Offsets) (err error) {
-	last := recordOf(s).Fit
+func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *between.Offsets) (err error) {
+	last, sites := recordOf(s).Fit, got.sites
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
 		if _, means, err = between.Fit(c.Layout, sites, c.Factors, p, o); err != nil {
@@ -348,14 +368,13 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 		if err := means.Together(c.Layout, sites, p); err != nil {
 			return fmt.Errorf("finding how the means of sites shift together: %w", err)
 		}
-		s.SiteMeans = options.PackSiteMeans(names, means)
 	}
 	if s.HeldOut, err = assess.LeaveOut(c.Layout, p, s.SiteMeans != nil, sites, c.draws()); err != nil {
 		return err
 	}
 	last.Spread = spreadOf(c.Layout, p, sites, means.Variance)
 	last.Compositions = compositions(c.Layout, &s.Scale.Scale, sites)
-	last.Discords = discords(c.Layout, p, names, sites)
+	last.Discords = discords(c.Layout, p, got.names, sites)
 	return nil
 }
 
@@ -363,7 +382,6 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 // or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
 // found before is sent in its place: it is no less likely than what was sent before.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
-	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved()
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps
 		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {

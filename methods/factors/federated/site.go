@@ -101,11 +101,11 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 // so many has settled. Again says whether another model would have them say something else.
 func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 	rank int) (sites [][]ppca.Block, again bool, err error) {
-	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
+	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, new(record)
 	var sent *ppca.Params
-	var means *options.SiteMeans
+	var means *between.Offsets
 	for {
-		got := new(answered)
+		got := &answered{names: set.Plan.Sites}
 		for i, sums := range rows {
 			blocks, _, err := sums.Scaled(set.Frame, scale)
 			if err != nil {
@@ -120,28 +120,14 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 			}
 			got.add(said)
 		}
-		sites, again = got.sites, got.along || got.filled > 0
-		if rank == 0 || !again || len(o.LogLik) >= set.Options.Rounds {
-			return sites, again, nil
+		if rank == 0 || !got.again() || len(o.LogLik) >= set.Options.Rounds {
+			return got.sites, got.again(), nil
 		}
-		found, offsets, differ, err := fitSums(c.Setup, sites, sent)
-		if err != nil {
-			return nil, false, err
+		found, err := c.exchange(o, got, sent, sent)
+		if err != nil || sent != nil && found.moved < settledBy {
+			return got.sites, got.again(), err
 		}
-		if means = nil; differ {
-			means = options.PackSiteMeans(set.Plan.Sites, offsets)
-		}
-		next := &found.Params
-		if sent != nil {
-			o.LogLik = append(o.LogLik, got.logLik/got.subjects)
-			if next = c.next(o, sent, &found.Params); o.Fit.Moved < settledBy {
-				return sites, again, nil
-			}
-		}
-		sent = next
-		if o.Beside, err = c.beside(found, sites); err != nil {
-			return nil, false, err
-		}
+		sent, means = found.next, found.apart
 	}
 }
 

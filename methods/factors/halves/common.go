@@ -26,7 +26,7 @@ type State struct {
 	LogLik  float64                       `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
 	// one population.
-	SiteMeans *options.SiteMeans `cbor:"site_means,omitempty"`
+	SiteMeans *between.Offsets `cbor:"site_means,omitempty"`
 	// Adjusted is what covariates add to the features; nil where the plan has none.
 	Adjusted *options.Estimates `cbor:"adjusted,omitempty"`
 	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
