@@ -79,7 +79,7 @@ func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params) (*Bias
 // misses adds what the subjects of a pattern say of predictions of each feature from those of other views, or of its
 // own where there is no other; nothing where noise hides how many they are.
 func (o *ProjectedMoments) misses(to []missed, u *NoisyMoments, predictor *ppca.Predictor, m *ppca.Params) error {
-	n, fit, view, p := u.count(), o.fitOf(u), o.layout.ViewOf(), len(u.features)
+	n, fit, view, p := u.count(), u.fit, o.layout.ViewOf(), len(u.features)
 	if !(n > fewestCounts*math.Sqrt(u.total.countVar)) {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 				row := make([]float64, len(u.features))
 				row[at] = 1
 				value, noised := u.total.linear(row, 0.5-m.Mu[j])
-				within := u.count() * o.fitOf(u).variance(at)
+				within := u.count() * u.fit.variance(at)
 				off, variance, model = off+value, variance+noised+within, model+within
 				n, noise = n+u.count(), noise+u.total.countVar
 			}

@@ -37,7 +37,7 @@ func TestDensityIsTheLogLikelihood(t *testing.T) {
 				}
 			}
 		}
-		u := NoisyMoments{l.AllFeatures(), x}
+		u := NoisyMoments{l.AllFeatures(), x, nil}
 		if got := factorstest.Must(u.LogLik(l, &tr.P))(t); math.Abs(got-want) > 1e-9*math.Abs(want) {
 			t.Errorf("%v, want %v", got, want)
 		}

@@ -136,6 +136,21 @@ func (b *Block) Quadratic(u []float64) (sum float64) {
 	return sum
 }
 
+// addTimes adds S X to a thin matrix, X of q columns; what is said of the diagonal alone is not in it.
+func (b *Block) addTimes(dst, x []float64, q int) {
+	p, ld := len(b.Features), linalg.Stride(q)
+	if r := b.Rows(); b.Scatter != nil {
+		linalg.MulAdd(dst, b.Scatter, p, 1, x, p, p, q)
+	} else if r > 0 {
+		fx := make([]float64, r*ld)
+		linalg.MulAdd(fx, b.Factor, p, 1, x, r, p, q)
+		linalg.MulAdd(dst, b.Factor, 1, p, fx, p, r, q)
+	}
+	for i, y := range b.Diag {
+		floats.AddScaled(dst[i*ld:][:ld], y, x[i*ld:][:ld])
+	}
+}
+
 // Dense returns the block with its scatter in dense form.
 func (b *Block) Dense() Block {
 	if b.Scatter != nil {

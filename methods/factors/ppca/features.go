@@ -175,19 +175,14 @@ const farApart = 20
 // spread is the median of the sites' standard deviations, or of half their ranges. Of two
 // sites, nobody can tell which is wrong, and both are named.
 func liesApart(l Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
-	d := l.Features()
-	away := make([][]float64, len(sites)) // by site and feature, NaN where nobody can tell
-	for i := range away {
-		away[i] = slices.Repeat([]float64{math.NaN()}, d)
-	}
-	for j := range d {
+	away := make([][]float64, len(sites)*l.Views()) // of each site's views: by how much features that tell are away
+	for j, k := range l.ViewOf() {
 		var centres, spreads []float64
 		for _, s := range sites {
-			if s.N[j] == 0 {
-				continue
-			}
 			centre, spread := s.centre(j, extremes)
-			centres = append(centres, centre)
+			if s.N[j] > 0 {
+				centres = append(centres, centre)
+			}
 			if s.N[j] > 1 {
 				spreads = append(spreads, spread)
 			}
@@ -198,19 +193,15 @@ func liesApart(l Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
 		middle, spread := stats.Median(centres), stats.Median(spreads)
 		for i, s := range sites {
 			if centre, _ := s.centre(j, extremes); s.N[j] > 0 && spread > 0 {
-				away[i][j] = math.Abs(centre-middle) / spread
+				at := &away[i*l.Views()+k]
+				*at = append(*at, math.Abs(centre-middle)/spread)
 			}
 		}
 	}
-	for i := range sites {
-		for k := range l.Views() {
-			lo, hi := l.View(k)
-			known := slices.DeleteFunc(slices.Clone(away[i][lo:hi]), math.IsNaN)
-			if len(known) == 0 {
-				continue
-			}
+	for at, known := range away {
+		if len(known) > 0 {
 			if times := stats.Median(known); times > farApart {
-				list = append(list, Apart{i, k, times})
+				list = append(list, Apart{at / l.Views(), at % l.Views(), times})
 			}
 		}
 	}

@@ -162,16 +162,16 @@ func (l Layout) FeaturesOf(views []int) ([]int, error) {
 
 // CheckViews says what is wrong with views that came from elsewhere: they ascend, and the
 // layout has them.
-func (l Layout) CheckViews(views []int) error {
+func (l Layout) CheckViews(views []int) error { return ascending("view", views, len(l.Dims)) }
+
+// ascending says which of some numbers does not follow the one before, or is not from 0 to below most.
+func ascending(what string, list []int, most int) error {
 	last := -1
-	for _, k := range views {
-		if k <= last {
-			return fmt.Errorf("views %v are not in ascending order", views)
+	for _, x := range list {
+		if x <= last || x >= most {
+			return fmt.Errorf("%s %d of %d, after %d", what, x, most, last)
 		}
-		if k >= len(l.Dims) {
-			return fmt.Errorf("view %d of %d", k, len(l.Dims))
-		}
-		last = k
+		last = x
 	}
 	return nil
 }
@@ -195,19 +195,10 @@ func (l Layout) ViewsOf(features []int) []int {
 
 // CheckFeatures says what is wrong with a list of features.
 func (l Layout) CheckFeatures(features []int) error {
-	d := l.Features()
 	if len(features) == 0 {
 		return fmt.Errorf("no features")
 	}
-	for i, j := range features {
-		if j < 0 || j >= d {
-			return fmt.Errorf("feature %d of %d", j, d)
-		}
-		if i > 0 && features[i-1] >= j {
-			return fmt.Errorf("features are not in ascending order at position %d", i)
-		}
-	}
-	return nil
+	return ascending("feature", features, l.Features())
 }
 
 // Width returns the number of features of some views.

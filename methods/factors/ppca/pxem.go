@@ -251,11 +251,15 @@ func starts(l Layout, blocks []Block, rank int) (list []*Params, err error) {
 		return nil, err
 	}
 	list = append(list, first)
-	variance, r := variances(l, blocks), startDraws(len(first.Features), rank)
+	// The draws are the same for the same data, and loadings are expected to explain half of a feature's variance.
+	variance, r := variances(l, blocks), rand.New(rand.NewPCG(uint64(len(first.Features)), uint64(rank)))
 	for range drawn {
 		s := first.Clone()
 		for _, j := range s.Features {
-			drawLoadings(s.W[j*rank:][:rank], variance[j], r)
+			sd := math.Sqrt(variance[j] / float64(2*rank))
+			for a := range rank {
+				s.W[j*rank+a] = sd * r.NormFloat64()
+			}
 		}
 		list = append(list, &s)
 	}
@@ -293,20 +297,6 @@ func thinned(l Layout, blocks []Block, rank int) (some []Block) {
 		}
 	}
 	return some
-}
-
-// startDraws are the same for the same data.
-func startDraws(features, rank int) *rand.Rand {
-	return rand.New(rand.NewPCG(uint64(features), uint64(rank)))
-}
-
-// drawLoadings draws the loadings of a feature, which are expected to explain half of its
-// variance.
-func drawLoadings(w []float64, variance float64, r *rand.Rand) {
-	sd := math.Sqrt(variance / float64(2*len(w)))
-	for a := range w {
-		w[a] = sd * r.NormFloat64()
-	}
 }
 
 // Iterate runs n iterations of [Fit] from a start, without its stopping rule;

@@ -89,7 +89,7 @@ type covariance struct {
 	mean     []float64
 	variance []float64
 
-	delta, root, x, sx, fx, dx []float64 // scratch of times
+	delta, root, x, sx, dx []float64 // scratch of times
 }
 
 func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error) {
@@ -146,17 +146,12 @@ func (c *covariance) leading(rank int, total float64) (values, vectors []float64
 func (c *covariance) times(dst, x []float64, q int) {
 	d, ld := len(c.features), linalg.Stride(q)
 	if c.x == nil {
-		rows := 0
-		for i := range c.blocks {
-			rows = max(rows, c.blocks[i].Rows())
-		}
 		c.delta, c.root = make([]float64, d), make([]float64, d)
-		c.x, c.sx, c.fx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, rows*ld),
-			make([]float64, ld)
+		c.x, c.sx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, ld)
 	}
 	for i := range c.blocks {
 		b := &c.blocks[i]
-		p, r := len(b.Features), b.Rows()
+		p := len(b.Features)
 		for a, j := range b.Features {
 			c.delta[a], c.root[a] = b.Mean[a]-c.mean[c.at[j]], 1/math.Sqrt(c.count[c.at[j]])
 			for k, y := range x[c.at[j]*ld:][:ld] {
@@ -164,23 +159,13 @@ func (c *covariance) times(dst, x []float64, q int) {
 			}
 		}
 		clear(c.sx[:p*ld])
-		if b.Scatter != nil {
-			linalg.MulAdd(c.sx, b.Scatter, p, 1, c.x, p, p, q)
-		} else if r > 0 {
-			clear(c.fx[:r*ld])
-			linalg.MulAdd(c.fx, b.Factor, p, 1, c.x, r, p, q)
-			linalg.MulAdd(c.sx, b.Factor, 1, p, c.fx, p, r, q)
-		}
+		b.addTimes(c.sx, c.x, q)
 		clear(c.dx)
 		linalg.MulAdd(c.dx, c.delta, 0, 1, c.x, 1, p, q)
 		for a, j := range b.Features {
 			row, own := dst[c.at[j]*ld:][:q], b.N*c.delta[a]
 			for k := range row {
-				y := c.sx[a*ld+k] + own*c.dx[k]
-				if b.Diag != nil {
-					y += b.Diag[a] * c.x[a*ld+k]
-				}
-				row[k] += c.root[a] * y
+				row[k] += c.root[a] * (c.sx[a*ld+k] + own*c.dx[k])
 			}
 		}
 	}
