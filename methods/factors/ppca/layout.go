@@ -243,7 +243,7 @@ func Between(what string, n int, low, high float64, all ...[]float64) error {
 		}
 		for i, v := range x {
 			if !(v >= low && v <= high) {
-				return fmt.Errorf("%s: entry %d is %v, want from %g to %g", what, i, v, low, high)
+				return fmt.Errorf("%s: %v is not from %g to %g (entry %d)", what, v, low, high, i)
 			}
 		}
 	}
