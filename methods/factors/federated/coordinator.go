@@ -43,15 +43,15 @@ type record struct {
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
 	Steps []exchanged `cbor:"steps,omitempty"`
 	// Sent is the model by which sites fill cells at the moment.
-	Sent *ppca.PackedParams `cbor:"sent,omitempty"`
+	Sent *ppca.Params `cbor:"sent,omitempty"`
 	// Beside are directions beside those of Sent along which they tell of what is too large to be sent.
 	Beside wire.Vector `cbor:"beside"`
 }
 
 // exchanged is a model by which cells were filled, and the one fitted to the sums.
 type exchanged struct {
-	Sent  ppca.PackedParams `cbor:"sent"`
-	Found ppca.PackedParams `cbor:"found"`
+	Sent  *ppca.Params `cbor:"sent"`
+	Found *ppca.Params `cbor:"found"`
 }
 
 // outcome is the last model, and how its fit went.
@@ -94,21 +94,9 @@ func (c way) Receive(s *halves.State, a method.Contribution) (any, error) {
 	if a.Kind != options.TaskFit {
 		return nil, fmt.Errorf("no such task")
 	}
-	sent, err := c.sent(s)
-	if err != nil {
-		return nil, err
-	}
 	return halves.Received(a, func(x *ppca.Description) error {
-		return take(c.Setup, x, c.Bound(sent, recordOf(s).Beside).Along)
+		return take(c.Setup, x, c.Bound(recordOf(s).Sent, recordOf(s).Beside).Along)
 	})
-}
-
-// sent is the model by which sites fill cells at the moment; nil at first.
-func (c way) sent(s *halves.State) (*ppca.Params, error) {
-	if sent := recordOf(s).Sent; sent != nil {
-		return sent.Unpack(c.Layout)
-	}
-	return nil, nil
 }
 
 func (c way) Describe(s *halves.State, m *fitted.Model) error {
@@ -243,11 +231,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	o := recordOf(s)
-	sent, err := c.sent(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	asked := c
+	sent, asked := o.Sent, c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
 			q, err := assess.ChooseRank(c.Layout, got.sites, false, c.Factors, c.draws())
@@ -270,8 +254,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.Complete(&found.Params); err != nil {
 		return nil, nil, err
 	}
-	model := ppca.PackParams(c.Layout, &found.Params)
-	s.Model = &model
+	s.Model = &found.Params
 	info := method.Info{"iterations": float64(found.Iterations),
 		"log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
 	if s.SiteMeans != nil {
@@ -299,10 +282,10 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		}
 	}
 	if more && !settled {
+		o.Sent, o.Said = found.next, maps.Clone(s.Inbox)
 		packed := ppca.PackParams(c.Layout, found.next)
-		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
+			return FitTask{Scale: *s.Scale, Model: &packed, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}
@@ -385,24 +368,17 @@ func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps
 		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
-			if back, err := before[len(before)-1].Found.Unpack(c.Layout); err == nil {
-				return back
-			}
+			return before[len(before)-1].Found
 		}
 	}
-	o.Steps = append(o.Steps, exchanged{ppca.PackParams(c.Layout, sent), ppca.PackParams(c.Layout, found)})
+	o.Steps = append(o.Steps, exchanged{sent, found})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
 	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) == 1 {
 		return found
 	}
 	list := make([]step, 0, remembered)
 	for _, x := range o.Steps {
-		was, err := x.Sent.Unpack(c.Layout)
-		is, err2 := x.Found.Unpack(c.Layout)
-		if err != nil || err2 != nil {
-			return found // not of what was packed
-		}
-		list = append(list, newStep(c.Layout, was, is, sent))
+		list = append(list, newStep(c.Layout, x.Sent, x.Found, sent))
 	}
 	next := unflatten(c.Layout, extrapolate(list), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {

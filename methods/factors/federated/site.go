@@ -235,11 +235,7 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	if err := c.Finish(s, model); err != nil {
 		return err
 	}
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return err
-	}
-	x, logLik, subjects, err := ppca.NewExplained(c.Layout, model, sums)
+	x, logLik, subjects, err := ppca.NewExplained(c.Layout, s.Model, sums)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ type State struct {
 	Left    []string                      `cbor:"left"`
 	Inbox   map[string]Answer             `cbor:"inbox"` // of this round, by site
 	Scale   *options.Scale                `cbor:"scale"`
-	Model   *ppca.PackedParams            `cbor:"model"`
+	Model   *ppca.Params                  `cbor:"model"`
 	Reports map[string]*fitted.Assessment `cbor:"reports"` // what the sites said of the final model
 	LogLik  float64                       `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of

@@ -63,11 +63,7 @@ func (c Common) reports(s *State) (sites []report.Site) {
 
 // model names what the coordinator fitted.
 func (c *Coordinator) model(s *State) (*fitted.Model, error) {
-	params, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	m, err := fitted.NewModelFile(c.Of(s).Frame, params, &s.Scale.Scale, s.Strengths)
+	m, err := fitted.NewModelFile(c.Of(s).Frame, s.Model, &s.Scale.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +80,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.OfTotals != nil {
 		m.Explains(&s.OfTotals.Explained)
-		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, params); err != nil {
+		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, s.Model); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
@@ -101,7 +97,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			m.Views[k].SamplingTimes = times
 		}
 		m.PutSiteNoise(s.Noise)
-		if err := report.Verdicts(c.Of(s).Frame, m, params, sites, s.Apart); err != nil {
+		if err := report.Verdicts(c.Of(s).Frame, m, s.Model, sites, s.Apart); err != nil {
 			return nil, err
 		}
 	}
@@ -128,11 +124,7 @@ func (c Common) sampling(s *State) []float64 {
 
 // siteNoise is how the noise of the sites differs that said how the model describes them; nil where it does not.
 func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	predictor, err := ppca.NewPredictor(c.Layout, model)
+	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +148,8 @@ func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
 // and noise.
 func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: s.Sampling,
-		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: ppca.PackParams(c.Layout, s.Model), Doubt: s.Doubt,
+		Sampling: s.Sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -209,28 +201,23 @@ func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dat
 // Assess puts the model into its canonical form and asks every site about it. The study
 // goes on without those that do not answer.
 func (c Common) Assess(s *State) ([]method.Task, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
+	if err := c.Finish(s, s.Model); err != nil {
 		return nil, err
 	}
-	if err := c.Finish(s, model); err != nil {
-		return nil, err
-	}
+	model := ppca.PackParams(c.Layout, s.Model)
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
+		return fitted.AssessTask{Scale: *s.Scale, Model: model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
 
 // Finish turns the final model to the axes on which fits of the same data agree.
 func (c Common) Finish(s *State, model *ppca.Params) error {
-	turned, strengths, _, err := ppca.Canonical(c.Layout, model)
-	if err != nil {
+	var err error
+	if s.Model, s.Strengths, _, err = ppca.Canonical(c.Layout, model); err != nil {
 		return err
 	}
-	packed := ppca.PackParams(c.Layout, turned)
-	s.Model, s.Strengths = &packed, strengths
-	return nil
+	return s.Model.Check(c.Layout)
 }
 
 // assessed keeps what the sites said; then the study is done.

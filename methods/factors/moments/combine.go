@@ -50,12 +50,9 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 	}
 	a[p*d+p] = n.Constant
 	// Means are let pass otherwise than spreads.
-	mean := make([]float64, p)
+	mean, turned := make([]float64, p), make([]float64, p)
 	for j := range mean {
 		mean[j] = m[j*d+p]
-	}
-	turned := make([]float64, p)
-	for j := range turned {
 		turned[j] = mean[j] * pass.rest / pass.mean
 	}
 	for i := range squeeze {
@@ -87,8 +84,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 	if err != nil {
 		return nil, err
 	}
-	ones := unclipped(len(fine.Shrinkage)).axes
-	a1 := coarse.optics(fine.Axes, ones, pass[0], m1)
+	a1 := coarse.optics(fine.Axes, unclipped(len(fine.Shrinkage)).axes, pass[0], m1)
 	a2 := fine.optics(fine.Axes, fine.Shrinkage, pass[1], m2)
 	// The whitenings' constants are never 0 and squeezes are positive: A₁ is invertible.
 	inv, ok := inverse(a1, d)
@@ -96,14 +92,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 		return nil, fmt.Errorf("pattern %v: its coarse whitening cannot be inverted", fine.Views)
 	}
 	b := product(a2, inv, d) // A₂ A₁⁻¹
-	g := make([]float64, d*d)
-	for x := range d {
-		for k := range d {
-			for y := range d {
-				g[x*d+y] += b[k*d+x] * b[k*d+y]
-			}
-		}
-	}
+	g := product(transpose(b, d), b, d)
 	linalg.Symmetrise(g, d, d)
 	e := linalg.NewEigen(d)
 	if !e.Factorise(g, d) {

@@ -13,13 +13,13 @@ import (
 // Params is one model: t = W x + μ + noise, x ~ N(0, I). At a site it is θ_c,
 // at the coordinator the global model. Arrays cover all features of the
 // layout; those which the model does not describe (views that a site lacks)
-// hold zeros.
+// hold zeros. What travels is [PackedParams].
 type Params struct {
-	Features []int     // described, ascending
-	Rank     int       // q, number of factors
-	W        []float64 // d × q by rows: loadings
-	Mu       []float64 // d: means
-	Noise    []float64 // noise variance of each noise group of the layout
+	Features []int       `cbor:"features"` // described, ascending
+	Rank     int         `cbor:"rank"`     // q, number of factors
+	W        wire.Vector `cbor:"w"`        // d × q by rows: loadings
+	Mu       wire.Vector `cbor:"mu"`       // d: means
+	Noise    wire.Vector `cbor:"noise"`    // noise variance of each noise group of the layout
 }
 
 // Check says what is wrong with parameters that came from elsewhere.

@@ -52,7 +52,8 @@ func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
 		md.Psi[j] = 0
 	}
 	return &Predictor{layout: l, features: slices.Clone(features),
-		md:    &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features))},
+		md: &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features)),
+			x: make([]float64, md.Q)},
 		known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
 }
 
@@ -64,6 +65,7 @@ type described struct {
 	sampling []float64 // see [Predictor.Sampled]; nil for none
 
 	solver *linalg.Solver // scratch, for as many rows as there are features
+	x      []float64      // Q: scratch
 }
 
 // Widen adds to the variance of every prediction of a feature what is not known
@@ -304,17 +306,6 @@ func determined(a []float64, n, ld int) bool {
 // Latent writes the posterior mean of the factors (q).
 func (p *Posterior) Latent(dst, t []float64) { p.project(dst[:p.md.rank], p.gain, t) }
 
-// few is up to how many columns the numbers of one subject are kept on the stack.
-const few = 32
-
-// numbers returns n of them: of the room given, if that is enough.
-func numbers(room *[few]float64, n int) []float64 {
-	if n <= few {
-		return room[:n]
-	}
-	return make([]float64, n)
-}
-
 // project works out as many columns as dst has room for.
 func (p *Posterior) project(dst, gain, t []float64) {
 	clear(dst)
@@ -329,8 +320,7 @@ func (p *Posterior) project(dst, gain, t []float64) {
 // LogLik returns ln N(t; μ, W Wᵀ + Ψ) over the observed features.
 func (p *Posterior) LogLik(t []float64) float64 {
 	// δᵀC⁻¹δ = δᵀΨ⁻¹(δ − W x), x the posterior mean.
-	var room [few]float64
-	x := numbers(&room, p.md.Q)
+	x := p.md.x
 	p.project(x, p.gain, t)
 	quad := 0.0
 	for i, j := range p.Observed {
@@ -347,8 +337,7 @@ func (p *Posterior) LogLik(t []float64) float64 {
 // Reconstruct writes W x + μ for the observed features, x the posterior mean
 // of the factors: shrunken a little towards the mean.
 func (p *Posterior) Reconstruct(dst, t []float64) {
-	var room [few]float64
-	x := numbers(&room, p.md.rank)
+	x := p.md.x[:p.md.rank]
 	p.Latent(x, t)
 	p.md.predict(dst, p.Observed, x)
 }
@@ -362,8 +351,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 	if p.nearest == nil {
 		return false
 	}
-	var room [few]float64
-	x := numbers(&room, p.md.rank)
+	x := p.md.x[:p.md.rank]
 	p.project(x, p.nearest, t)
 	p.md.predict(dst, p.Observed, x)
 	return true
@@ -371,8 +359,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 
 // Impute writes the conditional mean of the missing features.
 func (p *Posterior) Impute(dst, t []float64) {
-	var room [few]float64
-	x := numbers(&room, p.md.Q)
+	x := p.md.x
 	p.project(x, p.gain, t)
 	p.md.predict(dst, p.Missing, x)
 }

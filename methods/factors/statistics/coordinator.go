@@ -153,11 +153,7 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.Finish(s, &fit.Params); err != nil {
 		return nil, nil, err
 	}
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, nil, err
-	}
-	if own(s).Pooled, _, _, err = ppca.NewExplained(c.Layout, model, repaired.Blocks()); err != nil {
+	if own(s).Pooled, _, _, err = ppca.NewExplained(c.Layout, s.Model, repaired.Blocks()); err != nil {
 		return nil, nil, err
 	}
 	told := make([][]moments.NoisyMoments, len(releases))
@@ -166,8 +162,8 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}
-	own(s).Apart = repaired.Apart(told, model)
-	if own(s).Biases, err = c.biases(repaired, model, sites, releases, told); err != nil {
+	own(s).Apart = repaired.Apart(told, s.Model)
+	if own(s).Biases, err = c.biases(repaired, s.Model, sites, releases, told); err != nil {
 		return nil, nil, err
 	}
 	subjects, _ := subjectsOf(releases...)

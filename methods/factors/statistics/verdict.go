@@ -35,11 +35,7 @@ func (v gain) poor() bool { return !(v.gain >= leastGain) }
 
 // gains are those of every view.
 func (c way) gains(s *halves.State) ([]gain, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	others := assess.New(c.Layout, model)
+	others := assess.New(c.Layout, s.Model)
 	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
 		return nil, err
 	}
