@@ -77,16 +77,12 @@ func (way) Record() any { return new(record) }
 
 func recordOf(s *halves.State) *record { return s.Own.(*record) }
 
-func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
+func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
+	if s.Phase == options.TaskFit {
+		return c.fitted(s)
+	}
 	tasks, err := c.Ask(s, options.TaskFit, func(string) (any, error) { return FitTask{Scale: *s.Scale}, nil })
 	return tasks, nil, err
-}
-
-func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	if s.Phase != options.TaskFit {
-		return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
-	}
-	return c.fitted(s)
 }
 
 // Receive keeps products with directions as what a fit makes of them, so that later no directions need to be known.

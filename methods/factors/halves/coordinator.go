@@ -24,9 +24,8 @@ type Way interface {
 	// Record is a pointer to what the way carries between steps beside the rest of
 	// [State], empty. It is kept as [State.Own].
 	Record() any
-	// Begin gives out the first tasks, once the scale is known.
-	Begin(s *State) ([]method.Task, method.Info, error)
-	// Advance works through the answers of one of the way's phases.
+	// Advance works through the answers of one of the way's phases, or gives out its first tasks, once the scale is
+	// known.
 	Advance(s *State) ([]method.Task, method.Info, error)
 	// Receive checks an answer in such a phase, and returns a pointer to what is kept of it.
 	Receive(s *State, a method.Contribution) (any, error)
@@ -111,7 +110,6 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 		if err := c.poolScale(s); err != nil {
 			return nil, nil, err
 		}
-		return c.way.Begin(s)
 	case options.TaskAssess:
 		return c.assessed(s)
 	case method.Done:
@@ -129,7 +127,7 @@ func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
 		return tasks, nil, err
 	}
 	s.scaled(ppca.StartScale(c.Frame))
-	return c.way.Begin(s)
+	return c.way.Advance(s)
 }
 
 // effects are what covariates add to features; nil where the plan has none.

@@ -16,8 +16,6 @@ type ProjectedMoments struct {
 	layout ppca.Layout
 	blocks []ppca.Block
 	pooled []*pooled
-	fits   []*repaired
-	noise  [][][]float64 // per pattern and draw
 }
 
 const (
@@ -39,72 +37,64 @@ func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, e
 		}
 	}
 	out := &ProjectedMoments{layout: l}
-	for _, x := range Pool(sites) {
+	for i, x := range Pool(sites) {
 		features, err := l.FeaturesOf(x.Fine.Views)
 		if err != nil {
 			return nil, err
 		}
-		out.pooled = append(out.pooled, &pooled{sums: x, views: x.Fine.Views, features: features})
-	}
-	for i, q := range out.pooled {
-		fit, noise, err := q.project(l, seed, uint64(i))
-		if err != nil {
+		q := &pooled{sums: x, views: x.Fine.Views, features: features}
+		if err := q.project(l, seed, uint64(i)); err != nil {
 			return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 		}
-		out.fits, out.noise = append(out.fits, fit), append(out.noise, noise)
+		out.pooled, out.blocks = append(out.pooled, q), append(out.blocks, q.block(q.fit))
 	}
-	out.blocks = append(repairedBlocks(out.pooled, out.fits), out.assumed()...)
+	out.blocks = append(out.blocks, out.assumed()...)
 	return out, nil
 }
 
 // project estimates T and repairs the moments, in turn with what clipping did to subjects
 // like these, and draws noise like that of T.
-func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (fit *repaired, draws [][]float64, err error) {
+func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (err error) {
 	u := unclipped(len(q.sums.Fine.Shrinkage))
 	pass := [2]passed{u, u}
 	for round := range clipPasses + 1 {
 		if q.total, err = q.sums.combine(pass); err != nil {
-			return nil, nil, err
+			return err
 		}
 		r := rand.New(rand.NewPCG(seed, 0x6d6f6d656e7473+pattern))
-		draws = make([][]float64, noiseDraws)
+		q.draws = make([][]float64, noiseDraws)
 		if round < clipPasses {
-			draws = draws[:4]
+			q.draws = q.draws[:4]
 		}
-		for k := range draws {
-			draws[k] = q.total.noise(r)
+		for k := range q.draws {
+			q.draws[k] = q.total.noise(r)
 		}
-		if fit, err = q.repair(l, q.total.t, draws, q.size(draws)); err != nil {
-			return nil, nil, err
+		if q.fit, err = q.repair(l, q.total.t, q.draws, q.size(q.draws)); err != nil {
+			return err
 		}
 		if round >= clipPasses-1 { // before, means and variances are still too small to tell what lies beyond
-			fit.clamp()
+			q.fit.clamp()
 		}
 		if round < clipPasses {
-			if pass, err = clipping(fit, &q.sums, seed); err != nil {
-				return nil, nil, err
+			if pass, err = clipping(q.fit, &q.sums, seed); err != nil {
+				return err
 			}
 		}
 	}
-	return fit, draws, nil
+	return nil
 }
 
-// repairedBlocks makes blocks of repaired moments.
-func repairedBlocks(pooled []*pooled, fits []*repaired) []ppca.Block {
-	var out []ppca.Block
-	for i, q := range pooled {
-		f := fits[i]
-		p := len(f.mean)
-		b := ppca.Block{Features: q.features, N: f.n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
-		for j, m := range f.mean {
-			b.Mean[j] = m + 0.5
-		}
-		for j, c := range f.cov {
-			b.Scatter[j] = c * f.n
-		}
-		out = append(out, b)
+// block is the subjects of a pattern by repaired moments.
+func (q *pooled) block(f *repaired) ppca.Block {
+	p := len(f.mean)
+	b := ppca.Block{Features: q.features, N: f.n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
+	for j, m := range f.mean {
+		b.Mean[j] = m + 0.5
 	}
-	return out
+	for j, c := range f.cov {
+		b.Scatter[j] = c * f.n
+	}
+	return b
 }
 
 // assumed returns, for views of which no site released anything, what was
@@ -244,21 +234,22 @@ func (o *ProjectedMoments) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 		return nil, err
 	}
 	noise := make([][][]float64, len(o.pooled))
-	for i, f := range o.fits {
-		for _, x := range o.noise[i] {
-			noise[i] = append(noise[i], f.sized(x))
+	for i, q := range o.pooled {
+		for _, x := range q.draws {
+			noise[i] = append(noise[i], q.fit.sized(x))
 		}
 	}
-	for draw := range o.noise[0] {
-		again := make([]*repaired, len(o.pooled))
+	for draw := range noiseDraws {
+		var blocks []ppca.Block
 		for i, q := range o.pooled {
-			t := o.fits[i].moments(noise[i][draw])
-			if again[i], err = q.repair(o.layout, t, noise[i], 1); err != nil {
+			again, err := q.repair(o.layout, q.fit.moments(noise[i][draw]), noise[i], 1)
+			if err != nil {
 				return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 			}
+			blocks = append(blocks, q.block(again))
 		}
-		blocks := append(repairedBlocks(o.pooled, again), o.assumed()...)
-		refit, err := ppca.Fit(o.layout, blocks, fit.Rank, nil, ppca.FitOptions{Tol: 1e-4, MaxIter: 100})
+		refit, err := ppca.Fit(o.layout, append(blocks, o.assumed()...), fit.Rank, nil,
+			ppca.FitOptions{Tol: 1e-4, MaxIter: 100})
 		if err != nil {
 			return nil, fmt.Errorf("fitting to fresh noise: %w", err)
 		}
@@ -267,7 +258,7 @@ func (o *ProjectedMoments) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 			return nil, err
 		}
 		for j, squared := range truth.errors(other) {
-			extra[j] += squared / float64(len(o.noise[0]))
+			extra[j] += squared / noiseDraws
 		}
 	}
 	for j := range extra {

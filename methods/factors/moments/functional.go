@@ -52,7 +52,7 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		if at < 0 {
 			return nil, fmt.Errorf("pattern %v is not one of the study's", x.Fine.Views)
 		}
-		pass, err := clipping(o.fits[at], x, seed)
+		pass, err := clipping(o.pooled[at].fit, x, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, NoisyMoments{o.pooled[at].features, t, o.fits[at]})
+		out = append(out, NoisyMoments{o.pooled[at].features, t, o.pooled[at].fit})
 	}
 	return out, nil
 }

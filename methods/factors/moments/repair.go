@@ -14,6 +14,8 @@ type pooled struct {
 	views    []int
 	features []int
 	total    *total
+	fit      *repaired
+	draws    [][]float64 // of noise like that of the total
 }
 
 // gram returns E[N Nᵀ] of the noise N in the moments about a mean, without the

@@ -82,9 +82,9 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range gains {
-		if !math.IsNaN(v.gain) {
-			r.Metrics["gain_over_mean/"+v.view] = v.gain
+	for k, gain := range gains {
+		if !math.IsNaN(gain) {
+			r.Metrics["gain_over_mean/"+c.Plan.Views[k].Name] = gain
 		}
 	}
 	r.Sections = append(figure.Verdicts(report.VerdictNotes(m.Verdicts)), r.Sections...)
@@ -100,7 +100,7 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	if err != nil {
 		return err
 	}
-	m.Warn(verdictOf(gains), c.apartVerdict(own(s)))
+	m.Warn(c.verdictOf(gains), c.apartVerdict(own(s)))
 	return nil
 }
 
