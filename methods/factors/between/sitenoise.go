@@ -217,11 +217,7 @@ type taken struct {
 
 func newTaken(predictor *ppca.Predictor, views []int) (*taken, error) {
 	l, md := predictor.Model()
-	features, err := l.FeaturesOf(views)
-	if err != nil {
-		return nil, err
-	}
-	post, err := predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !predictor.Describes(j) }))
+	post, err := predictor.GivenViews(views)
 	if err != nil {
 		return nil, err
 	}

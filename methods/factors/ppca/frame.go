@@ -83,12 +83,10 @@ func TooMany(d, q int) bool { return (d-q)*(d-q) < d+q }
 
 // Complete demands that the sites together have every feature of the plan.
 func (s Frame) Complete(p *Params) error {
-	for j := range s.Layout.Features() {
-		if _, ok := slices.BinarySearch(p.Features, j); !ok {
-			view, feature := s.Feature(j)
-			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan",
-				feature.Name, view.Name)
-		}
+	for _, j := range without(s.Layout.AllFeatures(), p.Features) {
+		view, feature := s.Feature(j)
+		return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", feature.Name,
+			view.Name)
 	}
 	return nil
 }

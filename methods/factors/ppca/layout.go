@@ -179,16 +179,11 @@ func ascending(what string, list []int, most int) error {
 // ViewsOf returns the views with at least one of the features, ascending.
 func (l Layout) ViewsOf(features []int) []int {
 	var views []int
-	k, end := -1, 0 // the view of the feature before, and the first feature after it
+	of := l.ViewOf()
 	for _, j := range features {
-		if j < end {
-			continue
+		if n := len(views); n == 0 || views[n-1] != of[j] {
+			views = append(views, of[j])
 		}
-		for j >= end {
-			k++
-			end += l.Dims[k]
-		}
-		views = append(views, k)
 	}
 	return views
 }

@@ -38,12 +38,7 @@ func (p *Params) Check(l Layout) error {
 			return fmt.Errorf("parameters: noise variance %v of group %d, which is described: %t", v, g, used[g])
 		}
 	}
-	at := 0
-	for j := range d {
-		if at < len(p.Features) && p.Features[at] == j {
-			at++
-			continue
-		}
+	for _, j := range without(l.AllFeatures(), p.Features) {
 		if p.Mu[j] != 0 || slices.ContainsFunc(p.W[j*p.Rank:][:p.Rank], func(x float64) bool { return x != 0 }) {
 			return fmt.Errorf("parameters: feature %d is not described and yet has values", j)
 		}
@@ -105,6 +100,19 @@ func Observed(l Layout, blocks []Block) []int {
 		}
 	}
 	return f
+}
+
+// without are those of all features that are none of some, both ascending; nil if there are none.
+func without(all, some []int) (rest []int) {
+	at := 0
+	for _, j := range all {
+		if at < len(some) && some[at] == j {
+			at++
+		} else {
+			rest = append(rest, j)
+		}
+	}
+	return rest
 }
 
 // ContainsAll says whether the sorted list has all the features of the other.

@@ -43,12 +43,7 @@ func NewPredictor(l Layout, p *Params) (*Predictor, error) {
 // than [Params] can: the first are its factors, and the others add to the covariance of
 // a subject's features without being factors of their own.
 func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
-	at := 0
-	for j := range md.Psi { // a group's variance is not that of features which nobody has
-		if at < len(features) && features[at] == j {
-			at++
-			continue
-		}
+	for _, j := range without(l.AllFeatures(), features) { // a group's variance is not theirs, which nobody has
 		md.Psi[j] = 0
 	}
 	return &Predictor{layout: l, features: slices.Clone(features),
@@ -124,6 +119,15 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 	return post, nil
 }
 
+// GivenViews returns what the model says once the features that it describes of some views are observed.
+func (p *Predictor) GivenViews(views []int) (*Posterior, error) {
+	features, err := p.layout.FeaturesOf(views)
+	if err != nil {
+		return nil, err
+	}
+	return p.Given(slices.DeleteFunc(features, func(j int) bool { return !p.Describes(j) }))
+}
+
 // Subject splits one subject's views (NaN or nil where not observed, as in a
 // data set's row) into the posterior for what is observed and those values,
 // scaled if a scale is given. Features which the model does not describe are
@@ -194,15 +198,8 @@ func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.LD:][:p.md.rank
 
 func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	q, ld, p := md.Q, md.LD, len(features)
-	post := &Posterior{Observed: features, md: md, cov: make([]float64, q*q), gain: make([]float64, p*ld)}
-	at := 0 // in features, which are some of all, in the same order
-	for _, j := range all {
-		if at < p && features[at] == j {
-			at++
-		} else {
-			post.Missing = append(post.Missing, j)
-		}
-	}
+	post := &Posterior{Observed: features, Missing: without(all, features), md: md, cov: make([]float64, q*q),
+		gain: make([]float64, p*ld)}
 	w, v, logs := make([]float64, p*ld), post.gain, linalg.LogSum{Product: 1}
 	for i, j := range features {
 		copy(w[i*ld:][:ld], md.W[j*ld:])
