@@ -37,7 +37,7 @@ type record struct {
 	Fit    *outcome `cbor:"fit"`
 	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
 	// meanwhile.
-	Said map[string]halves.Answer `cbor:"said,omitempty"`
+	Said method.Inbox `cbor:"said,omitempty"`
 	// LogLik is the log-likelihood per subject of all models that sites were sent.
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
@@ -90,7 +90,7 @@ func (c way) Receive(s *halves.State, a method.Contribution) (any, error) {
 	if a.Kind != options.TaskFit {
 		return nil, fmt.Errorf("no such task")
 	}
-	return halves.Received(a, func(x *ppca.Description) error {
+	return method.Received(a, func(x *ppca.Description) error {
 		return take(c.Setup, x, c.Bound(recordOf(s).Sent, recordOf(s).Beside).Along)
 	})
 }
@@ -200,7 +200,8 @@ func (a *answered) again() bool { return a.filled > 0 || a.along }
 
 // answered reads what the sites said, and of sites that have left since what they said before.
 func (c way) answered(s *halves.State) (*answered, error) {
-	names, all, err := halves.Answers[ppca.Description](c.Common, s)
+	names := c.Staying(s)
+	all, err := method.Answers[ppca.Description](s.Inbox, names)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func (c way) answered(s *halves.State) (*answered, error) {
 		_, said := recordOf(s).Said[site]
 		return !said || !slices.Contains(s.Left, site)
 	})
-	before, err := halves.Kept[ppca.Description](recordOf(s).Said, left)
+	before, err := method.Answers[ppca.Description](recordOf(s).Said, left)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,6 @@
 package halves
 
 import (
-	"fmt"
-
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/assess"
@@ -19,7 +17,7 @@ type State struct {
 	Round   int                           `cbor:"round"` // rounds of the phase that were asked for
 	Steps   int                           `cbor:"steps"` // tasks given out so far, for progress
 	Left    []string                      `cbor:"left"`
-	Inbox   map[string]Answer             `cbor:"inbox"` // of this round, by site
+	Inbox   method.Inbox                  `cbor:"inbox"` // of this round, by site
 	Scale   *options.Scale                `cbor:"scale"`
 	Model   *ppca.Params                  `cbor:"model"`
 	Reports map[string]*fitted.Assessment `cbor:"reports"` // what the sites said of the final model
@@ -81,57 +79,4 @@ func (c Common) Ask(s *State, kind string, body func(site string) (any, error)) 
 	}
 	s.Round++
 	return method.Ask(kind, c.Staying(s), body)
-}
-
-// Answer is a site's answer as it is kept: decoded, or in its encoding since the state was restored.
-type Answer struct {
-	value any
-	kept  wire.Raw
-}
-
-// MarshalCBOR encodes the answer.
-func (a Answer) MarshalCBOR() ([]byte, error) {
-	if a.value == nil {
-		return a.kept, nil
-	}
-	return wire.Marshal(a.value)
-}
-
-// UnmarshalCBOR keeps the encoding until it is known of what.
-func (a *Answer) UnmarshalCBOR(data []byte) error { return a.kept.UnmarshalCBOR(data) }
-
-// Received decodes and checks an answer, and returns a pointer to it.
-func Received[A any](a method.Contribution, check func(*A) error) (any, error) {
-	x := new(A)
-	if err := method.DecodeAnswer(a, x); err != nil {
-		return nil, err
-	}
-	return x, check(x)
-}
-
-// Answers are those of the round, in the plan's order of sites.
-func Answers[A any](c Common, s *State) (sites []string, all []*A, err error) {
-	sites = c.Staying(s)
-	for _, site := range sites {
-		if _, ok := s.Inbox[site]; !ok {
-			return nil, nil, fmt.Errorf("site %s has not answered %q", site, s.Phase)
-		}
-	}
-	all, err = Kept[A](s.Inbox, sites)
-	return sites, all, err
-}
-
-// Kept are the answers of some sites.
-func Kept[A any](said map[string]Answer, sites []string) (all []*A, err error) {
-	for _, site := range sites {
-		x, ok := said[site].value.(*A)
-		if !ok {
-			x = new(A)
-			if err := wire.Unmarshal(said[site].kept, x); err != nil {
-				return nil, fmt.Errorf("site %s: decoding what it said: %w", site, err)
-			}
-		}
-		all = append(all, x)
-	}
-	return all, nil
 }

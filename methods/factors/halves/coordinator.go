@@ -4,8 +4,8 @@
 // and hand it out.
 //
 // A way to fit is a room of its own, which imports this one: nothing here knows which
-// there are. It embeds [Common], asks by [Common.Ask], reads what was answered by
-// [Answers], and ends with [Common.Assess] or at [method.Done].
+// there are. It embeds [Common], asks by [Common.Ask], reads what was answered in
+// [State.Inbox], and ends with [Common.Assess] or at [method.Done].
 package halves
 
 import (
@@ -54,7 +54,7 @@ func NewCoordinator(set options.Setup, way Way) *Coordinator { return &Coordinat
 func (c *Coordinator) Init() (method.State, error) { return c.state(), nil }
 
 func (c *Coordinator) state() *State {
-	return &State{Inbox: map[string]Answer{}, Reports: map[string]*fitted.Assessment{}, Own: c.way.Record()}
+	return &State{Inbox: method.Inbox{}, Reports: map[string]*fitted.Assessment{}, Own: c.way.Record()}
 }
 
 // Restore implements [method.Coordinator].
@@ -98,7 +98,7 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 		}
 		return c.scale(s)
 	case options.TaskAdjust:
-		_, sums, err := Answers[options.Sums](c.Common, s)
+		sums, err := method.Answers[options.Sums](s.Inbox, c.Staying(s))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -150,7 +150,7 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 	if err != nil {
 		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
 	}
-	s.Inbox[a.Site] = Answer{value: kept}
+	s.Inbox.Keep(a.Site, kept)
 	return s, nil
 }
 
@@ -158,15 +158,15 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 func (c *Coordinator) receive(s *State, a method.Contribution) (any, error) {
 	switch a.Kind {
 	case options.TaskAdjust:
-		return Received(a, func(x *options.Sums) error {
+		return method.Received(a, func(x *options.Sums) error {
 			return x.Check(c.Layout.Features(), len(options.Terms(c.Options.Adjust)))
 		})
 	case options.TaskScale:
-		return Received(a, func(x *ppca.FeatureSums) error {
+		return method.Received(a, func(x *ppca.FeatureSums) error {
 			return x.Check(c.Layout.Features(), c.Options.Scaling == ppca.ScaleMinMax)
 		})
 	case options.TaskAssess:
-		return Received(a, func(x *fitted.Assessment) error { return x.Check(c.Layout, c.Of(s).Factors) })
+		return method.Received(a, func(x *fitted.Assessment) error { return x.Check(c.Layout, c.Of(s).Factors) })
 	}
 	return c.way.Receive(s, a)
 }
@@ -185,7 +185,8 @@ func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) 
 }
 
 func (c *Coordinator) poolScale(s *State) error {
-	sites, all, err := Answers[ppca.FeatureSums](c.Common, s)
+	sites := c.Staying(s)
+	all, err := method.Answers[ppca.FeatureSums](s.Inbox, sites)
 	if err != nil {
 		return err
 	}

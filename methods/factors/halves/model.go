@@ -222,7 +222,8 @@ func (c Common) Finish(s *State, model *ppca.Params) error {
 
 // assessed keeps what the sites said; then the study is done.
 func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
-	sites, all, err := Answers[fitted.Assessment](c.Common, s)
+	sites := c.Staying(s)
+	all, err := method.Answers[fitted.Assessment](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
 	}

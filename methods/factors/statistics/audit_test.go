@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/halves"
 	"parley/privacy"
@@ -89,7 +90,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 		}
 		s := state.(*halves.State)
 		own(s).Released["north"] = append(own(s).Released["north"],
-			factorstest.Must(halves.Kept[privacy.Noised](s.Inbox, []string{"north"}))(t)[0])
+			factorstest.Must(method.Answers[privacy.Noised](s.Inbox, []string{"north"}))(t)[0])
 		return loss(t, p.way.noised["north"], s, row)
 	}
 	var with, without []float64

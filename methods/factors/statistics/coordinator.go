@@ -84,8 +84,8 @@ func (c way) Receive(_ *halves.State, a method.Contribution) (any, error) {
 // summed keeps the sums of a round, and asks for the next through the whitenings that those of all
 // sites together lead to. Who has left has no part in the model.
 func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
-	o, at := own(s), slices.Index(kinds, s.Phase)
-	sites, all, err := halves.Answers[privacy.Noised](c.Common, s)
+	o, at, sites := own(s), slices.Index(kinds, s.Phase), c.Staying(s)
+	all, err := method.Answers[privacy.Noised](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
 	}
