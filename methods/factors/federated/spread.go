@@ -24,11 +24,6 @@ type spread struct {
 	Means    wire.Vector `cbor:"means"`
 }
 
-func (s *spread) check(l ppca.Layout) error {
-	const what = "standard deviations between sites"
-	return ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means)
-}
-
 // moments adds up what differs between sites beyond chance, and how much a variance of one would add.
 type moments struct{ beyond, times float64 }
 
@@ -174,64 +169,42 @@ type FitTask struct {
 	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }
 
-// FitAnswer is what a site says of its subjects, as [ppca.Describe] makes it.
-type FitAnswer struct {
-	Blocks []options.Block `cbor:"blocks"`
-	Filled float64         `cbor:"filled"`  // cells
-	LogLik float64         `cbor:"log_lik"` // of its subjects by the task's model; 0 without
-}
+// told says whether a site told of a scatter matrix along directions.
+func told(b ppca.Block) bool { return b.Rest != nil }
 
-// resolve makes of products with directions what a fit needs, and says whether there were any.
-func (a *FitAnswer) resolve(set options.Setup, v *ppca.Directions) (along bool, err error) {
-	for i := range a.Blocks {
-		if len(a.Blocks[i].Rest) > 0 {
-			return false, fmt.Errorf("block %d: a rest of the diagonal, which no site sends", i)
-		}
-		if len(a.Blocks[i].Products) == 0 {
-			continue
-		}
-		b, err := a.Blocks[i].Unpack(set.Layout)
-		if err != nil {
-			return false, err
-		}
-		if set.Plan.Privacy.Secure() {
-			b.AboutZero(v, true)
-		}
-		whole, err := b.Resolve(v)
-		if err != nil {
-			return false, err
-		}
-		a.Blocks[i], along = options.PackBlock(&whole), true
-	}
-	return along, nil
-}
-
-// blocks returns them as data for the coordinator's fit.
-func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
-	if len(a.Blocks) == 0 {
-		return nil, fmt.Errorf("it says nothing of any subject")
-	}
+// take holds what a site says of its subjects to what it can be, and makes of products with directions what a fit
+// needs.
+func take(set options.Setup, a *ppca.Description, v *ppca.Directions) error {
 	if err := cmp.Or(
 		ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures),
+		ppca.Counts("sets of views", []float64{float64(len(a.Blocks))}, ppca.LargestPatterns),
 		ppca.Finite("log-likelihood", []float64{a.LogLik}),
 	); err != nil {
-		return nil, err
+		return err
 	}
-	if len(a.Blocks) > ppca.LargestPatterns {
-		return nil, fmt.Errorf("%d sets of views, want at most %d", len(a.Blocks), ppca.LargestPatterns)
+	if len(a.Blocks) == 0 {
+		return fmt.Errorf("it says nothing of any subject")
 	}
 	for i := range a.Blocks {
-		b, err := a.Blocks[i].Unpack(set.Layout)
+		b := &a.Blocks[i]
+		if told(*b) {
+			return fmt.Errorf("block %d: a rest of the diagonal, which no site sends", i)
+		}
+		err := b.Take(set.Layout)
+		if err == nil && b.Products != nil {
+			if set.Plan.Privacy.Secure() {
+				b.AboutZero(v, true)
+			}
+			if *b, err = b.Resolve(v); err == nil {
+				err = b.Take(set.Layout)
+			}
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if i > 0 && slices.Compare(set.Layout.ViewsOf(blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
-			return nil, fmt.Errorf("block %d: its views do not follow those of the one before", i)
+		if i > 0 && slices.Compare(set.Layout.ViewsOf(a.Blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
+			return fmt.Errorf("block %d: its views do not follow those of the one before", i)
 		}
-		if b.Products != nil {
-			return nil, fmt.Errorf("block %d: products of which nothing was made", i)
-		}
-		blocks = append(blocks, *b)
 	}
-	return blocks, nil
+	return nil
 }

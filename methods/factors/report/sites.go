@@ -194,13 +194,7 @@ type residual struct{ subjects, variance, squares float64 }
 func (v *verdicts) expected(s Site) ([]residual, error) {
 	all := make([]residual, v.set.Layout.Features())
 	for _, pt := range s.Patterns {
-		features, err := v.set.Layout.FeaturesOf(pt.Views)
-		if err != nil {
-			return nil, err
-		}
-		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool {
-			return !v.predictor.Describes(j)
-		}))
+		post, err := v.predictor.GivenViews(pt.Views)
 		if err != nil {
 			return nil, err
 		}
