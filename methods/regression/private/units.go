@@ -37,7 +37,7 @@ const (
 )
 
 // learned says whether histograms tell the units.
-func (c *common) learned() bool { return c.sums.histogram != nil }
+func (c *common) learned() bool { return c.release(taskHistogram) != nil }
 
 // ends are those of the public range of number k of the plan.
 func (c *common) ends(k int) (low, high float64) {
