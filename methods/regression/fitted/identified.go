@@ -40,14 +40,14 @@ func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding 
 }
 
 // notToldApart names sets of effects, but for those of one feature.
-func notToldApart(e *glm.Encoding, sets [][]glm.Row) []glm.Finding {
+func notToldApart(e *glm.Encoding, sets [][]int) []glm.Finding {
 	groups, names := e.Groups(), e.Features()
 	var all []string
 	for _, set := range sets {
 		if !shareFeature(groups, set) {
 			var list []string
-			for _, t := range set {
-				list = append(list, names[t.Index[0]])
+			for _, j := range set {
+				list = append(list, names[j])
 			}
 			all = append(all, strings.Join(list, ", "))
 		}
@@ -82,11 +82,11 @@ func bestKnown(m *Model, width int) (best knowledge) {
 	return best
 }
 
-// termsOf lists effects as combinations of weights: every column but intercept and periods.
-func termsOf(groups []string) (terms []glm.Row) {
+// termsOf lists effects by their columns: every one but intercept and periods.
+func termsOf(groups []string) (terms []int) {
 	for j, g := range groups {
 		if !glm.OfEverybody(g) {
-			terms = append(terms, glm.Row{Index: []int32{int32(j)}, Value: []float64{1}})
+			terms = append(terms, j)
 		}
 	}
 	return terms
@@ -94,11 +94,11 @@ func termsOf(groups []string) (terms []glm.Row) {
 
 // information is what the data say of some effects, all else being unknown: the inverse of their posterior covariance
 // less that of their prior, which it returns too. Not ok if that cannot be calculated.
-func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok bool) {
+func (k knowledge) information(terms []int) (data, prior *mat.SymDense, ok bool) {
 	precision := func(q glm.Normal) *mat.SymDense {
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		of := glm.Sym(len(terms), func(a, b int) float64 { return q.Between(terms[a], terms[b]) })
+		of := glm.Sym(len(terms), func(a, b int) float64 { return q.Cov(terms[a], terms[b]) })
 		ok = ok && chol.Factorize(of) && glm.Usable(chol.InverseTo(inverse))
 		return inverse
 	}
@@ -112,13 +112,12 @@ func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok b
 
 // dependencies lists sets of effects whose columns are nearly combinations of each other. Those
 // that the data say nothing of have no part in any.
-func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
+func (k knowledge) dependencies(terms []int) [][]int {
 	h, prior, ok := k.information(terms)
 	if !ok {
 		return nil
 	}
-	var told []glm.Row
-	var at []int
+	var told, at []int
 	for a := range terms {
 		if h.At(a, a) > unknown*prior.At(a, a) {
 			told, at = append(told, terms[a]), append(at, a)
@@ -144,7 +143,7 @@ const inflated, left = 9, 0.3
 // divided lists sets of effects that are known together and not one by one: what the data say of them at
 // least, given as a covariance, leaves each much of its prior's variance. Noise alone leaves some, so that effects
 // must be near to each other by the posterior, too.
-func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
+func (k knowledge) divided(terms []int, least glm.Normal) [][]int {
 	own, prior, ok := k.information(terms)
 	if !ok {
 		return nil
@@ -156,8 +155,8 @@ func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
 	near := make([]bool, len(terms))
 	scaled := glm.Sym(len(terms), func(a, b int) float64 {
 		x := h.At(a, b) / math.Sqrt(prior.At(a, a)*prior.At(b, b))
-		if t := terms[a]; a == b {
-			near[a] = k.posterior.Between(t, t)*(own.At(a, a)+prior.At(a, a)) > inflated
+		if a == b {
+			near[a] = k.posterior.Variance[terms[a]]*(own.At(a, a)+prior.At(a, a)) > inflated
 			x++
 		}
 		return x
@@ -167,8 +166,8 @@ func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
 
 // together lists sets of effects, of those whose variance by the inverse of a matrix says that they are in one, and
 // which that correlates. Eigenvalues below the smallest count as that.
-func together(terms []glm.Row, information *mat.SymDense, smallest float64,
-	in func(i int, variance float64) bool) (sets [][]glm.Row) {
+func together(terms []int, information *mat.SymDense, smallest float64,
+	in func(i int, variance float64) bool) (sets [][]int) {
 	values, v := glm.Eigen(information)
 	if values == nil {
 		return nil
@@ -196,11 +195,10 @@ func together(terms []glm.Row, information *mat.SymDense, smallest float64,
 			})
 		}
 		if slices.Sort(set); len(set) > 1 {
-			var found []glm.Row
-			for _, i := range set {
-				found = append(found, terms[i])
+			for n, i := range set {
+				set[n] = terms[i]
 			}
-			sets = append(sets, found)
+			sets = append(sets, set)
 		}
 	}
 	return sets
@@ -208,10 +206,10 @@ func together(terms []glm.Row, information *mat.SymDense, smallest float64,
 
 // shareFeature says whether effects belong to one feature and its interactions, such as the functions of a spline or
 // the levels of a category: how near these are to each other is known to whoever chose them.
-func shareFeature(groups []string, terms []glm.Row) bool {
-	of := func(t glm.Row) []string { return strings.Split(groups[t.Index[0]], " × ") }
-	for _, f := range of(terms[0]) {
-		if !slices.ContainsFunc(terms, func(t glm.Row) bool { return !slices.Contains(of(t), f) }) {
+func shareFeature(groups []string, columns []int) bool {
+	of := func(j int) []string { return strings.Split(groups[j], " × ") }
+	for _, f := range of(columns[0]) {
+		if !slices.ContainsFunc(columns, func(j int) bool { return !slices.Contains(of(j), f) }) {
 			return true
 		}
 	}
@@ -231,12 +229,9 @@ func (m *Model) HeldBack() []glm.Finding {
 		if math.Abs(mean-centre[j]) <= unlikely*math.Sqrt(prior[j]) {
 			continue
 		}
-		shift := q.Variance[j] * (mean - centre[j]) / prior[j]
-		if q.Covariance != nil {
-			shift = 0
-			for k, other := range q.Mean {
-				shift += q.Covariance[glm.Packed(max(j, k), min(j, k))] * (other - centre[k]) / prior[k]
-			}
+		shift := 0.0
+		for k, other := range q.Mean {
+			shift += q.Cov(j, k) * (other - centre[k]) / prior[k]
 		}
 		if math.Abs(shift) > glm.OnPrior.Matters*math.Sqrt(q.Variance[j]) {
 			names = append(names, m.Effects[j].Label())

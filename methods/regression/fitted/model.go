@@ -148,8 +148,11 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 	if plan.Method.Name != options.Name {
 		m.By = plan.Method.Name
 	}
-	m.Effects, err = m.effects()
-	return m, err
+	classes, width := o.Classes(), e.Width()
+	for j, own := range e.Effects(m.Weights()) {
+		m.Effects = append(m.Effects, outcomeEffect{Class: classes[j/width], Effect: own})
+	}
+	return m, nil
 }
 
 // Of is [New] for another method, whose options say the outcome in the words of ours.
@@ -190,32 +193,8 @@ func (m *Model) Before() (mean, variance []float64) {
 	return mean, variance
 }
 
-// own are the effects in the features' own units as combinations of the weights of their class.
-func (m *Model) own() (rows []glm.Row) {
-	for k := range m.Options.Classes() {
-		for _, r := range m.Encoding.Own() {
-			for i := range r.Index {
-				r.Index[i] += int32(k * m.Encoding.Width())
-			}
-			rows = append(rows, r)
-		}
-	}
-	return rows
-}
-
-// effects brings the posterior to the features' own units.
-func (m *Model) effects() (all []outcomeEffect, err error) {
-	for k, class := range m.Options.Classes() {
-		effects, err := m.Encoding.Effects(m.Weights(), k*m.Encoding.Width())
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range effects {
-			all = append(all, outcomeEffect{Class: class, Effect: e})
-		}
-	}
-	return all, nil
-}
+// own are the effects in the features' own units as combinations of weights.
+func (m *Model) own() []glm.Row { return m.Encoding.Own(len(m.Options.Classes())) }
 
 // Encode writes model.json: the same model always gives the same bytes.
 func (m *Model) Encode() ([]byte, error) {

@@ -272,20 +272,15 @@ type Effect struct {
 	SD   float64 `json:"sd"`
 }
 
-// Effects takes the scaling of numbers out of weights, those of the activation that begins
-// at an offset. The intercept, if there is one, and the periods become the activation
-// where numbers are 0 instead of at their centres: see [Encoding.Own].
-func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
+// Effects takes the scaling of numbers out of weights, of all activations one after the other. The intercept, if there
+// is one, and the periods become the activation where numbers are 0 instead of at their centres: see [Encoding.Own].
+func (e *Encoding) Effects(q Normal) (all []Effect) {
 	names := e.Features()
-	if len(q.Mean) < offset+len(names) {
-		return nil, fmt.Errorf("%d weights for %d features", len(q.Mean)-offset, len(names))
+	for j, own := range e.Own(len(q.Mean) / len(names)) {
+		mean, variance := q.Activation(own, 0)
+		all = append(all, Effect{names[j%len(names)], mean, math.Sqrt(variance)})
 	}
-	out := make([]Effect, 0, len(names))
-	for j, own := range e.Own() {
-		mean, variance := q.Activation(own, offset)
-		out = append(out, Effect{names[j], mean, math.Sqrt(variance)})
-	}
-	return out, nil
+	return all
 }
 
 // Knots are those of a restricted cubic spline t₁ < … < t_k, k ≥ 3: cubic between knots, straight outside, with

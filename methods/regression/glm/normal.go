@@ -117,17 +117,22 @@ func (n Normal) Across(r Row, offset, earlier int) (c float64) {
 	return c
 }
 
+// Cov is the covariance of two weights.
+func (n Normal) Cov(i, j int) float64 {
+	switch {
+	case n.Covariance != nil:
+		return Entry(n.Covariance, i, j)
+	case i == j:
+		return n.Variance[i]
+	}
+	return 0
+}
+
 // Between returns the covariance of Σ a w and Σ b w.
 func (n Normal) Between(a, b Row) (c float64) {
 	for i, j := range a.Index {
 		for k, m := range b.Index {
-			x := a.Value[i] * b.Value[k]
-			switch {
-			case n.Covariance != nil:
-				c += x * Entry(n.Covariance, int(j), int(m))
-			case j == m:
-				c += x * n.Variance[j]
-			}
+			c += a.Value[i] * b.Value[k] * n.Cov(int(j), int(m))
 		}
 	}
 	return c

@@ -184,27 +184,31 @@ func (e *Encoding) Alone() (alone []float64) {
 	return alone
 }
 
-// Own are the effects in the features' own units, as combinations of weights. Numbers of splines and interactions stay
-// at their centres in that of the intercept, or of a period.
-func (e *Encoding) Own() (effects []Row) {
-	var centres Row
-	for j, c := range e.layout() {
-		if len(c.of) == 0 {
-			effects = append(effects, Row{Index: append(slices.Clone(centres.Index), int32(j)),
-				Value: append(slices.Clone(centres.Value), 1)})
-			continue
-		}
-		scale := 1.0
-		for _, at := range c.of {
-			if own := &e.Columns[at[0]]; len(own.Levels) == 0 {
-				scale *= own.Scale
-				if len(c.of) == 1 && own.Centre != 0 && !e.centred(own) {
-					centres.Index, centres.Value = append(centres.Index, int32(j)),
-						append(centres.Value, -own.Centre/own.Scale)
+// Own are the effects in the features' own units, as combinations of the weights of so many activations. Numbers of
+// splines and interactions stay at their centres in that of the intercept, or of a period.
+func (e *Encoding) Own(activations int) (effects []Row) {
+	layout := e.layout()
+	for k := range activations {
+		var centres Row
+		for j, c := range layout {
+			at := []int32{int32(k*len(layout) + j)}
+			if len(c.of) == 0 {
+				effects = append(effects, Row{Index: slices.Concat(centres.Index, at),
+					Value: append(slices.Clone(centres.Value), 1)})
+				continue
+			}
+			scale := 1.0
+			for _, part := range c.of {
+				if own := &e.Columns[part[0]]; len(own.Levels) == 0 {
+					scale *= own.Scale
+					if len(c.of) == 1 && own.Centre != 0 && !e.centred(own) {
+						centres.Index, centres.Value = append(centres.Index, at...),
+							append(centres.Value, -own.Centre/own.Scale)
+					}
 				}
 			}
+			effects = append(effects, Row{Index: at, Value: []float64{1 / scale}})
 		}
-		effects = append(effects, Row{Index: []int32{int32(j)}, Value: []float64{1 / scale}})
 	}
 	return effects
 }

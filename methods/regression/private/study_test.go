@@ -266,9 +266,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	}
 	m, _ := co.posterior(st)
 	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, "", m.Noise}
-	for k := range max(c.columns.classes, 1) {
-		out.effects = append(out.effects, testkit.Get(e.Effects(out.q, k*c.columns.width()))(tb)...)
-	}
+	out.effects = e.Effects(out.q)
 	for i, f := range st.Fits {
 		g := co.gram(st, i)
 		out.numbers += fmt.Sprint(co.misdescribed(st, g))
