@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/figure"
 	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -299,9 +300,9 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 			t.Errorf("period %d: an interval %.3f times as wide as Greenwood's", k+1, wide)
 		}
 	}
-	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts,
-		fmt.Sprintf("person-periods %v", atRisk[0]+atRisk[1]+atRisk[2])) {
-		t.Errorf("%s, want %v person-periods", facts, atRisk[0]+atRisk[1]+atRisk[2])
+	periods := figure.Count.Text(atRisk[0] + atRisk[1] + atRisk[2])
+	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts, "person-periods "+periods) {
+		t.Errorf("%s, want %s person-periods", facts, periods)
 	}
 	// As a judge sees it: survival until each cut.
 	o := testkit.Get((regression.Method{}).Outcome(p))(t)
