@@ -168,13 +168,10 @@ func (k knowledge) divided(terms []int, least glm.Normal) [][]int {
 // which that correlates. Eigenvalues below the smallest count as that.
 func together(terms []int, information *mat.SymDense, smallest float64,
 	in func(i int, variance float64) bool) (sets [][]int) {
-	values, v := glm.Eigen(information)
-	if values == nil {
+	variance := glm.Spectral(information, func(x float64) float64 { return 1 / max(x, smallest) })
+	if variance == nil {
 		return nil
 	}
-	var variance, half mat.Dense
-	half.Apply(func(_, d int, x float64) float64 { return x / max(values[d], smallest) }, v)
-	variance.Mul(&half, v.T())
 	var involved []int
 	for i := range terms {
 		if in(i, variance.At(i, i)) {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/wire"
 )
@@ -262,23 +261,9 @@ func (d *Derivatives) concave(p int) {
 	if !convex {
 		return
 	}
-	if block := floor(Symmetric(d.Curvature, p), 0); block != nil { // else whoever takes the curvature refuses it
+	if block := Floored(Symmetric(d.Curvature, p), 0); block != nil { // else whoever takes the curvature refuses it
 		copy(d.Curvature, Lower(block))
 	}
-}
-
-// floor raises the eigenvalues of a symmetric matrix to smallest; nil if they are not found.
-func floor(m *mat.SymDense, smallest float64) *mat.SymDense {
-	values, vectors := Eigen(m)
-	if values == nil {
-		return nil
-	}
-	return Sym(len(values), func(i, j int) (x float64) {
-		for k, value := range values {
-			x += max(value, smallest) * vectors.At(i, k) * vectors.At(j, k)
-		}
-		return x
-	})
 }
 
 // outer gathers a mean and a covariance of weighted vectors, about the first of them, so that little cancels.

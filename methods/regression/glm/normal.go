@@ -85,6 +85,31 @@ func Eigen(m mat.Symmetric) (values []float64, vectors *mat.Dense) {
 	return e.Values(nil), vectors
 }
 
+// Spectral is U f(λ) Uᵀ for the eigenvalues λ and eigenvectors U of a symmetric matrix; nil if they are not found.
+func Spectral(m mat.Symmetric, f func(x float64) float64) *mat.SymDense {
+	values, vectors := Eigen(m)
+	for k, x := range values {
+		values[k] = f(x)
+	}
+	if values == nil {
+		return nil
+	}
+	return Compose(vectors, values)
+}
+
+// Compose is U diag(values) Uᵀ.
+func Compose(u *mat.Dense, values []float64) *mat.SymDense {
+	var scaled, full mat.Dense
+	scaled.Apply(func(_, k int, x float64) float64 { return x * values[k] }, u)
+	full.Mul(&scaled, u.T())
+	return Sym(len(values), func(i, j int) float64 { return (full.At(i, j) + full.At(j, i)) / 2 })
+}
+
+// Floored raises the eigenvalues of a symmetric matrix to smallest; nil if they are not found.
+func Floored(m mat.Symmetric, smallest float64) *mat.SymDense {
+	return Spectral(m, func(x float64) float64 { return max(x, smallest) })
+}
+
 // Marginals is the density that takes weights as independent, with the same means and variances.
 func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
 

@@ -290,7 +290,7 @@ func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 func (p Prior) least(curvature *mat.SymDense) *mat.SymDense {
 	unit := func(i, j int) float64 { return math.Sqrt(p.Weights.Lambda[i] * p.Weights.Lambda[j]) }
 	n := curvature.SymmetricDim()
-	scaled := floor(Sym(n, func(i, j int) float64 { return curvature.At(i, j) / unit(i, j) }), 1)
+	scaled := Floored(Sym(n, func(i, j int) float64 { return curvature.At(i, j) / unit(i, j) }), 1)
 	if scaled == nil {
 		return curvature
 	}

@@ -307,7 +307,7 @@ func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale fl
 	}
 	var root *mat.Dense // of the covariance
 	if covariance != nil {
-		values, vectors := eigen(covariance)
+		values, vectors := glm.Eigen(covariance)
 		vectors.Apply(func(_, k int, u float64) float64 { return u * math.Sqrt(max(values[k], 0)) }, vectors)
 		root = vectors
 	}
@@ -359,40 +359,4 @@ func observe(shares []float64, ones, rows, variance float64) {
 	for j, x := range shares {
 		shares[j] = max(1-times*(1-x), leastKept)
 	}
-}
-
-// floored raises the eigenvalues of a matrix to smallest.
-func floored(m *mat.SymDense, smallest float64) *mat.SymDense {
-	values, vectors := eigen(m)
-	for k := range values {
-		values[k] = max(values[k], smallest)
-	}
-	return compose(vectors, values)
-}
-
-// eigen decomposes a symmetric matrix of finite numbers.
-func eigen(m *mat.SymDense) ([]float64, *mat.Dense) {
-	var e mat.EigenSym
-	if !e.Factorize(m, true) {
-		panic("noised: the eigenvalues of a symmetric matrix were not found")
-	}
-	var u mat.Dense
-	e.VectorsTo(&u)
-	return e.Values(nil), &u
-}
-
-// compose is U diag(values) Uᵀ.
-func compose(u *mat.Dense, values []float64) *mat.SymDense {
-	d := len(values)
-	var scaled mat.Dense
-	scaled.Apply(func(_, k int, x float64) float64 { return x * values[k] }, u)
-	var full mat.Dense
-	full.Mul(&scaled, u.T())
-	out := mat.NewSymDense(d, nil)
-	for i := range d {
-		for j := range i + 1 {
-			out.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
-		}
-	}
-	return out
 }

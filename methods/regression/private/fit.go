@@ -151,7 +151,7 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 // clipped where there are many for the noise, whatever rows are like.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	best := 0.0
-	_, vectors := eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
+	_, vectors := glm.Eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
 	for longer := range clips {
 		c := g.Columns.clip(f.Dispersion, longer)
 		at := f.expect(g, f.Mean, c, 0)
@@ -211,7 +211,7 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 			b.spread = g.spread(b.covariance)
 		}
 		at := f.expect(g, f.Mean, f.Clipped, b.spread)
-		b.values, b.vectors = eigen(at.Hessian)
+		b.values, b.vectors = glm.Eigen(at.Hessian)
 		for k := range b.values {
 			u := b.vectors.ColView(k)
 			off := mat.Dot(u, wrong)
@@ -383,7 +383,7 @@ const steepest = 5
 // then made: long steps make less by themselves, as the Hessian changes along them.
 func (f *fit) learn(at *curvature, short []float64, variance float64) {
 	d := len(f.Mean)
-	values, vectors := eigen(at.Hessian)
+	values, vectors := glm.Eigen(at.Hessian)
 	y, step, all := mat.NewVecDense(d, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, short)
 	for j := range d {
 		step.SetVec(j, f.Mean[j]-f.Before[j])
@@ -420,7 +420,7 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 		trusted[k] = along[k] / (along[k] + b.noise[k])
 		informed[k] = h * trusted[k] / b.phi
 	}
-	p := compose(b.vectors, informed)
+	p := glm.Compose(b.vectors, informed)
 	var right, turned mat.VecDense
 	turned.MulVec(b.vectors.T(), mat.NewVecDense(d, b.gradient))
 	for k := range trusted {
@@ -433,11 +433,8 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 	}
 	// By eigenvalues, which rounding cannot make smaller than the prior's: sums from a
 	// hostile site may be of any size.
-	own, basis := eigen(p)
-	for k := range own {
-		own[k] = 1 / max(own[k], slices.Min(b.precision))
-	}
-	covariance := compose(basis, own)
+	least := slices.Min(b.precision)
+	covariance := glm.Spectral(p, func(x float64) float64 { return 1 / max(x, least) })
 	var step mat.VecDense
 	step.MulVec(covariance, &right)
 	return &step, covariance

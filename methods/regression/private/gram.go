@@ -97,7 +97,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 			}
 		}
 	}
-	g.Matrix = floored(g.Matrix, 1)
+	g.Matrix = glm.Floored(g.Matrix, 1)
 	return g
 }
 
