@@ -276,8 +276,8 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, err error) {
 	total := c.total(s, s.Phase)
 	var sums []*glm.Derivatives
-	for _, at := range total.At {
-		sums = append(sums, &glm.Derivatives{Value: at.Value, Gradient: at.Gradient, Curvature: at.Information})
+	for i := range total.At {
+		sums = append(sums, &total.At[i].Derivatives)
 	}
 	q, err := s.Search.Tell(c.random(s.Scale), sums, c.Options.Rounds)
 	if err != nil {

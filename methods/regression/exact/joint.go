@@ -61,13 +61,13 @@ func (c common) form(kind string) *answer {
 	}
 	a := new(answer)
 	for range points {
-		s := newSums(weights)
+		s := rowSums{Derivatives: *glm.NewDerivatives(weights)}
 		if kind == taskNested {
 			s.Information = nil
 		} else if k := c.classes(); k > 1 {
 			s.Classes = make([]float64, k)
 		}
-		a.At = append(a.At, *s)
+		a.At = append(a.At, s)
 	}
 	return a
 }

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"parley/internal/wire"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 )
@@ -22,16 +21,9 @@ import (
 // With the probabilities α of K classes the gradient is Σ ([y = k] − α_k) x for each, the information Σ (diag α − ααᵀ)
 // ⊗ x xᵀ and the weight Σ ½ (1 − Σ α_k²). With random intercepts they are of the marginal likelihood, by ln τ too.
 type rowSums struct {
-	Rows        int         `cbor:"rows"`
-	Value       float64     `cbor:"value" sums:"signed"`
-	Weight      float64     `cbor:"weight"`
-	Gradient    wire.Vector `cbor:"gradient" sums:"signed"`
-	Information wire.Vector `cbor:"information" sums:"signed"`
-	Classes     []float64   `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
-}
-
-func newSums(weights int) *rowSums {
-	return &rowSums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, glm.Triangle(weights))}
+	Rows int `cbor:"rows"`
+	glm.Derivatives
+	Classes []float64 `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
 }
 
 // gather adds the rows of a design at the weights w, as far as the sums have a place for what is asked. The first ones
@@ -57,7 +49,7 @@ func (s *rowSums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.D
 			}
 			h = r.Weight * max(h, 0)
 			s.Weight += h
-			s.addBlock(r, 0, 0, h)
+			s.AddBlock(r, 0, 0, h)
 		default:
 			for k, g := range first {
 				alpha[k] = -g
@@ -88,24 +80,11 @@ func (s *rowSums) addClasses(r glm.Row, columns int, alpha []float64) {
 			}
 			own += p * other
 			if o < k {
-				s.addBlock(r, k*columns, o*columns, -r.Weight*p*other)
+				s.AddBlock(r, k*columns, o*columns, -r.Weight*p*other)
 			}
 		}
-		s.addBlock(r, k*columns, k*columns, r.Weight*own)
+		s.AddBlock(r, k*columns, k*columns, r.Weight*own)
 		s.Weight += r.Weight * own / 2
-	}
-}
-
-// addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not beyond the first.
-func (s *rowSums) addBlock(r glm.Row, offset, other int, h float64) {
-	for k, j := range r.Index {
-		row, last := s.Information[glm.Packed(offset+int(j), other):], len(r.Index)
-		if offset == other {
-			last = k + 1
-		}
-		for m := range last {
-			row[r.Index[m]] += h * r.Value[k] * r.Value[m]
-		}
 	}
 }
 

@@ -119,7 +119,7 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 		if err != nil {
 			return nil, err
 		}
-		s.Rows, s.Value, s.Gradient, s.Information = d.Rows(), at.Value, at.Gradient, at.Curvature
+		s.Rows, s.Derivatives = d.Rows(), *at
 	}
 	return a, nil
 }

@@ -168,7 +168,7 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		return nil
 	}
 	prior, last, p := c.PriorOf(s.Scale), s.Fit.Last.Mean, c.Weights()
-	total := newSums(p)
+	total := &rowSums{Derivatives: *glm.NewDerivatives(p)}
 	for _, own := range sums {
 		method.AddSums(total, own)
 	}

@@ -47,24 +47,39 @@ func (x MixedPoint) Check(p int) error {
 // largestWeight bounds weights at which derivatives are asked for.
 const largestWeight = 1e20
 
-// Derivatives are those of a log-likelihood by p weights and then by ln τ.
+// Derivatives are those of a log-likelihood by p weights, and of a marginal one then by ln τ.
 type Derivatives struct {
 	Value    float64     `cbor:"value" sums:"signed"`
-	Gradient wire.Vector `cbor:"gradient" sums:"signed"` // p + 1
-	// minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
-	Curvature wire.Vector `cbor:"curvature" sums:"signed"`
+	Weight   float64     `cbor:"weight"` // Σ −∂²/∂f² over rows with activations f, if somebody has added it up
+	Gradient wire.Vector `cbor:"gradient" sums:"signed"`
+	// minus the second derivatives, the lower triangle by rows
+	Information wire.Vector `cbor:"information" sums:"signed"`
 }
 
-// NewDerivatives returns zeros for p weights.
-func NewDerivatives(p int) *Derivatives {
-	return &Derivatives{Gradient: make(wire.Vector, p+1), Curvature: make(wire.Vector, Triangle(p+1))}
+// NewDerivatives returns zeros for so many weights, ln τ being one of them.
+func NewDerivatives(weights int) *Derivatives {
+	return &Derivatives{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, Triangle(weights))}
+}
+
+// AddBlock adds h x xᵀ to the information of the weights from two offsets on, the second not beyond the first.
+func (d *Derivatives) AddBlock(r Row, offset, other int, h float64) {
+	for k, j := range r.Index {
+		row, last := d.Information[Packed(offset+int(j), other):], len(r.Index)
+		if offset == other {
+			last = k + 1
+		}
+		for m := range last {
+			row[r.Index[m]] += h * r.Value[k] * r.Value[m]
+		}
+	}
 }
 
 // Add adds another site's.
 func (d *Derivatives) Add(o *Derivatives) {
 	d.Value += o.Value
+	d.Weight += o.Weight
 	floats.Add(d.Gradient, o.Gradient)
-	floats.Add(d.Curvature, o.Curvature)
+	floats.Add(d.Information, o.Information)
 }
 
 // Marginal is the log-likelihood of a site's rows over its random intercept,
@@ -168,7 +183,7 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 		return nil, err
 	}
 	m.at(x.Weights)
-	d := NewDerivatives(p)
+	d := NewDerivatives(p + 1)
 	tau := math.Exp(x.LogTau)
 	b, prob, value := m.quadrature(tau)
 	d.Value = value
@@ -211,14 +226,14 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	for i, c := range centre {
 		d.Gradient[i] = mean[i] + c*mean[p]
 		for j := range i + 1 {
-			d.Curvature[at] += c*centre[j]*(base-s[p]) - c*s[j] - centre[j]*s[i] - cov[at]
+			d.Information[at] += c*centre[j]*(base-s[p]) - c*s[j] - centre[j]*s[i] - cov[at]
 			at++
 		}
 	}
 	for j, c := range centre {
-		d.Curvature[at+j] = -u[j] - c*(u[p]-shift)
+		d.Information[at+j] = -u[j] - c*(u[p]-shift)
 	}
-	d.Gradient[p], d.Curvature[at+p] = mean[p+1]-1, 2*mean[p+1]-u[p+1]
+	d.Gradient[p], d.Information[at+p] = mean[p+1]-1, 2*mean[p+1]-u[p+1]
 	d.concave(p)
 	return d, nil
 }
@@ -232,11 +247,8 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 		all += h
 		for t, j := range r.Index {
 			centre[j] += h * r.Value[t]
-			row := d.Curvature[Packed(int(j), 0):]
-			for u := range t + 1 {
-				row[r.Index[u]] += h * r.Value[t] * r.Value[u]
-			}
 		}
+		d.AddBlock(r, 0, 0, h)
 	}
 	at := 0
 	for i := range centre {
@@ -244,7 +256,7 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 			centre[i] /= all
 		}
 		for j := range i + 1 {
-			d.Curvature[at] -= all * centre[i] * centre[j]
+			d.Information[at] -= all * centre[i] * centre[j]
 			at++
 		}
 	}
@@ -256,13 +268,13 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 func (d *Derivatives) concave(p int) {
 	convex := false
 	for j := range p {
-		convex = convex || d.Curvature[j*(j+3)/2] < 0
+		convex = convex || d.Information[j*(j+3)/2] < 0
 	}
 	if !convex {
 		return
 	}
-	if block := Floored(Symmetric(d.Curvature, p), 0); block != nil { // else whoever takes the curvature refuses it
-		copy(d.Curvature, Lower(block))
+	if block := Floored(Symmetric(d.Information, p), 0); block != nil { // else whoever takes the curvature refuses it
+		copy(d.Information, Lower(block))
 	}
 }
 

@@ -210,14 +210,14 @@ func (p Prior) add(x MixedPoint, d *Derivatives) {
 		diff := w - p.Weights.Eta[j]/l
 		d.Value -= l * diff * diff / 2
 		d.Gradient[j] -= l * diff
-		d.Curvature[at+j] += l
+		d.Information[at+j] += l
 		at += j + 1
 	}
 	n := len(x.Weights)
 	u := math.Exp(2*x.LogTau) / (p.Tau * p.Tau)
 	d.Value += p.logTau(x.LogTau)
 	d.Gradient[n] += 1 - u
-	d.Curvature[at+n] += 2 * u
+	d.Information[at+n] += 2 * u
 }
 
 // logTau is the logarithm of the density of ln τ, up to a constant.
@@ -245,11 +245,11 @@ type local struct {
 func (p Prior) factorise(d *Derivatives) (*local, error) {
 	n := len(d.Gradient) - 1
 	l := &local{along: make([]float64, n)}
-	own := Symmetric(d.Curvature, n)
+	own := Symmetric(d.Information, n)
 	if ok := l.weights.Factorize(own) || l.weights.Factorize(p.least(own)); !ok {
 		return nil, fmt.Errorf("the curvature by the weights is not positive definite: sites' sums do not fit together")
 	}
-	last := d.Curvature[n*(n+1)/2:]
+	last := d.Information[n*(n+1)/2:]
 	cross := mat.NewVecDense(n, append([]float64(nil), last[:n]...))
 	move := mat.NewVecDense(n, l.along)
 	if err := l.weights.SolveVecTo(move, cross); !Usable(err) {

@@ -207,7 +207,7 @@ func search(p glm.Prior, sites []*glm.Marginal) (*glm.Posterior, int, error) {
 		points := s.Ask()
 		sums := make([]*glm.Derivatives, len(points))
 		for i, x := range points {
-			sums[i] = glm.NewDerivatives(len(x.Weights))
+			sums[i] = glm.NewDerivatives(len(x.Weights) + 1)
 			for _, m := range sites {
 				d, err := m.At(x)
 				if err != nil {
