@@ -344,40 +344,31 @@ func (t Knots) alone() []float64 {
 	width := t.Width()
 	n := perInterval * width
 	values := make([]float64, width)
-	columns := mat.NewDense(n, width, nil)
+	columns := mat.NewDense(n, width+1, nil)
 	for i := range n {
 		k, share := i/perInterval, (float64(i%perInterval)+0.5)/perInterval
 		t.Basis(t[k]+share*(t[k+1]-t[k]), values)
 		values[0] -= t[0]
-		columns.SetRow(i, values)
+		columns.SetRow(i, append([]float64{1}, values...))
 	}
-	// The last column leaves the last entry of R to itself, after ones and the others.
-	left := func(before []int, j int) float64 {
-		x := mat.NewDense(n, len(before)+2, nil)
-		for i := range n {
-			x.Set(i, 0, 1)
-			for k, other := range before {
-				x.Set(i, k+1, columns.At(i, other))
-			}
-			x.Set(i, len(before)+1, columns.At(i, j))
-		}
-		var qr mat.QR
-		qr.Factorize(x)
-		var r mat.Dense
-		qr.RTo(&r)
-		last := r.At(len(before)+1, len(before)+1)
-		return last * last
-	}
-	all := left(nil, 0)
+	// Ones and the basis are Q R: the basis' inverse covariance is R⁻¹R⁻ᵀ but for ones and for n, and what x leaves
+	// beside ones is the second entry of R.
+	var qr mat.QR
+	qr.Factorize(columns)
+	var r mat.Dense
+	qr.RTo(&r)
+	upper, inverse := mat.NewTriDense(width+1, mat.Upper, nil), mat.NewTriDense(width+1, mat.Upper, nil)
+	upper.Copy(r.Slice(0, width+1, 0, width+1))
 	alone := make([]float64, width)
+	if c, bad := inverse.InverseTri(upper).(mat.Condition); bad && math.IsInf(float64(c), 1) { // some say the same
+		return slices.Repeat([]float64{leastAlone}, width)
+	}
 	for j := range alone {
-		var others []int
-		for k := range width {
-			if k != j {
-				others = append(others, k)
-			}
+		sum := 0.0
+		for k := j + 1; k <= width; k++ {
+			sum += inverse.At(j+1, k) * inverse.At(j+1, k)
 		}
-		alone[j] = max(left(others, j)/all, leastAlone)
+		alone[j] = max(1/(sum*r.At(1, 1)*r.At(1, 1)), leastAlone)
 	}
 	return alone
 }

@@ -206,18 +206,15 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	if large {
 		base = 1 / (tau * tau)
 	}
-	outer := newOuter(p + 2)
-	for i := range prob {
-		k := (i + nodes/2) % nodes // the mode first
+	for k := range prob {
 		for j, c := range centre {
 			g[k][j] -= c * g[k][p]
 		}
 		if large {
 			g[k][p] = b[k] / (tau * tau)
 		}
-		outer.add(prob[k], g[k])
 	}
-	mean, cov := outer.moments()
+	mean, cov := momentsOf(prob[:], g)
 	s, u := cov[Packed(p, 0):], cov[Packed(p+1, 0):]
 	if large {
 		shift = 2 * mean[p]
@@ -278,47 +275,19 @@ func (d *Derivatives) concave(p int) {
 	}
 }
 
-// outer gathers a mean and a covariance of weighted vectors, about the first of them, so that little cancels.
-type outer struct {
-	centre, mean, d []float64
-	square          []float64 // lower triangle
-}
-
-func newOuter(n int) *outer {
-	return &outer{mean: make([]float64, n), d: make([]float64, n), square: make([]float64, n*(n+1)/2)}
-}
-
-func (o *outer) add(p float64, g []float64) {
-	if p == 0 {
-		return
+// momentsOf are the mean of vectors with these probabilities, and their covariance, its lower triangle by rows. The
+// vectors become what they are beyond the mean.
+func momentsOf(p []float64, vectors [][]float64) (mean, covariance []float64) {
+	n := len(vectors[0])
+	mean, around := make([]float64, n), NewDerivatives(n)
+	for k, v := range vectors {
+		floats.AddScaled(mean, p[k], v)
 	}
-	if o.centre == nil {
-		o.centre = append([]float64(nil), g...)
+	for k, v := range vectors {
+		floats.Sub(v, mean)
+		around.AddBlock(Dense(v), 0, 0, p[k])
 	}
-	at := 0
-	for i := range g {
-		o.d[i] = g[i] - o.centre[i]
-		o.mean[i] += p * o.d[i]
-		for j := range i + 1 {
-			o.square[at] += p * o.d[i] * o.d[j]
-			at++
-		}
-	}
-}
-
-// moments returns the mean and the covariance, which takes the place of square.
-func (o *outer) moments() (mean, covariance []float64) {
-	at := 0
-	for i := range o.mean {
-		for j := range i + 1 {
-			o.square[at] -= o.mean[i] * o.mean[j]
-			at++
-		}
-	}
-	for i := range o.mean {
-		o.mean[i] += o.centre[i]
-	}
-	return o.mean, o.square
+	return mean, around.Information
 }
 
 // Intercept is what is known of the random intercept of a site: normal given the weights, by the first two moments,
