@@ -135,6 +135,19 @@ func (m *Marginal) rows(b float64) (value, first, curve float64) {
 	return value, first, curve
 }
 
+// gradient is that of the rows' log-likelihood by the weights and by b, at intercept b.
+func (m *Marginal) gradient(b float64) (g []float64, first float64) {
+	_, first, _ = m.rows(b)
+	g = make([]float64, m.data.Columns(), m.data.Columns()+2)
+	for i, f := range m.first {
+		r := m.data.Row(i)
+		for t, j := range r.Index {
+			g[j] += f * r.Value[t]
+		}
+	}
+	return g, first
+}
+
 // quadrature returns intercepts b with their posterior probabilities, and the value ℓ. Of
 // normal outcomes b is normal, and values that are far larger than what they differ by, as
 // with outliers or a noise that is far too small, leave none of their digits there.
@@ -190,15 +203,9 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	curve := make([]float64, len(m.eta)) // E h of each row
 	g := make([][]float64, len(prob))    // by the weights, then s or b/τ², then u
 	for k, b := range b {
-		_, s, _ := m.rows(b)
-		g[k] = append(make([]float64, p, p+2), s, b/tau*(b/tau))
-		for i := range m.eta {
-			r := m.data.Row(i)
-			for t, j := range r.Index {
-				g[k][j] += m.first[i] * r.Value[t]
-			}
-			curve[i] += prob[k] * m.curve[i]
-		}
+		own, s := m.gradient(b)
+		g[k] = append(own, s, b/tau*(b/tau))
+		floats.AddScaled(curve, prob[k], m.curve)
 	}
 	centre, all := m.information(curve, d)
 	base, shift := all, 0.0
@@ -309,21 +316,14 @@ func (b Intercept) SD(q Normal) float64 {
 func (m *Marginal) Intercept(x MixedPoint) Intercept {
 	m.at(x.Weights)
 	b, prob, _ := m.quadrature(math.Exp(x.LogTau))
-	out := Intercept{Slope: make([]float64, len(x.Weights))}
-	for k, p := range prob {
-		out.Mean += p * b[k]
-	}
 	// The slope is the covariance of b with the gradient by the weights.
-	for k, p := range prob {
-		d := b[k] - out.Mean
-		out.Variance += p * d * d
-		m.rows(b[k])
-		for i, f := range m.first {
-			r := m.data.Row(i)
-			for t, j := range r.Index {
-				out.Slope[j] += p * d * f * r.Value[t]
-			}
-		}
+	vectors := make([][]float64, len(prob))
+	for k, b := range b {
+		g, _ := m.gradient(b)
+		vectors[k] = append(g, b)
 	}
-	return out
+	mean, covariance := momentsOf(prob[:], vectors)
+	p := len(x.Weights)
+	own := covariance[Packed(p, 0):]
+	return Intercept{Mean: mean[p], Variance: own[p], Slope: own[:p]}
 }

@@ -68,19 +68,10 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		}
 		floats.Scale(1/sum, share)
 	}
-	out := &Posterior{Mean: make([]float64, n), Covariance: make([]float64, n*(n+1)/2), Tau: tau}
+	out := &Posterior{Tau: tau}
+	out.Mean, out.Covariance = momentsOf(share, means)
 	for k, p := range share {
-		floats.AddScaled(out.Mean, p, means[k])
-	}
-	for k, p := range share {
-		at := 0
-		for i := range n {
-			for j := range i + 1 {
-				out.Covariance[at] += p * (covariances[k].At(i, j) +
-					(means[k][i]-out.Mean[i])*(means[k][j]-out.Mean[j]))
-				at++
-			}
-		}
+		floats.AddScaled(out.Covariance, p, Lower(&covariances[k]))
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(Symmetric(out.Covariance, n)) {
@@ -204,20 +195,18 @@ func TauScale(variance float64) float64 {
 
 // add adds the logarithm of the prior's density at a point, by ln τ, up to a constant.
 func (p Prior) add(x MixedPoint, d *Derivatives) {
-	at := 0
 	for j, w := range x.Weights {
 		l := p.Weights.Lambda[j]
 		diff := w - p.Weights.Eta[j]/l
 		d.Value -= l * diff * diff / 2
 		d.Gradient[j] -= l * diff
-		d.Information[at+j] += l
-		at += j + 1
+		d.Information[Packed(j, j)] += l
 	}
 	n := len(x.Weights)
 	u := math.Exp(2*x.LogTau) / (p.Tau * p.Tau)
 	d.Value += p.logTau(x.LogTau)
 	d.Gradient[n] += 1 - u
-	d.Information[at+n] += 2 * u
+	d.Information[Packed(n, n)] += 2 * u
 }
 
 // logTau is the logarithm of the density of ln τ, up to a constant.
