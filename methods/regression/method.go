@@ -84,7 +84,7 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 }
 
 // ModelFormats implements [method.Opener].
-func (Method) ModelFormats() []string { return []string{fitted.ModelFormat, fitted.OldFormat} }
+func (Method) ModelFormats() []string { return []string{fitted.ModelFormat} }
 
 // OpenModel implements [method.Opener].
 func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }

@@ -27,12 +27,8 @@ import (
 	"parley/study"
 )
 
-// ModelFormat names the format of model.json and its version; OldFormat is one that is
-// read too, of models whose weights are all taken as independent.
-const (
-	ModelFormat = "parley/pvi-model/2"
-	OldFormat   = "parley/pvi-model/1"
-)
+// ModelFormat names the format of model.json and its version.
+const ModelFormat = "parley/pvi-model/2"
 
 // Model is a fitted model with everything that its use needs. It is what model.json holds. The weights of class k are
 // entries k·d … (k+1)·d − 1 of Posterior and of the factors, for the d columns that Encoding makes.
@@ -208,7 +204,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, OldFormat) != nil {
+	if err := method.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -304,10 +300,6 @@ func (m *Model) Method() string { return cmp.Or(m.By, options.Name) }
 func (m *Model) Cautions() (notes method.Notes) {
 	for _, v := range m.Verdicts {
 		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v.String(), ".")})
-	}
-	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
-		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says",
-			Hint: "allow the plan more method.rounds, and run it again"})
 	}
 	return notes
 }

@@ -146,20 +146,6 @@ func (c *Column) Own() []string {
 	return slices.DeleteFunc(slices.Clone(c.Levels), func(l string) bool { return l == c.Reference })
 }
 
-// place returns the column of a level; not ok of the reference, which has none.
-func (c *Column) place(level int) (column int, ok bool) {
-	if c.Reference == "" {
-		return level, true
-	}
-	switch r := slices.Index(c.Levels, c.Reference); {
-	case level == r:
-		return 0, false
-	case level > r:
-		return level - 1, true
-	}
-	return level, true
-}
-
 // Width returns the number of columns of the design matrix.
 func (e *Encoding) Width() int {
 	n := 0
@@ -250,10 +236,13 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
 		return 0, 0, fmt.Errorf("the level is not one of those declared")
 	}
-	if j, ok := c.place(int(x)); ok {
-		return j, 1, nil
+	switch reference := c.Code(c.Reference); {
+	case c.Reference == "" || x < reference:
+		return int(x), 1, nil
+	case x > reference:
+		return int(x) - 1, 1, nil
 	}
-	return 0, 0, nil // the reference
+	return 0, 0, nil // which has no column
 }
 
 // Nobody is the row of a subject whose numbers are at their centres and whose categories at their references.
