@@ -232,7 +232,7 @@ func TestOffsetsAreWhatTheySay(t *testing.T) {
 		protected))
 	s, data := testkit.Get(options.New(p))(t), tableOf(t, p, shifted)
 	notes := testkit.Get(s.Notes(t.Context(), data))(t)
-	b, x := testkit.Get(s.Bind(&s.Encoding, data.Schema()))(t), glm.Row{}
+	b, x := testkit.Get(s.Encoding.Bind(data.Schema(), &s.Outcome))(t), glm.Row{}
 	if err := b.Row(&shifted[0], &x); err != nil || x.Offset != 1 {
 		t.Errorf("an offset beyond its range is %v, %v", x.Offset, err)
 	}

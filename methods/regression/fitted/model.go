@@ -133,7 +133,7 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 	if err != nil {
 		return nil, err
 	}
-	posterior, err := q.Marginals()
+	posterior, err := glm.FromMoments(q.Mean, q.Variance)
 	if err != nil {
 		return nil, err
 	}

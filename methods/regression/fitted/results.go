@@ -212,7 +212,7 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int, onData 
 // counted as nothing. It never leaves the site.
 func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Likelihood, site string, e *glm.Encoding,
 	q glm.Normal, effect *glm.Intercept, data dataset.Source) (*method.Result, error) {
-	b, err := s.Bind(e, data.Schema())
+	b, err := e.Bind(data.Schema(), &s.Outcome)
 	if err != nil {
 		return nil, err
 	}

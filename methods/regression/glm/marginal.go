@@ -162,15 +162,17 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 		value, _, _ = m.rows(mode)
 		return b, p, value - mode*mode/(2*tau*tau) - math.Log1p(tau*tau*curve)/2
 	}
-	rule.Adaptive(func(z float64) (float64, float64) {
+	// Nodes are where the integrand has its mass (Liu and Pierce, Biometrika 1994).
+	mode, curvature := modeOf(func(z float64) (float64, float64) {
 		_, first, curve := m.rows(tau * z)
 		return tau * first, -tau * tau * curve
-	}, b[:], p[:])
-	top := math.Inf(-1)
-	for k, z := range b {
+	})
+	scale, top := 1/math.Sqrt(curvature), math.Inf(-1)
+	for k, x := range rule.Nodes {
+		z := mode + scale*x
 		b[k] = tau * z
 		v, _, _ := m.rows(b[k])
-		p[k] += v
+		p[k] = math.Log(rule.Weights[k]*scale) + (x*x-z*z)/2 + v // the rule's own density being N(mode, scale²)
 		top = max(top, p[k])
 	}
 	sum := 0.0

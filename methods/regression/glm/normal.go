@@ -110,9 +110,6 @@ func Floored(m mat.Symmetric, smallest float64) *mat.SymDense {
 	return Spectral(m, func(x float64) float64 { return max(x, smallest) })
 }
 
-// Marginals is the density that takes weights as independent, with the same means and variances.
-func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
-
 // Activation returns mean and variance of Offset + Σ x w over the weights from an offset on.
 func (n Normal) Activation(r Row, offset int) (a, c float64) {
 	if n.Covariance == nil {

@@ -202,7 +202,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	b, err := h.Bind(e, h.Plan.Schema())
+	b, err := e.Bind(h.Plan.Schema(), &h.Outcome)
 	if err != nil {
 		return method.Answer{}, err
 	}
