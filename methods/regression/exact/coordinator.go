@@ -91,7 +91,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		if i > 0 && len(d.Mean) == 0 { // no step has been made
 			continue
 		}
-		if _, err := c.checkDensity(&modelTask{Scale: s.Scale, At: d}); err != nil {
+		if _, _, err := c.checkDensity(&modelTask{Scale: s.Scale, At: d}); err != nil {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}

@@ -28,14 +28,14 @@ type MixedPoint struct {
 	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauBeyond
 }
 
-// Check reports a point that is none of p weights, or beyond what can be calculated with.
-func (x MixedPoint) Check(p int) error {
+// Check reports a point that is none of p weights within ±most, or beyond what can be calculated with.
+func (x MixedPoint) Check(p int, most float64) error {
 	if len(x.Weights) != p {
 		return fmt.Errorf("a point of %d weights, want %d", len(x.Weights), p)
 	}
 	for j, w := range x.Weights {
-		if !Inside(w, -largestWeight, largestWeight) {
-			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, largestWeight)
+		if !Inside(w, -most, most) {
+			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, most)
 		}
 	}
 	if !Inside(x.LogTau, -logTauBeyond, logTauBeyond) {
@@ -44,8 +44,8 @@ func (x MixedPoint) Check(p int) error {
 	return nil
 }
 
-// largestWeight bounds weights at which derivatives are asked for.
-const largestWeight = 1e20
+// WeightLargest bounds weights at which derivatives over a random intercept are asked for.
+const WeightLargest = 1e20
 
 // Derivatives are those of a log-likelihood by p weights, and of a marginal one then by ln τ.
 type Derivatives struct {
@@ -194,7 +194,7 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 //	E s = E b/τ²,  E h − Var s = 1/τ² − Var b/τ⁴,  Cov(s, g̃) = Cov(b, g̃)/τ²,  Cov(s, u) = (Cov(b, u) − 2 E b)/τ².
 func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	p := len(x.Weights)
-	if err := x.Check(m.data.Columns()); err != nil {
+	if err := x.Check(m.data.Columns(), WeightLargest); err != nil {
 		return nil, err
 	}
 	m.at(x.Weights)

@@ -91,13 +91,13 @@ func (s *Search) Check(p int) error {
 		return fmt.Errorf("a grid of %d points", len(s.Grid))
 	}
 	for _, c := range append([]climb{s.Mode}, s.Grid...) {
-		if err := c.Best.Check(p); err != nil {
+		if err := c.Best.Check(p, WeightLargest); err != nil {
 			return err
 		}
 		if len(c.Step) > 0 && len(c.Step) != p+1 {
 			return fmt.Errorf("a step of %d numbers", len(c.Step))
 		}
-		if err := c.ask().Check(p); err != nil {
+		if err := c.ask().Check(p, WeightLargest); err != nil {
 			return err
 		}
 	}
