@@ -141,7 +141,7 @@ func (c coordinator) checkFit(s *state, f *fit) error {
 	if f.Rounds != c.Options.Rounds || f.Round != s.Fits[0].Round || f.Round < 0 || f.Round > f.Rounds ||
 		f.checkPrior(c.prior) != nil ||
 		len(f.Trace) > f.Round || !glm.Inside(f.Unsure, 0, largest*largest) || f.Noise != 0 &&
-		(!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
+		(len(f.Trace) == 0 || !glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
 			slices.ContainsFunc(f.Gradient, func(x float64) bool {
 				return !glm.Inside(x, -largest*largest, largest*largest)
 			}) || len(f.Gradient) != d || c.checkPoint(&point{Mean: f.Before, Clip: f.Clipped}, d) != nil) {

@@ -447,14 +447,6 @@ func (f *fit) last(g *gram, p *prior) *belief {
 	return last.believe(g, p, g.Error)
 }
 
-// Posterior returns mean and covariance of all weights. Width is the median ratio of its standard deviations to
-// those without noise.
-func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
-	b := f.last(g, p)
-	width = b.width()
-	return slices.Clone(f.Mean), b.covariance, width
-}
-
 // width is the median ratio of standard deviations to those without noise, which it forgets.
 func (b *belief) width() float64 {
 	clear(b.noise)
@@ -467,11 +459,11 @@ func (b *belief) width() float64 {
 	return ratios[len(ratios)/2]
 }
 
-// Least is the covariance of the weights if the Hessian along each of its directions is less than the Gram
+// least is the covariance of the weights if the Hessian along each of its directions is less than the Gram
 // matrix makes of it by one standard deviation of that matrix's error, which for products is two of noise.
-func (f *fit) Least(g *gram, p *prior) *mat.SymDense {
-	b, slope := f.last(g, p), f.expect(g, f.Mean, f.Clip, 0).Mean
-	for k, h := range b.values {
+func (b *belief) least(f *fit, g *gram) *mat.SymDense {
+	values, slope := slices.Clone(b.values), f.expect(g, f.Mean, f.Clip, 0).Mean
+	for k, h := range values {
 		u, variance := b.vectors.ColView(k), 0.0
 		for i := range f.Mean {
 			for j := range i + 1 {
@@ -482,9 +474,11 @@ func (f *fit) Least(g *gram, p *prior) *mat.SymDense {
 				variance += x * x * g.Error.At(i, j)
 			}
 		}
-		b.values[k] = max(h-slope*math.Sqrt(variance), 0)
+		values[k] = max(h-slope*math.Sqrt(variance), 0)
 	}
-	_, covariance := b.posterior(b.values)
+	less := *b
+	less.values = values
+	_, covariance := less.posterior(values)
 	return covariance
 }
 
@@ -526,9 +520,6 @@ func (f *fit) unsized(g *gram, p *prior) bool {
 // unsettled says whether the last step moved activations by more than a covariance of the weights leaves them
 // unsure of: both are root mean squares over rows.
 func (f *fit) unsettled(g *gram, covariance *mat.SymDense) (step, spread float64, is bool) {
-	if len(f.Trace) == 0 {
-		return 0, 0, false
-	}
 	step, spread = f.Trace[len(f.Trace)-1], math.Sqrt(g.spread(covariance))
 	return step, spread, step > spread
 }

@@ -271,8 +271,9 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		g := co.gram(st, i)
 		out.numbers += fmt.Sprint(co.misdescribed(st, g))
 		for name, says := range map[string][]glm.Finding{"misdescribed": co.misdescribed(st, g),
-			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g), "unsettled": co.unsettled(f, g),
-			"drowned": co.drowned(f, g, st.Units.Open)} {
+			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g),
+			"unsettled": co.unsettled(f, g, f.last(g, c.prior)),
+			"drowned":   co.drowned(f, g, f.last(g, c.prior), st.Units.Open)} {
 			if len(says) > 0 {
 				out.said = append(out.said, name)
 			}
