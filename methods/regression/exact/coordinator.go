@@ -398,12 +398,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			"90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
-	var item figure.Item
 	if tests := c.termTests(s, m); len(tests) > 0 {
-		if item, r.Files, err = fitted.Terms(r.Files, m, tests, s.Ratios != nil); err != nil {
-			return nil, err
-		}
-		effects.Items = append(effects.Items, item)
+		item, file := fitted.Terms(m, tests, s.Ratios != nil)
+		effects.Items, r.Files = append(effects.Items, item), append(r.Files, file)
 	}
 	if pooled != nil && pooled.Periods != nil {
 		each, all := c.changes(s, pooled)
@@ -426,10 +423,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
 		}
 		if pooled.Periods != nil {
-			if item, r.Files, err = fitted.Survival(r.Files, m, pooled.Periods); err != nil {
-				return nil, err
-			}
-			section.Items = append(section.Items, item)
+			item, file := fitted.Survival(m, pooled.Periods)
+			section.Items, r.Files = append(section.Items, item), append(r.Files, file)
 		}
 		r.Sections = append(r.Sections, section)
 	}

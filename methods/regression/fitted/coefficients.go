@@ -122,19 +122,16 @@ func (m *Model) Files() ([]method.File, error) {
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}}
 	if m.Covariance == nil {
-		return add(files, "posterior", m.posteriorCSV())
+		return append(files, table("posterior", m.posteriorCSV())), nil
 	}
-	if files, err = add(files, "coefficients", m.coefficientsCSV()); err != nil {
-		return nil, err
-	}
-	return add(files, "correlations", m.correlationsCSV())
+	return append(files, table("coefficients", m.coefficientsCSV()), table("correlations", m.correlationsCSV())), nil
 }
 
-// add adds a table to a model's files.
-func add(files []method.File, name string, records [][]string) ([]method.File, error) {
+// table is a file of a model.
+func table(name string, records [][]string) method.File {
 	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(records)
-	return append(files, method.File{Name: "model/" + name + ".csv", Data: b.Bytes()}), err
+	_ = csv.NewWriter(&b).WriteAll(records) // memory takes all
+	return method.File{Name: "model/" + name + ".csv", Data: b.Bytes()}
 }
 
 // coefficientsCSV is the regression table.

@@ -3,7 +3,6 @@ package options
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 
@@ -23,10 +22,8 @@ func (s *Setup) Counted() (numbers []string, levels int) {
 	if s.Options.Survey() {
 		numbers = append(numbers, s.Encoding.Weight)
 	}
-	for at, c := range s.categories() {
-		levels = at + len(c.Levels)
-	}
-	return numbers, levels
+	first := s.levels()
+	return numbers, first[len(first)-1]
 }
 
 // unitOfOutcome says whether the prior is in units of the outcome's variance: else it would
@@ -130,24 +127,21 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 	return m, nil
 }
 
-// categories are the plan's categories, and where their levels begin among all that are counted.
-func (s *Setup) categories() iter.Seq2[int, *glm.Column] {
-	return func(yield func(int, *glm.Column) bool) {
-		at := 0
-		for i := range s.Encoding.Columns {
-			c := &s.Encoding.Columns[i]
-			if len(c.Levels) > 0 && !yield(at, c) {
-				return
-			}
-			at += len(c.Levels)
-		}
+// levels is where the levels of each column of the encoding begin among all that are counted; last, how many there are.
+func (s *Setup) levels() []int {
+	first := []int{0}
+	for i := range s.Encoding.Columns {
+		first = append(first, first[i]+len(s.Encoding.Columns[i].Levels))
 	}
+	return first
 }
 
 // references chooses the most frequent level of each category that has a reference, the
 // first of several, unless the plan names another.
 func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
-	for at, c := range s.categories() {
+	first := s.levels()
+	for i := range s.Encoding.Columns {
+		c, at := &s.Encoding.Columns[i], first[i]
 		if c.Reference == "" {
 			continue
 		}
@@ -172,15 +166,13 @@ func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
 
 // Cells returns how many cells of each column of the encoding were observed, by the moments of a joint posterior.
 func (s *Setup) Cells(a *ScaleAnswer) []float64 {
-	cells := make([]float64, len(s.Encoding.Columns))
-	level := 0
+	cells, first := make([]float64, len(s.Encoding.Columns)), s.levels()
 	for k, i := range s.Numbers() {
 		cells[i] = a.N[k]
 	}
 	for i := range cells {
-		for range s.Encoding.Columns[i].Levels {
-			cells[i] += a.Levels[level]
-			level++
+		for _, n := range a.Levels[first[i]:first[i+1]] {
+			cells[i] += n
 		}
 	}
 	return cells
@@ -201,7 +193,7 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 	if err != nil {
 		return nil, err
 	}
-	numbers := s.Numbers()
+	numbers, first := s.Numbers(), s.levels()
 	names, levels := s.Counted()
 	a := &ScaleAnswer{Moments: glm.NewMoments(len(names))}
 	if levels > 0 {
@@ -228,13 +220,9 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 			}
 			a.Add(len(names)-1, x.Weight)
 		}
-		at := 0
 		for j := range e.Columns {
-			if c := &e.Columns[j]; levels > 0 && len(c.Levels) > 0 {
-				if l := b.Level(row, j); l >= 0 {
-					a.Levels[at+l]++
-				}
-				at += len(c.Levels)
+			if l := b.Level(row, j); l >= 0 {
+				a.Levels[first[j]+l]++
 			}
 		}
 	}

@@ -75,7 +75,8 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 	for i, name := range numbers {
 		says = append(says, otherUnit(name, names, all, i)...)
 	}
-	for at, c := range s.categories() {
+	for i, at := range s.levels()[:len(s.Encoding.Columns)] {
+		c := &s.Encoding.Columns[i]
 		says = append(says, otherLevels(c.Name, c.Levels, names, all, at)...)
 	}
 	return says
