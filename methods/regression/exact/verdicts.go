@@ -192,15 +192,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 	for j, name := range names[:tests] { // before those of everybody
 		if by, times := predict.EffectsDiffer(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
 			nil && !turned {
-			most, word := 0, "higher"
-			for i, x := range by {
-				if math.Abs(x) > math.Abs(by[most]) {
-					most = i
-				}
-			}
-			if by[most] < 0 {
-				word = "lower"
-			}
+			most, word := predict.Farthest(by)
 			differing = append(differing, fmt.Sprintf("%s (%s at %s; %.1f)", name, word, c.Plan.Sites[most], times))
 		}
 		if straight[groups[j]] && all.NonlinearityScoreTest(j, len(names)) {

@@ -154,32 +154,21 @@ func (l Softmax) Predict(a, c, dst []float64) {
 // SoftmaxOf replaces exponents by probabilities and returns ln Σ exp. What no exponent
 // should be gives probabilities too: NaN has none, and infinities share all alike.
 func SoftmaxOf(x []float64) (lse float64) {
-	top := math.Inf(-1)
-	for _, v := range x {
-		if v > top {
-			top = v
-		}
-	}
-	if math.IsInf(top, 0) {
-		none := true
-		for k, v := range x { // all places of the infinite top alike; all places if there is none
-			if x[k] = 0; v == top {
-				x[k], none = 1, false
-			}
-		}
-		if none {
-			floats.AddConst(1, x)
-		}
-		floats.Scale(1/floats.Sum(x), x)
-		return top
-	}
-	sum := 0.0
+	top, sum := math.Inf(-1), 0.0
 	for k, v := range x {
-		x[k] = math.Exp(v - top)
-		if math.IsNaN(v) {
+		if x[k] = min(max(v, -math.MaxFloat64), math.MaxFloat64); x[k] > top {
+			top = x[k]
+		}
+	}
+	for k, v := range x {
+		if x[k] = math.Exp(v - top); math.IsNaN(v) {
 			x[k] = 0
 		}
 		sum += x[k]
+	}
+	if sum == 0 { // none is a number
+		floats.AddConst(1, x)
+		sum = float64(len(x))
 	}
 	for k := range x {
 		x[k] /= sum

@@ -382,19 +382,6 @@ func differ(sites []*surplus, j, tests int) []float64 {
 	return by
 }
 
-// largestOf is the place of the largest number, by its size, and the way in which it is off.
-func largestOf(x []float64) (at int, way string) {
-	for i, v := range x {
-		if math.Abs(v) > math.Abs(x[at]) {
-			at = i
-		}
-	}
-	if x[at] < 0 {
-		return at, "lower"
-	}
-	return at, "higher"
-}
-
 // largest bounds entries of a sum: far beyond what rows of any study add up to, and so that
 // whatever is calculated from them is finite.
 const largest = 1e12

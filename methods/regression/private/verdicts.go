@@ -9,6 +9,7 @@ import (
 
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/predict"
 	"parley/problem"
 )
 
@@ -180,7 +181,7 @@ func (c coordinator) unlike(s *state, i int) []glm.Finding {
 	sites := c.surpluses(s, i)
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
-		at, way := largestOf(by)
+		at, way := predict.Farthest(by)
 		size, what := math.Abs(by[at])/sites[at].Rows, ""
 		if c.columns.linear {
 			_, unit := unit(c.scale(&s.Units), c.columns.scaled)
@@ -196,7 +197,7 @@ func (c coordinator) unlike(s *state, i int) []glm.Finding {
 	var names []string
 	for j, name := range c.names()[:one] {
 		if by := differ(sites, j, one); by != nil {
-			at, way := largestOf(by)
+			at, way := predict.Farthest(by)
 			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[at]))
 		}
 	}

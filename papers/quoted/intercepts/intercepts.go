@@ -193,7 +193,7 @@ func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float
 		for j, w := range weights {
 			a += w * x[j]
 		}
-		if err := d.AppendDense(x, k.draw(r, a)); err != nil {
+		if err := d.Append(glm.Dense(x), k.draw(r, a)); err != nil {
 			panic(err) // finite numbers in as many columns
 		}
 	}
