@@ -179,7 +179,8 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 		}
 		if ends := s.Encoding.OffsetRange; ends != nil {
 			x, err := readNumber(row.Subject[b.offset])
-			if most := s.Encoding.OffsetLimit; err == nil && Inside(x, -most, most) && !Inside(x, ends[0], ends[1]) {
+			if most := s.Encoding.OffsetLimit; err == nil && (most == 0 || Inside(x, -most, most)) &&
+				!Inside(x, ends[0], ends[1]) {
 				outside++
 			}
 		}
