@@ -166,17 +166,11 @@ func (e *Encoding) Groups() (names []string) {
 // in units of the term's numbers: 1, but for the functions of a spline, each of which is nearly a
 // combination of the others. A prior of weights that does not allow for that holds curves straight.
 func (e *Encoding) Alone() (alone []float64) {
-	splines := map[int][]float64{}
-	for i := range e.Columns {
-		if t := e.Columns[i].Knots; len(t) > 0 {
-			splines[i] = t.alone()
-		}
-	}
 	for _, c := range e.layout() {
 		x := 1.0
 		for _, at := range c.of {
-			if a := splines[at[0]]; a != nil {
-				x *= a[at[1]]
+			if t := e.Columns[at[0]].Knots; len(t) > 0 {
+				x *= t.alone()[at[1]]
 			}
 		}
 		alone = append(alone, x)
