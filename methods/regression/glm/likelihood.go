@@ -248,16 +248,11 @@ func CountQuantile(p, a, c float64) float64 {
 		}
 		return sum
 	}
-	high := 1.0
+	low, high := -1.0, 1.0 // low is too little
 	for below(high) < p && high < math.MaxFloat64/2 {
-		high *= 2
+		low, high = high, 2*high
 	}
-	low := -1.0 // below low+1 is too little
-	for high-low > 1 {
-		mid := math.Floor((low + high) / 2)
-		if mid <= low || mid >= high {
-			break
-		}
+	for mid := math.Floor((low + high) / 2); mid > low && mid < high; mid = math.Floor((low + high) / 2) {
 		if below(mid) < p {
 			low = mid
 		} else {
