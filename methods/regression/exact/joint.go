@@ -212,10 +212,8 @@ func (c common) largest(noise float64) float64 {
 func (c common) begin(scale *options.Scale) density {
 	p := c.Weights()
 	d := density{Mean: make([]float64, p), Covariance: make([]float64, glm.Triangle(p))}
-	for j, group := range c.Encoding.Groups() {
-		if group == glm.InterceptGroup && scale != nil {
-			d.Mean[j] = scale.Mean
-		}
+	if c.Encoding.Intercept && scale != nil {
+		d.Mean[c.Encoding.Width()-1] = scale.Mean
 	}
 	if c.estimated() {
 		d.Noise = scale.Outcome

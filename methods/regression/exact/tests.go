@@ -224,13 +224,13 @@ func (c coordinator) turned(s *state, site string) float64 {
 		}
 		return (0.5 - area) / math.Sqrt((cases+controls+1)/(12*cases*controls))
 	case own != nil && c.Options.Likelihood == glm.LikelihoodLinear && len(s.Fit.Last.Mean) > 0:
-		p, groups := c.Weights(), c.Encoding.Groups()
+		p := c.Weights()
 		along, ones := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 		for j, w := range s.Fit.Last.Mean {
-			if glm.OfEverybody(groups[j]) {
-				ones.SetVec(j, 1)
-			} else {
+			if j < c.Encoding.Effective() {
 				along.SetVec(j, w)
+			} else {
+				ones.SetVec(j, 1)
 			}
 		}
 		h, g := glm.Symmetric(own.At[0].Information, p), mat.NewVecDense(p, own.At[0].Gradient)

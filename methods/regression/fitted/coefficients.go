@@ -59,7 +59,7 @@ func (m *Model) Coefficients() (all []Coefficient) {
 	for j, e := range m.Effects {
 		g := groups[j%len(groups)]
 		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: references[g], Unit: units[g], Estimate: e.Mean,
-			SE: e.SD, P: m.P(e.Mean, e.SD), Base: glm.OfEverybody(g),
+			SE: e.SD, P: m.P(e.Mean, e.SD), Base: j%len(groups) >= m.Encoding.Effective(),
 			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
 		if c.Base || m.Private {
 			c.P = math.NaN()
@@ -301,10 +301,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(z95)
 	largest := map[int]float64{}
 	var columns []int
-	for j, group := range groups {
-		if glm.OfEverybody(group) {
-			continue // its place is no effect
-		}
+	for j := range m.Encoding.Effective() { // the places of others are no effects
 		columns = append(columns, j)
 		for k := range classes {
 			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))

@@ -21,22 +21,21 @@ const Most = 500
 // Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
 // from that of the one that the data know best: columns are the same for all.
 func Undetermined(m *Model) []glm.Finding {
-	k, terms := bestKnown(m, m.Encoding.Width()), termsOf(m.Encoding.Groups())
-	if len(terms) == 0 || len(terms) > Most {
+	if n := m.Encoding.Effective(); n == 0 || n > Most {
 		return nil
 	}
-	return notToldApart(&m.Encoding, k.dependencies(terms))
+	return notToldApart(&m.Encoding, bestKnown(m, m.Encoding.Width()).dependencies(m.Encoding.Effective()))
 }
 
 // Divided says which features a private study does not tell apart, so that how their effects divide what
 // they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
 // the posterior if data say as little as the noise leaves possible. All are of the weights of one activation.
 func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding {
-	terms := termsOf(e.Groups())
-	if len(terms) < 2 || len(terms) > Most {
+	n := e.Effective()
+	if n < 2 || n > Most {
 		return nil
 	}
-	return notToldApart(e, knowledge{posterior, prior}.divided(terms, least))
+	return notToldApart(e, knowledge{posterior, prior}.divided(n, least))
 }
 
 // notToldApart names sets of effects, but for those of one feature.
@@ -82,23 +81,13 @@ func bestKnown(m *Model, width int) (best knowledge) {
 	return best
 }
 
-// termsOf lists effects by their columns: every one but intercept and periods.
-func termsOf(groups []string) (terms []int) {
-	for j, g := range groups {
-		if !glm.OfEverybody(g) {
-			terms = append(terms, j)
-		}
-	}
-	return terms
-}
-
-// information is what the data say of some effects, all else being unknown: the inverse of their posterior covariance
-// less that of their prior, which it returns too. Not ok if that cannot be calculated.
-func (k knowledge) information(terms []int) (data, prior *mat.SymDense, ok bool) {
+// information is what the data say of the first n effects, all else being unknown: the inverse of their posterior
+// covariance less that of their prior, which it returns too. Not ok if that cannot be calculated.
+func (k knowledge) information(n int) (data, prior *mat.SymDense, ok bool) {
 	precision := func(q glm.Normal) *mat.SymDense {
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		of := glm.Sym(len(terms), func(a, b int) float64 { return q.Cov(terms[a], terms[b]) })
+		of := glm.Sym(n, q.Cov)
 		ok = ok && chol.Factorize(of) && glm.Usable(chol.InverseTo(inverse))
 		return inverse
 	}
@@ -107,20 +96,20 @@ func (k knowledge) information(terms []int) (data, prior *mat.SymDense, ok bool)
 	if !ok {
 		return nil, nil, false
 	}
-	return glm.Sym(len(terms), func(a, b int) float64 { return all.At(a, b) - prior.At(a, b) }), prior, true
+	return glm.Sym(n, func(a, b int) float64 { return all.At(a, b) - prior.At(a, b) }), prior, true
 }
 
 // dependencies lists sets of effects whose columns are nearly combinations of each other. Those
 // that the data say nothing of have no part in any.
-func (k knowledge) dependencies(terms []int) [][]int {
-	h, prior, ok := k.information(terms)
+func (k knowledge) dependencies(n int) [][]int {
+	h, prior, ok := k.information(n)
 	if !ok {
 		return nil
 	}
-	var told, at []int
-	for a := range terms {
+	var at []int
+	for a := range n {
 		if h.At(a, a) > unknown*prior.At(a, a) {
-			told, at = append(told, terms[a]), append(at, a)
+			at = append(at, a)
 		}
 	}
 	if len(at) < 2 {
@@ -130,9 +119,13 @@ func (k knowledge) dependencies(terms []int) [][]int {
 		a, b := at[i], at[j]
 		return h.At(a, b) / math.Sqrt(h.At(a, a)*h.At(b, b))
 	})
-	return together(told, scaled, 1e-9, func(_ int, variance float64) bool {
-		return variance > glm.OnCollinear.Matters
-	})
+	sets := together(scaled, 1e-9, func(_ int, variance float64) bool { return variance > glm.OnCollinear.Matters })
+	for _, set := range sets {
+		for k, i := range set {
+			set[k] = at[i]
+		}
+	}
+	return sets
 }
 
 // inflated is how many times as large as with all others known the variance of an effect must be, to say that it
@@ -143,37 +136,37 @@ const inflated, left = 9, 0.3
 // divided lists sets of effects that are known together and not one by one: what the data say of them at
 // least, given as a covariance, leaves each much of its prior's variance. Noise alone leaves some, so that effects
 // must be near to each other by the posterior, too.
-func (k knowledge) divided(terms []int, least glm.Normal) [][]int {
-	own, prior, ok := k.information(terms)
+func (k knowledge) divided(n int, least glm.Normal) [][]int {
+	own, prior, ok := k.information(n)
 	if !ok {
 		return nil
 	}
-	h, _, ok := knowledge{least, k.prior}.information(terms)
+	h, _, ok := knowledge{least, k.prior}.information(n)
 	if !ok {
 		return nil
 	}
-	near := make([]bool, len(terms))
-	scaled := glm.Sym(len(terms), func(a, b int) float64 {
+	near := make([]bool, n)
+	scaled := glm.Sym(n, func(a, b int) float64 {
 		x := h.At(a, b) / math.Sqrt(prior.At(a, a)*prior.At(b, b))
 		if a == b {
-			near[a] = k.posterior.Variance[terms[a]]*(own.At(a, a)+prior.At(a, a)) > inflated
+			near[a] = k.posterior.Variance[a]*(own.At(a, a)+prior.At(a, a)) > inflated
 			x++
 		}
 		return x
 	})
-	return together(terms, scaled, 1, func(i int, variance float64) bool { return near[i] && variance > left })
+	return together(scaled, 1, func(i int, variance float64) bool { return near[i] && variance > left })
 }
 
 // together lists sets of effects, of those whose variance by the inverse of a matrix says that they are in one, and
 // which that correlates. Eigenvalues below the smallest count as that.
-func together(terms []int, information *mat.SymDense, smallest float64,
+func together(information *mat.SymDense, smallest float64,
 	in func(i int, variance float64) bool) (sets [][]int) {
 	variance := glm.Spectral(information, func(x float64) float64 { return 1 / max(x, smallest) })
 	if variance == nil {
 		return nil
 	}
 	var involved []int
-	for i := range terms {
+	for i := range information.SymmetricDim() {
 		if in(i, variance.At(i, i)) {
 			involved = append(involved, i)
 		}
@@ -192,9 +185,6 @@ func together(terms []int, information *mat.SymDense, smallest float64,
 			})
 		}
 		if slices.Sort(set); len(set) > 1 {
-			for n, i := range set {
-				set[n] = terms[i]
-			}
 			sets = append(sets, set)
 		}
 	}

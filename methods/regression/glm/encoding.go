@@ -148,6 +148,16 @@ func (c *Column) Own() []string {
 
 // Width returns the number of columns of the design matrix.
 func (e *Encoding) Width() int {
+	n := e.Effective() + len(e.Periods)
+	if e.Intercept {
+		n++
+	}
+	return n
+}
+
+// Effective is how many columns of the design matrix, the first ones, belong to features: not the periods and the
+// intercept, which are of everybody.
+func (e *Encoding) Effective() int {
 	n := 0
 	for i := range e.Columns {
 		n += e.Columns[i].Width()
@@ -156,10 +166,6 @@ func (e *Encoding) Width() int {
 		a, _ := e.find(t[0])
 		b, _ := e.find(t[1])
 		n += e.Columns[a].Width() * e.Columns[b].Width()
-	}
-	n += len(e.Periods)
-	if e.Intercept {
-		n++
 	}
 	return n
 }

@@ -111,9 +111,6 @@ const (
 	InterceptGroup = "intercept"
 )
 
-// OfEverybody says whether columns of a group belong to no feature.
-func OfEverybody(group string) bool { return group == InterceptGroup || group == PeriodGroup }
-
 // designColumn is a column of the design matrix: what it belongs to, and which columns of which columns of the encoding
 // its entries are products of; none of a period or the intercept.
 type designColumn struct {

@@ -38,10 +38,10 @@ func New(p *study.Plan) (*Setup, error) {
 func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	d := e.Width()
 	g := glm.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
-	groups, alone := e.Groups(), e.Alone()
+	alone := e.Alone()
 	for j := range g.Lambda {
 		g.Lambda[j] *= alone[j%d]
-		if glm.OfEverybody(groups[j%d]) {
+		if j%d >= e.Effective() {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
 		}
