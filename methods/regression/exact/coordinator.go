@@ -15,7 +15,6 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/study"
 )
 
 // coordinator asks all sites for common units and counts of levels, then again and again
@@ -180,15 +179,11 @@ func (c coordinator) counted(s *state) (levels, cells []float64) {
 
 // lacks says whether nobody at a site has a cell of a view.
 func (c coordinator) lacks(s *state, site string, view int) bool {
-	a := s.Moments[site]
-	if a == nil {
-		return false
+	a, from := s.Moments[site], 0
+	for _, v := range c.Plan.Views[:view] {
+		from += len(v.Features)
 	}
-	cells := c.Cells(a)
-	return !slices.ContainsFunc(c.Plan.Views[view].Features, func(f study.Feature) bool {
-		i := slices.IndexFunc(c.Encoding.Columns, func(col glm.Column) bool { return col.Name == f.Name })
-		return i < 0 || cells[i] > 0
-	})
+	return a != nil && floats.Sum(c.Cells(a)[from:][:len(c.Plan.Views[view].Features)]) == 0
 }
 
 // kind is that of the exchanges that make steps.

@@ -240,26 +240,24 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 		for c, g := range first {
 			for m, j := range r.Index {
 				at := c*columns + int(j)
-				if score[at] == 0 {
-					touched = append(touched, at)
-				}
 				score[at] = glm.Clamp(score[at]+w*g*r.Value[m], scoreLargest)
 			}
 		}
 		if n+1 < len(rows) && d.Cluster(rows[n+1]) == d.Cluster(i) {
 			continue
 		}
-		slices.Sort(touched)
-		touched = slices.Compact(touched)
+		touched = touched[:0] // a category has one level of many
+		for i, x := range score {
+			if x != 0 {
+				touched = append(touched, i)
+			}
+		}
 		for a, i := range touched {
 			for _, j := range touched[:a+1] {
 				s.Meat[glm.Packed(i, j)] += score[i] * score[j]
 			}
 		}
-		for _, i := range touched {
-			score[i] = 0
-		}
-		touched = touched[:0]
+		clear(score)
 		s.Clusters += Alike(r, sampled)
 	}
 	return s

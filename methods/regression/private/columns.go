@@ -264,11 +264,8 @@ type kept struct{ totals, products []float64 }
 
 // whole is where no row is shortened.
 func (c *columns) whole() *kept {
-	k := &kept{make([]float64, c.width()), make([]float64, c.width())}
-	for j := range k.totals {
-		k.totals[j], k.products[j] = 1, 1
-	}
-	return k
+	ones := slices.Repeat([]float64{1}, c.width())
+	return &kept{ones, slices.Clone(ones)}
 }
 
 // pair is the share of products of two columns.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
@@ -313,16 +314,10 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 	moved, noise := f.carried(g, at)
 	if f.Clip != f.Clipped {
 		ratio := at.Mean / max(g.expect(f.Mean, f.Clipped, 0).Mean, 1e-9)
-		for j := range moved {
-			moved[j] *= ratio
-		}
+		floats.Scale(ratio, moved)
 		noise *= ratio * ratio
 	}
-	short := make([]float64, len(moved))
-	for j := range moved {
-		short[j] = moved[j] - fresh[j]
-	}
-	f.learn(at, short, noise+variance)
+	f.learn(at, floats.SubTo(make([]float64, len(moved)), moved, fresh), noise+variance)
 	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
