@@ -28,6 +28,14 @@ type columns struct {
 	offset *glm.Column
 	scaled int  // numbers that histograms tell the units of: all but the offset
 	linear bool // the outcome is a number, of which histograms tell the unit, too: see residual.go
+	told   []ranged
+}
+
+// ranged is a number that histograms tell the unit of, and its public range: a feature's, in the plan's order, and last
+// that of an outcome less an offset.
+type ranged struct {
+	name      string
+	low, high float64
 }
 
 // columnsOf lists the columns of an encoding with an intercept.
@@ -43,6 +51,17 @@ func columnsOf(s *options.Setup) *columns {
 			}
 			c.Feature, c.Category = append(c.Feature, i), append(c.Category, category)
 		}
+	}
+	for _, j := range s.Numbers() {
+		column := &e.Columns[j]
+		c.told = append(c.told, ranged{column.Name, column.Centre - column.Scale, column.Centre + column.Scale})
+	}
+	if y := s.Options.Outcome; c.linear {
+		low, high := y.Range[0], y.Range[1]
+		if o := s.Options.OffsetRange; o != nil {
+			low, high = low-o[1], high-o[0]
+		}
+		c.told = append(c.told, ranged{y.Column, low, high})
 	}
 	c.scaled = len(c.numbers)
 	if e.Offset != "" && !c.linear {
@@ -245,7 +264,7 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []rele
 	}
 	if learned {
 		add(taskHistogram, histograms, each, 2, privacy.Sum{Name: "histograms of numbers", Form: privacy.Vectors,
-			Blocks: []int{bins * c.told()}, Bound: math.Sqrt(float64(c.told()))})
+			Blocks: []int{bins * len(c.told)}, Bound: math.Sqrt(float64(len(c.told)))})
 	}
 	factor, err := p.Scale(mechanisms)
 	for i, m := range mechanisms {

@@ -479,13 +479,10 @@ func (c coordinator) limits(s *state) figure.Item {
 	u := &s.Units
 	limit := float64(c.Options.Limit())
 	for k, x := range u.Centre {
-		name, limit := c.Options.Outcome.Column, limit
-		if k == c.columns.scaled {
-			limit = math.NaN() // all values count
-		} else {
-			name = c.Encoding.Columns[c.Numbers()[k]].Name
+		if k == c.columns.scaled { // the last, of which all values count
+			limit = math.NaN()
 		}
-		names, from, to = append(names, name), append(from, x-limit*u.Scale[k]), append(to, x+limit*u.Scale[k])
+		names, from, to = append(names, c.columns.told[k].name), append(from, x-limit*u.Scale[k]), append(to, x+limit*u.Scale[k])
 		open = append(open, math.Exp(u.Open[k]))
 	}
 	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",

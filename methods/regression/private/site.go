@@ -103,7 +103,7 @@ func newCommon(s *options.Setup) (*common, error) {
 	}
 	c.prior.widest = widestOf(len(shared), variance)
 	var err error
-	c.releases, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && c.columns.told() > 0,
+	c.releases, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && len(c.columns.told) > 0,
 		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }

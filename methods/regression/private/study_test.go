@@ -190,7 +190,7 @@ func (c *common) ask(tb testing.TB, cells [][]float64, outcomes []float64, sites
 	for c.learned() && u.After < histograms {
 		m := c.window(&u)
 		_, rows := c.encode(tb, m, true, cells)
-		all, v := make([]float64, bins*c.columns.told()), make([]float64, bins*c.columns.told())
+		all, v := make([]float64, bins*len(c.columns.told)), make([]float64, bins*len(c.columns.told))
 		for i, x := range rows {
 			clear(v)
 			c.columns.histogram(x, c.columns.outcome(m, x, outcomes[i]), v)
