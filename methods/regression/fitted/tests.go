@@ -109,7 +109,7 @@ func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table 
 func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 	cuts := m.Encoding.Periods
 	base := make([]predict.Survival, len(cuts))
-	m.predictor().Survival(m.Encoding.Nobody(), z95, base)
+	m.predictor().Survival(glm.Row{}, z95, base)
 	rows, events := periods.Count()
 	life := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
 	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1},

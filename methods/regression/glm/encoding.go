@@ -63,7 +63,7 @@ type Interaction [2]string
 type Encoding struct {
 	Columns      []Column      `json:"columns"`
 	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
-	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Binding.Rows]
 	Intercept    bool          `json:"intercept"`              // a last column of ones
 	// Offset, Weight and Cluster are columns that describe subjects: what is added to every
 	// activation, what a row's log-likelihood is multiplied by, and what rows that go together have in common.
@@ -249,14 +249,6 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 		return int(x) - 1, 1, nil
 	}
 	return 0, 0, nil // which has no column
-}
-
-// Nobody is the row of a subject whose numbers are at their centres and whose categories at their references.
-func (e *Encoding) Nobody() (r Row) {
-	if e.Intercept {
-		r.Index, r.Value = append(r.Index, int32(e.Width()-1)), append(r.Value, 1)
-	}
-	return r
 }
 
 // Effect is what the posterior says of one feature, in the feature's own units.

@@ -63,24 +63,6 @@ func (e *Encoding) appendTerms(at int, dst *Row) int {
 	return at
 }
 
-// Person calls yield with the rows of one subject: the row that Encode made of it, or with periods one for each that
-// it was seen in, with its column, and outcome +1 in the period of an event. Rows are valid until the next one.
-func (e *Encoding) Person(x *Row, periods int, failed bool, yield func(x Row, y float64) error) error {
-	first := int32(e.Width() - len(e.Periods))
-	for k := range periods {
-		r, y := *x, -1.0
-		r.Later = k > 0
-		r.Index, r.Value = append(x.Index, first+int32(k)), append(x.Value, 1)
-		if failed && k == periods-1 {
-			y = 1
-		}
-		if err := yield(r, y); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // names names a column's columns of the design matrix: age, age', age” of a spline (as in
 // Harrell's programs), workclass=Private.
 func (c *Column) names() (names []string) {
