@@ -170,8 +170,8 @@ var sumNames = map[string]string{
 }
 
 func sumName(kind string) string {
-	return cmp.Or(sumNames[kind], "number of rows, their log-likelihood, and sums of its first and second derivatives by "+
-		"all weights")
+	return cmp.Or(sumNames[kind], "number of rows, their log-likelihood, and sums of its first and second derivatives "+
+		"by all weights")
 }
 
 // Totals implements [method.Additive].

@@ -175,7 +175,8 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int, onData 
 	}
 	n, count := float64(pooled.Rows), figure.Count.Text
 	rows, correct, logLik := pooled.Margins()
-	unit, periods, hazard := strings.ReplaceAll(o.Unit(), "-", "_"), pooled.Periods, o.Likelihood == glm.LikelihoodHazard
+	unit, periods := strings.ReplaceAll(o.Unit(), "-", "_"), pooled.Periods
+	hazard := o.Likelihood == glm.LikelihoodHazard
 	if s := pooled.Scatter; s != nil && periods != nil && o.Cluster == "" {
 		add("", "subjects", float64(s.Clusters), count(float64(s.Clusters)))
 	}

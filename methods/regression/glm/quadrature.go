@@ -49,7 +49,8 @@ var grid = func() (nodes [2*gridEnd + 1]logSigmoid) {
 		f := float64(k-gridEnd) * gridStep
 		hinge, below := smoothHinge(f, probitSD)
 		p, d2 := 1/(1+math.Exp(f)), 1/(2+2*math.Cosh(f))
-		nodes[k] = logSigmoid{min(f, 0) - math.Log1p(math.Exp(-math.Abs(f))) - hinge, [4]float64{p - below, -d2, -d2 * (2*p - 1), -d2 * (1 - 6*d2)}}
+		nodes[k] = logSigmoid{min(f, 0) - math.Log1p(math.Exp(-math.Abs(f))) - hinge,
+			[4]float64{p - below, -d2, -d2 * (2*p - 1), -d2 * (1 - 6*d2)}}
 	}
 	return nodes
 }()

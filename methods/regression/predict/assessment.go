@@ -254,26 +254,6 @@ const (
 
 var bound = math.Sqrt(1 + 0.25 + 1 + 1 + 4)
 
-// Contribution returns what a row contributes to the sum of the quality of q. It is for one goroutine.
-func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y float64, v []float64) {
-	m := New(l, q, columns)
-	return func(x glm.Row, y float64, v []float64) {
-		m.Row(x)
-		p, happened, correct, logLik := m.judge(y)
-		i := binOf(p)
-		v[i], v[tenths+i] = 1, (p-middle(i))*float64(tenths)
-		if happened {
-			v[2*tenths+i] = 1
-		}
-		if correct {
-			v[3*tenths] = 1
-		} else {
-			v[3*tenths+1] = 1
-		}
-		v[3*tenths+2] = -max(logLik, -Worst) / unit
-	}
-}
-
 // Noised reads a noised sum of predictions. What noise has made of small numbers stays in the bins as it is, so that
 // those of several sites add up without bias: see [Assessment.Calibration]. Numbers beyond what any site has rows for
 // are noise alone, or worse, and are cut there.

@@ -157,6 +157,26 @@ func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	}
 }
 
+// Contribution returns what a row contributes to the sum of the quality of q. It is for one goroutine.
+func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y float64, v []float64) {
+	m := New(l, q, columns)
+	return func(x glm.Row, y float64, v []float64) {
+		m.Row(x)
+		p, happened, correct, logLik := m.judge(y)
+		i := binOf(p)
+		v[i], v[tenths+i] = 1, (p-middle(i))*float64(tenths)
+		if happened {
+			v[2*tenths+i] = 1
+		}
+		if correct {
+			v[3*tenths] = 1
+		} else {
+			v[3*tenths+1] = 1
+		}
+		v[3*tenths+2] = -max(logLik, -Worst) / unit
+	}
+}
+
 // Forecast says what is expected of the last row's outcome.
 func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	dst.LogP = dst.LogP[:0]

@@ -210,6 +210,15 @@ func share(rounds, k int) float64 {
 // burn is how many rounds are the first few.
 func burn(rounds int) int { return rounds / 5 }
 
+// The tasks. An early gradient has less of the budget.
+const (
+	taskHistogram = "histogram"
+	taskTotals    = "totals"
+	taskProducts  = "products"
+	taskEarly     = "early gradient"
+	taskLate      = "gradient"
+)
+
 // release is a sum that a site is asked for, and how often at most.
 type release struct {
 	kind  string // of the task

@@ -482,7 +482,8 @@ func (c coordinator) limits(s *state) figure.Item {
 		if k == c.columns.scaled { // the last, of which all values count
 			limit = math.NaN()
 		}
-		names, from, to = append(names, c.columns.told[k].name), append(from, x-limit*u.Scale[k]), append(to, x+limit*u.Scale[k])
+		names, from = append(names, c.columns.told[k].name), append(from, x-limit*u.Scale[k])
+		to = append(to, x+limit*u.Scale[k])
 		open = append(open, math.Exp(u.Open[k]))
 	}
 	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",

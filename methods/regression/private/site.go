@@ -25,15 +25,6 @@ import (
 	"parley/privacy"
 )
 
-// The tasks. An early gradient has less of the budget.
-const (
-	taskHistogram = "histogram"
-	taskTotals    = "totals"
-	taskProducts  = "products"
-	taskEarly     = "early gradient"
-	taskLate      = "gradient"
-)
-
 // columnsTask asks for histograms of numbers, in the bins of Units, or for the totals of columns. As in all tasks,
 // Units are nil where the plan has constants, and else follow from it and from noised histograms: see
 // [common.encoding].
