@@ -3,6 +3,7 @@ package glm
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 const (
@@ -139,7 +140,7 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 	if !Finite(d.Value) {
 		return nil, fmt.Errorf("the log posterior is %v at the start", d.Value)
 	}
-	l, err := p.factorise(d)
+	l, err := p.conditional(d)
 	if err != nil {
 		return nil, err
 	}
@@ -191,14 +192,13 @@ func (s *Search) tellGrid(p Prior, asked []MixedPoint, sums []*Derivatives) (*Po
 	at := make([]*conditional, len(asked))
 	best := math.Inf(-1)
 	for k, d := range sums {
-		l, err := p.factorise(d)
-		if err != nil {
+		var err error
+		if at[k], err = p.conditional(d); err != nil {
 			return nil, err
 		}
-		at[k] = l.conditional(d)
 		c := &s.Grid[k]
 		if at[k].fell = c.fell(d.Value); !at[k].fell {
-			*c = climb{asked[k], d.Value, append(at[k].step, 0)}
+			*c = climb{asked[k], d.Value, append(slices.Clone(at[k].step), 0)}
 		}
 		if at[k].gain < little {
 			best = max(best, at[k].evidence())
