@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-const (
-	nearMode = 0.1 // standard deviations: a step below it is the last, since each point of the grid takes one more
-)
+// nearMode is in standard deviations: a step below it is the last, since each point of the grid takes one more.
+const nearMode = 0.1
 
 // The grid over ln τ, in standard deviations from its mode: its density is skewed either way.
 const (
@@ -58,12 +59,9 @@ type climb struct {
 }
 
 func (c *climb) ask() MixedPoint {
-	x := MixedPoint{Weights: append([]float64(nil), c.Best.Weights...), LogTau: c.Best.LogTau}
-	if len(c.Step) > 0 {
-		n := len(x.Weights)
-		for j := range x.Weights {
-			x.Weights[j] += c.Step[j]
-		}
+	x := MixedPoint{Weights: slices.Clone(c.Best.Weights), LogTau: c.Best.LogTau}
+	if n := len(x.Weights); len(c.Step) > 0 {
+		floats.Add(x.Weights, c.Step[:n])
 		x.LogTau += c.Step[n]
 	}
 	return x
@@ -74,9 +72,7 @@ func (c *climb) fell(value float64) bool {
 	if len(c.Step) == 0 || value >= c.Value-1e-9*(1+math.Abs(c.Value)) {
 		return false
 	}
-	for j := range c.Step {
-		c.Step[j] /= 4
-	}
+	floats.Scale(0.25, c.Step)
 	return true
 }
 
@@ -155,14 +151,10 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 	}
 	mode := s.Mode.ask()
 	s.Mode.Best, s.Mode.Step = mode, nil
-	n := len(step) - 1
 	for k := range GridPoints {
 		by := (gridLow + float64(k)*(gridHigh-gridLow)/(GridPoints-1)) * l.sd
-		g := MixedPoint{Weights: append([]float64(nil), mode.Weights...), LogTau: mode.LogTau +
-			p.allowed(mode.LogTau, by)}
-		for j := range n {
-			g.Weights[j] += l.along[j] * by
-		}
+		g := MixedPoint{Weights: slices.Clone(mode.Weights), LogTau: mode.LogTau + p.allowed(mode.LogTau, by)}
+		floats.AddScaled(g.Weights, by, l.along)
 		s.Grid = append(s.Grid, climb{Best: g})
 	}
 	return nil, nil
@@ -181,8 +173,7 @@ func (s *Search) widen(p Prior) {
 	s.Grid, s.Wide = nil, true
 	for k := range GridPoints {
 		log := math.Log(p.Tau) + wideLow + wideStep*float64(k)
-		s.Grid = append(s.Grid, climb{Best: MixedPoint{Weights: append([]float64(nil), s.Mode.Best.Weights...),
-			LogTau: log}})
+		s.Grid = append(s.Grid, climb{Best: MixedPoint{Weights: slices.Clone(s.Mode.Best.Weights), LogTau: log}})
 	}
 }
 
