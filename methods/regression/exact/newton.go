@@ -121,10 +121,7 @@ func step(prior glm.Gaussian, q glm.Normal, s *rowSums, classes int, farthest,
 	if far := math.Sqrt(mat.Inner(by, glm.Symmetric(s.Information, d), by) / s.Weight); far > farthest {
 		scale = farthest / far
 	}
-	mean := make([]float64, d)
-	for j := range mean {
-		mean[j] = q.Mean[j] + scale*by.AtVec(j)
-	}
+	mean := floats.AddScaledTo(make([]float64, d), q.Mean, scale, by.RawVector().Data)
 	lower := glm.Lower(&inverse)
 	glm.Centre(mean, lower, classes)
 	for i := range d { // beside a variance that a narrow prior makes tiny, rounding may go beyond it

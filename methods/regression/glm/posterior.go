@@ -47,8 +47,7 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		if err := c.weights.InverseTo(&covariances[k]); !Usable(err) {
 			return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
 		}
-		means[k] = slices.Clone(grid[k].Weights)
-		floats.Add(means[k], c.step)
+		means[k] = floats.AddTo(make([]float64, n), grid[k].Weights, c.step)
 		logTau[k] = grid[k].LogTau
 		evidence[k] = c.evidence() - p.logTau(logTau[k])
 		if k > 0 && !(logTau[k] > logTau[k-1]) {
@@ -169,9 +168,7 @@ func (m *Marginal) InterceptOver(weights []float64, t Spread) Intercept {
 		b := m.Intercept(MixedPoint{Weights: weights, LogTau: math.Log(at.tau)})
 		out.Mean += at.share * b.Mean
 		square += at.share * (b.Variance + b.Mean*b.Mean)
-		for j, x := range b.Slope {
-			out.Slope[j] += at.share * x
-		}
+		floats.AddScaled(out.Slope, at.share, b.Slope)
 	}
 	out.Variance = max(square-out.Mean*out.Mean, 0)
 	return out

@@ -138,9 +138,7 @@ func (c *columns) shorten(v []float64) {
 		norm += x * x
 	}
 	if most := c.totalsBound()*c.totalsBound() - 1; norm > most {
-		for j := range v[:one] {
-			v[j] *= math.Sqrt(most / norm)
-		}
+		floats.Scale(math.Sqrt(most/norm), v[:one])
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/figure"
@@ -366,9 +367,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		}
 	}
 	if in.Kind == taskProducts {
-		for i := range r.Values {
-			r.Values[i] *= s.Scale * s.Scale
-		}
+		floats.Scale(s.Scale*s.Scale, r.Values)
 		r.Variance *= math.Pow(s.Scale, 4)
 	}
 	of[in.Site] = r

@@ -114,10 +114,8 @@ func (f *fit) Forget() { f.Gradient, f.Noise, f.Learned = nil, 0, nil }
 func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	d := len(f.Mean)
 	at := f.expect(g, f.Mean, f.Clip, 0)
-	fresh := make([]float64, d)
-	for j := range fresh {
-		fresh[j] = f.Clip*sum[j] - at.Bias[j]
-	}
+	fresh := floats.ScaleTo(make([]float64, d), f.Clip, sum[:d])
+	floats.Sub(fresh, at.Bias)
 	f.filter(g, at, fresh, f.Clip*f.Clip*sd*sd)
 	f.Clipped, f.Before = f.Clip, slices.Clone(f.Mean)
 
@@ -134,9 +132,7 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	if far > farthest {
 		times *= farthest / far
 	}
-	for j := range f.Mean {
-		f.Mean[j] += times * step.AtVec(j)
-	}
+	floats.AddScaled(f.Mean, times, step.RawVector().Data)
 	f.Trace = append(f.Trace, times*far)
 	if f.Dispersion > 0 {
 		f.disperse(g, sum[d], sd, far*far+g.spread(covariance))
@@ -198,11 +194,8 @@ const sweeps = 4
 // has the variance of the Gram matrix's entries, that of κ₀ (G − Ĝ)(w − m), by which the Hessian is off.
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
-	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d),
-		precision: make([]float64, d), phi: f.phi()}
-	for j := range b.from {
-		b.from[j] = f.Mean[j] - p.mean[j]
-	}
+	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), phi: f.phi(),
+		from: floats.SubTo(make([]float64, d), f.Mean, p.mean), precision: make([]float64, d)}
 	wrong := mat.NewVecDense(d, nil)
 	if doubt != nil {
 		wrong = g.wrong(g.expect(f.Mean, f.Clipped, 0), f.Mean, f.Clipped)
@@ -291,11 +284,7 @@ func (g *gram) path(f *fit, b *belief) []float64 {
 	d := len(f.Mean)
 	out := make([]float64, d)
 	for _, q := range between {
-		m := slices.Clone(f.Mean)
-		for j := range m {
-			m[j] *= q.at
-		}
-		h := f.expect(g, m, f.Clipped, b.spread).Hessian
+		h := f.expect(g, floats.ScaleTo(make([]float64, d), q.at, f.Mean), f.Clipped, b.spread).Hessian
 		for k := range d {
 			u := b.vectors.ColView(k)
 			out[k] += q.weight * max(mat.Inner(u, h, u), flattest)
@@ -322,9 +311,8 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
 	}
-	for j := range moved {
-		f.Gradient[j] = (1-weight)*moved[j] + weight*fresh[j]
-	}
+	floats.ScaleTo(f.Gradient, 1-weight, moved)
+	floats.AddScaled(f.Gradient, weight, fresh)
 	f.Noise = (1-weight)*(1-weight)*noise + weight*weight*variance
 }
 
@@ -379,10 +367,8 @@ const steepest = 5
 func (f *fit) learn(at *curvature, short []float64, variance float64) {
 	d := len(f.Mean)
 	values, vectors := glm.Eigen(at.Hessian)
-	y, step, all := mat.NewVecDense(d, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, short)
-	for j := range d {
-		step.SetVec(j, f.Mean[j]-f.Before[j])
-	}
+	y, all := mat.NewVecDense(d, nil), mat.NewVecDense(d, short)
+	step := mat.NewVecDense(d, floats.SubTo(make([]float64, d), f.Mean, f.Before))
 	size, along := 0.0, 0.0 // yᵀH⁻¹y and yᵀΔ
 	for k, h := range values {
 		u := vectors.ColView(k)
