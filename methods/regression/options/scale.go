@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
@@ -101,10 +103,11 @@ func (s *Setup) PriorOf(m *Scale) glm.Gaussian {
 // Pool makes one scale of the moments of several sites, which were checked. It
 // fails only where all sites together have nothing to scale a number by.
 func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
-	names, _ := s.Counted()
-	m, numbers, all := &Scale{}, len(s.Numbers()), glm.NewMoments(len(names))
+	names, levels := s.Counted()
+	m, numbers, all, counts := &Scale{}, len(s.Numbers()), glm.NewMoments(len(names)), make([]float64, levels)
 	for _, a := range moments {
 		all.Merge(&a.Moments)
+		floats.Add(counts, a.Levels)
 	}
 	if s.Options.Scaling == glm.ScaleStandard {
 		var err error
@@ -123,7 +126,7 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 	if s.Options.Survey() {
 		m.Weight = all.Mean[len(names)-1]
 	}
-	s.references(m, moments)
+	m.References = s.references(counts)
 	return m, nil
 }
 
@@ -138,30 +141,20 @@ func (s *Setup) levels() []int {
 
 // references chooses the most frequent level of each category that has a reference, the
 // first of several, unless the plan names another.
-func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
+func (s *Setup) references(counts []float64) (places []int) {
 	first := s.levels()
 	for i := range s.Encoding.Columns {
-		c, at := &s.Encoding.Columns[i], first[i]
+		c := &s.Encoding.Columns[i]
 		if c.Reference == "" {
 			continue
 		}
-		best, most := 0, -1.0
-		for l := range c.Levels {
-			n := 0.0
-			for _, a := range moments {
-				if at+l < len(a.Levels) {
-					n += a.Levels[at+l]
-				}
-			}
-			if n > most {
-				best, most = l, n
-			}
+		best := slices.Index(c.Levels, s.Options.Reference(c.Name))
+		if best < 0 {
+			best = floats.MaxIdx(counts[first[i]:first[i+1]])
 		}
-		if named := s.Options.Reference(c.Name); named != "" {
-			best = slices.Index(c.Levels, named)
-		}
-		m.References = append(m.References, best)
+		places = append(places, best)
 	}
+	return places
 }
 
 // Cells returns how many cells of each column of the encoding were observed, by the moments of a joint posterior.
