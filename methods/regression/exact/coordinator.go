@@ -120,10 +120,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	var err error
 	switch s.Phase {
 	case "":
-		s.Phase = options.TaskScale
-		step.Tasks, err = method.Ask(options.TaskScale, c.staying(s), func(string) (any, error) {
-			return options.ScaleTask{}, nil
-		})
+		step.Tasks, err = c.askAll(s, options.TaskScale, options.ScaleTask{})
 	case options.TaskScale:
 		if s.Scale, err = c.Pool(c.moments(s)); err == nil {
 			s.Fit.At = c.begin(s.Scale)
@@ -211,9 +208,13 @@ func (c coordinator) ask(s *state) ([]method.Task, error) {
 }
 
 func (c coordinator) askSums(s *state, kind string, points []glm.MixedPoint) ([]method.Task, error) {
+	return c.askAll(s, kind, pointsTask{s.Scale, s.Fit.At.Noise, kind == taskSums && len(s.Fit.Trace) == 0, points})
+}
+
+// askAll asks all sites that stay for the same.
+func (c coordinator) askAll(s *state, kind string, body any) ([]method.Task, error) {
 	s.Phase = kind
-	task := pointsTask{s.Scale, s.Fit.At.Noise, kind == taskSums && len(s.Fit.Trace) == 0, points}
-	return method.Ask(kind, c.staying(s), func(string) (any, error) { return task, nil })
+	return method.Ask(kind, c.staying(s), func(string) (any, error) { return body, nil })
 }
 
 // total adds up what sites answered.
@@ -233,10 +234,7 @@ func (c coordinator) total(s *state, kind string) *answer {
 
 // askQuality asks all sites how well the model predicts.
 func (c coordinator) askQuality(s *state) ([]method.Task, error) {
-	s.Phase = options.TaskAssess
-	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) {
-		return modelTask{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil
-	})
+	tasks, err := c.askAll(s, options.TaskAssess, modelTask{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau})
 	return method.Optional(tasks), err
 }
 
