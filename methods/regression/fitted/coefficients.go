@@ -274,14 +274,7 @@ func Coefficients(m *Model) figure.Section {
 			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
 			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
 			"known, and model/model.json the covariances."}
-	settled := m.Converged == nil || *m.Converged
-	if !settled { // of which a verdict warns
-		section.Items = append(section.Items, figure.Item{
-			Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
-				Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands " +
-					"above."}})
-	}
-	if settled && len(only) > 0 {
+	if (m.Converged == nil || *m.Converged) && len(only) > 0 { // else a verdict warns of all
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " +
 			problem.Names(only), Warning: true,
 			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and " +

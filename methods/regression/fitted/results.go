@@ -246,10 +246,6 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept",
 			Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
 	}
-	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used",
-			Value: strconv.Itoa(left)})
-	}
 	says, missing, err := s.Remarks(ctx, b, data)
 	if err != nil {
 		return nil, err

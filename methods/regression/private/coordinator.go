@@ -451,9 +451,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	effects := fitted.Coefficients(m)
-	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
-		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those "+
-			"that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Sums[taskTotals][name]; t != nil {
