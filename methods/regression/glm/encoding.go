@@ -12,18 +12,15 @@ import (
 
 // Fallback says what takes the place of a cell that cannot be used as it is.
 type Fallback struct {
-	Rule FallbackRule `json:"rule"`
+	Rule string `json:"rule"` // Refuse or Neutral
 }
-
-// FallbackRule is a kind of fallback.
-type FallbackRule string
 
 const (
 	// Refuse, as the empty rule, makes the cell an error.
-	Refuse FallbackRule = "refuse"
+	Refuse = "refuse"
 	// Neutral leaves the cell without effect: a number becomes the centre of its
 	// column, a category none of its levels, which with a reference is the reference.
-	Neutral FallbackRule = "neutral"
+	Neutral = "neutral"
 )
 
 // Column declares one input of the model: a number, or a category if it has levels.

@@ -52,7 +52,7 @@ func (e *Encoding) Scaled(columns []int, centre, scale []float64) (*Encoding, er
 }
 
 // missing says what becomes of missing cells.
-func (s *Frame) missing() FallbackRule {
+func (s *Frame) missing() string {
 	if len(s.Encoding.Columns) == 0 {
 		return Neutral
 	}

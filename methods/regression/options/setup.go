@@ -68,7 +68,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	if o.Offset != "" && o.Likelihood != glm.LikelihoodLinear {
 		e.OffsetLimit = mostOffset
 	}
-	missing := glm.Fallback{Rule: glm.FallbackRule(o.Missing)}
+	missing := glm.Fallback{Rule: o.Missing}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			c := glm.Column{Name: f.Name, Centre: 0, Scale: 1}
