@@ -35,7 +35,7 @@ func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding 
 	if n < 2 || n > Most {
 		return nil
 	}
-	return notToldApart(e, knowledge{posterior, prior}.divided(n, least))
+	return notToldApart(e, knowledge{posterior: posterior, prior: prior}.divided(n, least))
 }
 
 // notToldApart names sets of effects, but for those of one feature.
@@ -54,29 +54,25 @@ func notToldApart(e *glm.Encoding, sets [][]int) []glm.Finding {
 	return glm.OnCollinear.Of(strings.Join(all, "; or "))
 }
 
-// knowledge is the posterior and the prior of the weights of one activation.
-type knowledge struct{ posterior, prior glm.Normal }
+// knowledge is the posterior and the prior of weights, those of one activation from a place on.
+type knowledge struct {
+	posterior, prior glm.Normal
+	from             int
+}
 
 // bestKnown is that of the class whose weights have the least variance in units of the prior's.
-func bestKnown(m *Model, width int) (best knowledge) {
-	q := m.Weights()
+func bestKnown(m *Model, width int) knowledge {
 	mean, variance := m.Before()
-	from, least := 0, math.Inf(1)
-	for start := 0; start < len(q.Mean); start += width {
+	best := knowledge{posterior: m.Weights(), prior: glm.Normal{Mean: mean, Variance: variance}}
+	least := math.Inf(1)
+	for start := 0; start < len(mean); start += width {
 		sum := 0.0
 		for j := start; j < start+width; j++ {
-			sum += q.Variance[j] / variance[j]
+			sum += best.posterior.Variance[j] / variance[j]
 		}
 		if sum < least {
-			from, least = start, sum
+			best.from, least = start, sum
 		}
-	}
-	to := from + width
-	best = knowledge{glm.Normal{Mean: q.Mean[from:to], Variance: q.Variance[from:to]},
-		glm.Normal{Mean: mean[from:to], Variance: variance[from:to]}}
-	for i := from; i < to; i++ {
-		row := q.Covariance[glm.Packed(i, 0):]
-		best.posterior.Covariance = append(best.posterior.Covariance, row[from:i+1]...)
 	}
 	return best
 }
@@ -87,7 +83,7 @@ func (k knowledge) information(n int) (data, prior *mat.SymDense, ok bool) {
 	precision := func(q glm.Normal) *mat.SymDense {
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		of := glm.Sym(n, q.Cov)
+		of := glm.Sym(n, func(a, b int) float64 { return q.Cov(k.from+a, k.from+b) })
 		ok = ok && chol.Factorize(of) && glm.Usable(chol.InverseTo(inverse))
 		return inverse
 	}
@@ -141,7 +137,7 @@ func (k knowledge) divided(n int, least glm.Normal) [][]int {
 	if !ok {
 		return nil
 	}
-	h, _, ok := knowledge{least, k.prior}.information(n)
+	h, _, ok := knowledge{posterior: least, prior: k.prior}.information(n)
 	if !ok {
 		return nil
 	}
