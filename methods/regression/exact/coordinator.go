@@ -120,7 +120,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	var err error
 	switch s.Phase {
 	case "":
-		step.Tasks, err = c.askAll(s, options.TaskScale, options.ScaleTask{})
+		step.Tasks, err = c.askAll(s, options.TaskScale, struct{}{}) // the plan says the rest
 	case options.TaskScale:
 		if s.Scale, err = c.Pool(c.moments(s)); err == nil {
 			s.Fit.At = c.begin(s.Scale)

@@ -189,8 +189,8 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p),
 			step)/2
 		out := fitted.LeftOut{Site: names[i], Rows: own.Rows, With: own.Value, Without: own.Value + value}
-		for j, e := range m.Coefficients() {
-			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !e.Base &&
+		for j := range m.Effects {
+			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !m.Base(j) &&
 				math.Abs(moved) > math.Abs(out.Moved) {
 				out.Moved, out.Most = moved, m.Effects[j].Label()
 			}

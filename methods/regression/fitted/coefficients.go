@@ -59,7 +59,7 @@ func (m *Model) Coefficients() (all []Coefficient) {
 	for j, e := range m.Effects {
 		g := groups[j%len(groups)]
 		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: references[g], Unit: units[g], Estimate: e.Mean,
-			SE: e.SD, P: m.P(e.Mean, e.SD), Base: j%len(groups) >= m.Encoding.Effective(),
+			SE: e.SD, P: m.P(e.Mean, e.SD), Base: m.Base(j),
 			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
 		if c.Base || m.Private {
 			c.P = math.NaN()
@@ -72,6 +72,9 @@ func (m *Model) Coefficients() (all []Coefficient) {
 	}
 	return all
 }
+
+// Base says whether effect j is that of the intercept or a period, and so none.
+func (m *Model) Base(j int) bool { return j%m.Encoding.Width() >= m.Encoding.Effective() }
 
 // orNaN is a number, or NaN if there is none.
 func orNaN(x *float64) float64 {

@@ -271,8 +271,8 @@ func found(m *Model) string {
 	deviations := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }
 	var clear []int
 	all := 0
-	for j, c := range m.Coefficients() {
-		if c.Base {
+	for j := range m.Effects {
+		if m.Base(j) {
 			continue // its place is no effect
 		}
 		if all++; deviations(j) > z {

@@ -131,9 +131,6 @@ func (m *Scale) Check() error {
 	return nil
 }
 
-// ScaleTask asks for the sums that a common scale needs.
-type ScaleTask struct{}
-
 // ScaleAnswer holds the moments of every number of the plan, of a model of a number also those of the outcome, last,
 // and how often each level of each category was observed.
 type ScaleAnswer struct {
