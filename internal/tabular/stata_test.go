@@ -63,7 +63,8 @@ func TestSPSS(t *testing.T) {
 	}
 	const all = "id,x,sex,d,t,stay,way_of_discharge,discharge_letter\n" +
 		"a1,1.5,male,1990-01-01,2021-02-03T10:11:12,01:00:00,lang lang wr,BIG\n" +
-		"a2,,female,2000-02-29,2021-02-03T10:11:12,49:30:00,nobody at all,BIG\na3,,,1899-12-31,2021-02-03,00:00:01,,BIG\n"
+		"a2,,female,2000-02-29,2021-02-03T10:11:12,49:30:00,nobody at all,BIG\n" +
+		"a3,,,1899-12-31,2021-02-03,00:00:01,,BIG\n"
 	want := strings.ReplaceAll(all, "BIG", strings.Repeat("k", 300)+strings.Repeat("m", 300)+"end")
 	plain := gunzipped(t, "pspp.sav.gz")
 	for name, data := range map[string][]byte{

@@ -109,9 +109,9 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 			row.Subject = append(row.Subject, fmt.Sprint(x1))
 		}
 		switch {
-		case i%7 == 3 && opts.Missing == string(glm.Neutral):
+		case i%7 == 3 && opts.Missing == glm.Neutral:
 			row.Views[1] = nil
-		case i%7 == 5 && opts.Missing == string(glm.Neutral):
+		case i%7 == 5 && opts.Missing == glm.Neutral:
 			row.Views[0][0], row.Views[0][1] = math.NaN(), math.NaN()
 		}
 		rows = append(rows, row)

@@ -9,6 +9,7 @@
 package regression
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -84,7 +85,7 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 }
 
 // ModelFormats implements [method.Opener].
-func (Method) ModelFormats() []string { return []string{fitted.ModelFormat, fitted.OldFormat} }
+func (Method) ModelFormats() []string { return []string{fitted.ModelFormat} }
 
 // OpenModel implements [method.Opener].
 func (Method) OpenModel(data []byte) (method.Model, error) { return fitted.LoadModel(data) }
@@ -169,23 +170,22 @@ var sumNames = map[string]string{
 }
 
 func sumName(kind string) string {
-	if name := sumNames[kind]; name != "" {
-		return name
-	}
-	return "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
+	return cmp.Or(sumNames[kind], "number of rows, their log-likelihood, and sums of its first and second derivatives "+
+		"by all weights")
 }
 
 // Totals implements [method.Additive].
 func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
-	numbers, err := numbersOf(p, kind, nil)
+	form, err := formOf(p, kind)
 	if err != nil {
 		return nil, err
 	}
+	numbers, err := method.Flatten(form, form)
 	grid := masks.Standardised
 	if kind == options.TaskScale || p.Method.Options.(*options.Options).Numeric() { // sums in the data's units
 		grid = masks.Raw
 	}
-	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, nil
+	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, err
 }
 
 // formOf is an answer to a task of a kind, all 0.
@@ -197,14 +197,14 @@ func formOf(p *study.Plan, kind string) (any, error) {
 	return exact.Form(s, kind)
 }
 
-// numbersOf are the numbers of an answer in their order; 0 each without one.
-func numbersOf(p *study.Plan, kind string, body []byte) ([]float64, error) {
-	form, err := formOf(p, kind)
+// Numbers implements [method.Additive].
+func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
+	form, err := formOf(p, t.Kind)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := formOf(p, kind)
-	if err == nil && body != nil {
+	answer, err := formOf(p, t.Kind)
+	if err == nil {
 		err = wire.Unmarshal(body, answer)
 	}
 	if err != nil {
@@ -213,12 +213,7 @@ func numbersOf(p *study.Plan, kind string, body []byte) ([]float64, error) {
 	if m, ok := answer.(*options.ScaleAnswer); ok {
 		m.Sum()
 	}
-	return method.Flatten(form, answer)
-}
-
-// Numbers implements [method.Additive].
-func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
-	numbers, err := numbersOf(p, t.Kind, body)
+	numbers, err := method.Flatten(form, answer)
 	return map[string][]float64{sumName(t.Kind): numbers}, err
 }
 

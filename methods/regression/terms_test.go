@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/figure"
 	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -231,7 +232,7 @@ func TestOffsetsAreWhatTheySay(t *testing.T) {
 		protected))
 	s, data := testkit.Get(options.New(p))(t), tableOf(t, p, shifted)
 	notes := testkit.Get(s.Notes(t.Context(), data))(t)
-	b, x := testkit.Get(s.Bind(&s.Encoding, data.Schema()))(t), glm.Row{}
+	b, x := testkit.Get(s.Encoding.Bind(data.Schema(), &s.Outcome))(t), glm.Row{}
 	if err := b.Row(&shifted[0], &x); err != nil || x.Offset != 1 {
 		t.Errorf("an offset beyond its range is %v, %v", x.Offset, err)
 	}
@@ -299,9 +300,9 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 			t.Errorf("period %d: an interval %.3f times as wide as Greenwood's", k+1, wide)
 		}
 	}
-	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts,
-		fmt.Sprintf("person-periods %v", atRisk[0]+atRisk[1]+atRisk[2])) {
-		t.Errorf("%s, want %v person-periods", facts, atRisk[0]+atRisk[1]+atRisk[2])
+	periods := figure.Count.Text(atRisk[0] + atRisk[1] + atRisk[2])
+	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts, "person-periods "+periods) {
+		t.Errorf("%s, want %s person-periods", facts, periods)
 	}
 	// As a judge sees it: survival until each cut.
 	o := testkit.Get((regression.Method{}).Outcome(p))(t)

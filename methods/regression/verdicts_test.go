@@ -11,7 +11,6 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/internal/testkit"
-	"parley/methods/regression/fitted"
 )
 
 // What a fit may not be relied on for is said by its report first and kept in model.json, and
@@ -213,18 +212,6 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				t.Errorf("dispersion %v, %v", x, ok)
 			}
 		})
-	}
-}
-
-// A model that had not converged says so wherever it is used, also one of before verdicts
-// were kept.
-func TestCautionsOfOldModels(t *testing.T) {
-	no := false
-	if text := fmt.Sprint((&fitted.Model{Converged: &no}).Cautions()); !strings.Contains(text, "had not converged") {
-		t.Error(text)
-	}
-	if notes := (&fitted.Model{}).Cautions(); len(notes) != 0 {
-		t.Error(notes)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestNoiseAwareInferenceFindsTheOptimum(t *testing.T) {
 		if r.Float64() < sigmoid(x[0]-0.5*x[2]) {
 			y = 1
 		}
-		if err := d.AppendDense(x, y); err != nil {
+		if err := d.Append(glm.Dense(x), y); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -99,7 +99,7 @@ func designOf(x [][]float64, y []float64) (*glm.Design, error) {
 	}
 	d := glm.NewDesign(len(x[0]))
 	for i, row := range x {
-		if err := d.AppendDense(row, y[i]); err != nil {
+		if err := d.Append(glm.Dense(row), y[i]); err != nil {
 			return nil, err
 		}
 	}

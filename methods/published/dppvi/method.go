@@ -30,7 +30,7 @@ func (Method) Name() string { return Name }
 
 // Options implements [method.Method].
 func (Method) Options() any {
-	return &Options{Algorithm: algorithmPVI, Intercept: true, PriorVariance: 1, Missing: string(glm.Neutral)}
+	return &Options{Algorithm: algorithmPVI, Intercept: true, PriorVariance: 1, Missing: glm.Neutral}
 }
 
 // Revision implements [method.Method].

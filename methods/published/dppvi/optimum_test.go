@@ -31,7 +31,7 @@ func simulated(seed uint64, rows, columns int, outcome func(r *rand.Rand, f floa
 			}
 			f += x[j] * w[j]
 		}
-		if err := d.AppendDense(x, outcome(r, f)); err != nil {
+		if err := d.Append(glm.Dense(x), outcome(r, f)); err != nil {
 			panic(err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestSeparableRowsHaveAnOptimum(t *testing.T) {
 		d := glm.NewDesign(2)
 		for i := range 20 {
 			x := float64(i) - 9.5
-			testkit.Do(t, d.AppendDense([]float64{x, 1}, math.Copysign(1, x)))
+			testkit.Do(t, d.Append(glm.Dense([]float64{x, 1}), math.Copysign(1, x)))
 		}
 		local := freeEnergy{logistic{}, d, glm.Isotropic(2, 0, variance)}
 		q, info := optimise(t, &local)
@@ -191,7 +191,7 @@ func TestOptimumSaysIfItWasNotReached(t *testing.T) {
 
 func TestUnusableProblemsAreRefused(t *testing.T) {
 	d := glm.NewDesign(1)
-	testkit.Do(t, d.AppendDense([]float64{1}, 2))
+	testkit.Do(t, d.Append(glm.Dense([]float64{1}), 2))
 	prior := glm.Isotropic(1, 0, 1)
 	for want, problem := range map[string]struct {
 		local freeEnergy
@@ -224,8 +224,8 @@ func TestRowsAreChecked(t *testing.T) {
 	if err := d.Append(glm.Row{}, math.Inf(1)); err == nil {
 		t.Error("an infinite outcome passes")
 	}
-	if err := d.AppendDense([]float64{1}, 1); err == nil {
-		t.Error("a short row passes")
+	if err := d.Append(glm.Dense([]float64{1, 1, 1}), 1); err == nil {
+		t.Error("a long row passes")
 	}
 	if d.Rows() != 0 {
 		t.Errorf("%d rows were added", d.Rows())

@@ -139,7 +139,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 					c.Centre, c.Scale = k.Centre, k.Scale
 				}
 			}
-			c.Missing.Rule = glm.FallbackRule(o.Missing)
+			c.Missing.Rule = o.Missing
 			e.Columns = append(e.Columns, c)
 		}
 	}
@@ -328,7 +328,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 
 // checkModel checks the outcome, and how it depends on the features.
 func (o *Options) checkModel(p *study.Plan, report study.Report) {
-	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
+	report.OneOf("missing", o.Missing, glm.Neutral, glm.Refuse)
 	linear := o.Likelihood == glm.LikelihoodLinear
 	switch {
 	case !o.Outcome.Check(p, o.Likelihood, report):

@@ -166,7 +166,7 @@ func (h *siteHalf) update(ctx context.Context, t method.Task, data dataset.Sourc
 // read as the plan says contributes nothing, and no error tells of it.
 func (h *siteHalf) noised(ctx context.Context, t method.Task,
 	s *privacy.Session) (answer any, state []byte, err error) {
-	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
+	b, err := h.Encoding.Bind(h.Plan.Schema(), &h.Outcome)
 	if err != nil {
 		return nil, nil, err
 	}

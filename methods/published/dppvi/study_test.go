@@ -122,9 +122,9 @@ func dataFor(t testing.TB, p *study.Plan) map[string]dataset.Source {
 			}
 			row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}
 			switch {
-			case i%7 == 3 && o.Missing == string(glm.Neutral):
+			case i%7 == 3 && o.Missing == glm.Neutral:
 				row.Views[1] = nil
-			case i%7 == 5 && o.Missing == string(glm.Neutral):
+			case i%7 == 5 && o.Missing == glm.Neutral:
 				row.Views[0][0], row.Views[0][1] = math.NaN(), math.NaN()
 			}
 			rows = append(rows, row)

@@ -76,19 +76,19 @@ func (c coordinator) baseline(s *state, m *fitted.Model, sites []fitted.Report) 
 // number is what the moments say of a number: at each site and of all, and nothing by outcome.
 func (s *state) number(b *method.Baseline, i int) (n, mean, sd []float64) {
 	n, mean, sd = unknown(b), unknown(b), unknown(b)
-	last, sum, squares := len(n)-1, 0.0, 0.0
-	n[last] = 0
+	all := glm.NewMoments(1)
+	put := func(g int, a *glm.Moments) {
+		if n[g] = a.N[0]; n[g] > 0 {
+			mean[g], sd[g] = a.Mean[0], math.Sqrt(a.Squares[0]/(n[g]-1))
+		}
+	}
 	for g, site := range b.Sites {
 		a := s.Moments[site]
-		n[g], mean[g], sd[g] = a.N[i], a.Mean[i], math.Sqrt(a.Squares[i]/(a.N[i]-1))
-		n[last], sum = n[last]+n[g], sum+n[g]*mean[g]
+		own := glm.Moments{N: a.N[i : i+1], Mean: a.Mean[i : i+1], Squares: a.Squares[i : i+1]}
+		put(g, &own)
+		all.Merge(&own)
 	}
-	mean[last] = sum / n[last]
-	for g, site := range b.Sites {
-		off := mean[g] - mean[last]
-		squares += s.Moments[site].Squares[i] + n[g]*off*off
-	}
-	sd[last] = math.Sqrt(squares / (n[last] - 1))
+	put(len(n)-1, &all)
 	return n, mean, sd
 }
 

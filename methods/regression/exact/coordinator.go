@@ -15,7 +15,6 @@ import (
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
 	"parley/methods/regression/predict"
-	"parley/study"
 )
 
 // coordinator asks all sites for common units and counts of levels, then again and again
@@ -91,7 +90,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		if i > 0 && len(d.Mean) == 0 { // no step has been made
 			continue
 		}
-		if _, err := c.checkDensity(&modelTask{Scale: s.Scale, At: d}); err != nil {
+		if _, _, err := c.checkDensity(&modelTask{Scale: s.Scale, At: d}); err != nil {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}
@@ -121,10 +120,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	var err error
 	switch s.Phase {
 	case "":
-		s.Phase = options.TaskScale
-		step.Tasks, err = method.Ask(options.TaskScale, c.staying(s), func(string) (any, error) {
-			return options.ScaleTask{}, nil
-		})
+		step.Tasks, err = c.askAll(s, options.TaskScale, struct{}{}) // the plan says the rest
 	case options.TaskScale:
 		if s.Scale, err = c.Pool(c.moments(s)); err == nil {
 			s.Fit.At = c.begin(s.Scale)
@@ -180,15 +176,11 @@ func (c coordinator) counted(s *state) (levels, cells []float64) {
 
 // lacks says whether nobody at a site has a cell of a view.
 func (c coordinator) lacks(s *state, site string, view int) bool {
-	a := s.Moments[site]
-	if a == nil {
-		return false
+	a, from := s.Moments[site], 0
+	for _, v := range c.Plan.Views[:view] {
+		from += len(v.Features)
 	}
-	cells := c.Cells(a)
-	return !slices.ContainsFunc(c.Plan.Views[view].Features, func(f study.Feature) bool {
-		i := slices.IndexFunc(c.Encoding.Columns, func(col glm.Column) bool { return col.Name == f.Name })
-		return i < 0 || cells[i] > 0
-	})
+	return a != nil && floats.Sum(c.Cells(a)[from:][:len(c.Plan.Views[view].Features)]) == 0
 }
 
 // kind is that of the exchanges that make steps.
@@ -216,9 +208,13 @@ func (c coordinator) ask(s *state) ([]method.Task, error) {
 }
 
 func (c coordinator) askSums(s *state, kind string, points []glm.MixedPoint) ([]method.Task, error) {
+	return c.askAll(s, kind, pointsTask{s.Scale, s.Fit.At.Noise, kind == taskSums && len(s.Fit.Trace) == 0, points})
+}
+
+// askAll asks all sites that stay for the same.
+func (c coordinator) askAll(s *state, kind string, body any) ([]method.Task, error) {
 	s.Phase = kind
-	task := pointsTask{s.Scale, s.Fit.At.Noise, kind == taskSums && len(s.Fit.Trace) == 0, points}
-	return method.Ask(kind, c.staying(s), func(string) (any, error) { return task, nil })
+	return method.Ask(kind, c.staying(s), func(string) (any, error) { return body, nil })
 }
 
 // total adds up what sites answered.
@@ -238,10 +234,7 @@ func (c coordinator) total(s *state, kind string) *answer {
 
 // askQuality asks all sites how well the model predicts.
 func (c coordinator) askQuality(s *state) ([]method.Task, error) {
-	s.Phase = options.TaskAssess
-	tasks, err := method.Ask(options.TaskAssess, c.staying(s), func(string) (any, error) {
-		return modelTask{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau}, nil
-	})
+	tasks, err := c.askAll(s, options.TaskAssess, modelTask{Scale: s.Scale, At: s.Fit.At, Tau: s.Tau})
 	return method.Optional(tasks), err
 }
 
@@ -276,8 +269,8 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, err error) {
 	total := c.total(s, s.Phase)
 	var sums []*glm.Derivatives
-	for _, at := range total.At {
-		sums = append(sums, &glm.Derivatives{Value: at.Value, Gradient: at.Gradient, Curvature: at.Information})
+	for i := range total.At {
+		sums = append(sums, &total.At[i].Derivatives)
 	}
 	q, err := s.Search.Tell(c.random(s.Scale), sums, c.Options.Rounds)
 	if err != nil {
@@ -398,12 +391,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			"90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
-	var item figure.Item
 	if tests := c.termTests(s, m); len(tests) > 0 {
-		if item, r.Files, err = fitted.Terms(r.Files, m, tests, s.Ratios != nil); err != nil {
-			return nil, err
-		}
-		effects.Items = append(effects.Items, item)
+		item, file := fitted.Terms(m, tests, s.Ratios != nil)
+		effects.Items, r.Files = append(effects.Items, item), append(r.Files, file)
 	}
 	if pooled != nil && pooled.Periods != nil {
 		each, all := c.changes(s, pooled)
@@ -426,10 +416,8 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
 		}
 		if pooled.Periods != nil {
-			if item, r.Files, err = fitted.Survival(r.Files, m, pooled.Periods); err != nil {
-				return nil, err
-			}
-			section.Items = append(section.Items, item)
+			item, file := fitted.Survival(m, pooled.Periods)
+			section.Items, r.Files = append(section.Items, item), append(r.Files, file)
 		}
 		r.Sections = append(r.Sections, section)
 	}

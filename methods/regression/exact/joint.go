@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -61,42 +60,39 @@ func (c common) form(kind string) *answer {
 	}
 	a := new(answer)
 	for range points {
-		s := newSums(weights)
+		s := rowSums{Derivatives: *glm.NewDerivatives(weights)}
 		if kind == taskNested {
 			s.Information = nil
 		} else if k := c.classes(); k > 1 {
 			s.Classes = make([]float64, k)
 		}
-		a.At = append(a.At, *s)
+		a.At = append(a.At, s)
 	}
 	return a
 }
 
-// checkPoints refuses a task that no honest coordinator sends.
-func (c common) checkPoints(t *pointsTask, kind string) error {
+// checkPoints refuses a task that no honest coordinator sends, and returns the encoding of one that is.
+func (c common) checkPoints(t *pointsTask, kind string) (*glm.Encoding, error) {
+	most := float64(glm.FactorLargest)
 	if random := kind == taskMarginal || kind == taskGrid; random != c.Options.Random() || kind == taskNested &&
 		!c.tested() {
-		return fmt.Errorf("the plan has no task %q", kind)
+		return nil, fmt.Errorf("the plan has no task %q", kind)
+	} else if random {
+		most = glm.WeightLargest
 	}
-	if _, err := c.Scaled(t.Scale); err != nil {
-		return err
+	e, err := c.Scaled(t.Scale)
+	if err != nil {
+		return nil, err
 	}
 	if want := len(c.form(kind).At); len(t.Points) != want {
-		return fmt.Errorf("%d points where a task has %d", len(t.Points), want)
+		return nil, fmt.Errorf("%d points where a task has %d", len(t.Points), want)
 	}
 	for _, x := range t.Points {
-		if c.Options.Random() {
-			if err := x.Check(c.Weights()); err != nil {
-				return err
-			}
-		}
-		if len(x.Weights) != c.Weights() || slices.ContainsFunc(x.Weights, func(w float64) bool {
-			return !glm.Inside(w, -glm.FactorLargest, glm.FactorLargest)
-		}) {
-			return fmt.Errorf("a point of %d weights, or beyond ±%v", len(x.Weights), glm.FactorLargest)
+		if err := x.Check(c.Weights(), most); err != nil {
+			return nil, err
 		}
 	}
-	return c.checkNoise(t.Noise)
+	return e, c.checkNoise(t.Noise)
 }
 
 // checkNoise refuses a variance of a number's noise that is not the plan's.
@@ -216,10 +212,8 @@ func (c common) largest(noise float64) float64 {
 func (c common) begin(scale *options.Scale) density {
 	p := c.Weights()
 	d := density{Mean: make([]float64, p), Covariance: make([]float64, glm.Triangle(p))}
-	for j, group := range c.Encoding.Groups() {
-		if group == glm.InterceptGroup && scale != nil {
-			d.Mean[j] = scale.Mean
-		}
+	if c.Encoding.Intercept && scale != nil {
+		d.Mean[c.Encoding.Width()-1] = scale.Mean
 	}
 	if c.estimated() {
 		d.Noise = scale.Outcome

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"parley/internal/wire"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 )
@@ -22,25 +21,20 @@ import (
 // With the probabilities α of K classes the gradient is Σ ([y = k] − α_k) x for each, the information Σ (diag α − ααᵀ)
 // ⊗ x xᵀ and the weight Σ ½ (1 − Σ α_k²). With random intercepts they are of the marginal likelihood, by ln τ too.
 type rowSums struct {
-	Rows        int         `cbor:"rows"`
-	Value       float64     `cbor:"value" sums:"signed"`
-	Weight      float64     `cbor:"weight"`
-	Gradient    wire.Vector `cbor:"gradient" sums:"signed"`
-	Information wire.Vector `cbor:"information" sums:"signed"`
-	Classes     []float64   `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
-}
-
-func newSums(weights int) *rowSums {
-	return &rowSums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, glm.Triangle(weights))}
+	Rows int `cbor:"rows"`
+	glm.Derivatives
+	Classes []float64 `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
 }
 
 // gather adds the rows of a design at the weights w, as far as the sums have a place for what is asked. The first ones
-// of counts and of classes have the derivatives of other parabolas: see [beginning] and [commonest].
-func (s *rowSums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.Design) {
+// of counts and of classes have the derivatives of other parabolas: see [beginning].
+func (s *rowSums) gather(l glm.Likelihood, w []float64, isFirst bool, d *glm.Design) {
 	classes, columns := l.Activations(), d.Columns()
 	s.Rows = d.Rows()
-	_, counts := l.(glm.Poisson)
-	begin, common := beginningOf(d, counts && beginning), commonestOf(d, classes, beginning)
+	var begin parabola
+	if isFirst {
+		begin = beginning(l, d)
+	}
 	a, first, alpha := make([]float64, classes), make([]float64, classes), make([]float64, classes)
 	for i := range d.Rows() {
 		r, y := d.Row(i), d.Outcome(i)
@@ -53,19 +47,19 @@ func (s *rowSums) gather(l glm.Likelihood, w []float64, beginning bool, d *glm.D
 		case s.Information == nil:
 		case classes == 1:
 			if begin != nil {
-				first[0], h = begin.slopes(y, r.Offset, a[0])
+				h = begin(y, r, a, first, nil)
 			}
 			h = r.Weight * max(h, 0)
 			s.Weight += h
-			s.addBlock(r, 0, 0, h)
+			s.AddBlock(r, 0, 0, h)
 		default:
 			for k, g := range first {
 				alpha[k] = -g
 			}
 			alpha[int(y)]++
 			s.Classes[int(y)]++
-			if common != nil {
-				common.slopes(int(y), a, alpha, first)
+			if begin != nil {
+				begin(y, r, a, first, alpha)
 			}
 			s.addClasses(r, columns, alpha)
 		}
@@ -88,24 +82,11 @@ func (s *rowSums) addClasses(r glm.Row, columns int, alpha []float64) {
 			}
 			own += p * other
 			if o < k {
-				s.addBlock(r, k*columns, o*columns, -r.Weight*p*other)
+				s.AddBlock(r, k*columns, o*columns, -r.Weight*p*other)
 			}
 		}
-		s.addBlock(r, k*columns, k*columns, r.Weight*own)
+		s.AddBlock(r, k*columns, k*columns, r.Weight*own)
 		s.Weight += r.Weight * own / 2
-	}
-}
-
-// addBlock adds h x xᵀ to the information of the weights from two offsets on, the second not beyond the first.
-func (s *rowSums) addBlock(r glm.Row, offset, other int, h float64) {
-	for k, j := range r.Index {
-		row, last := s.Information[glm.Packed(offset+int(j), other):], len(r.Index)
-		if offset == other {
-			last = k + 1
-		}
-		for m := range last {
-			row[r.Index[m]] += h * r.Value[k] * r.Value[m]
-		}
 	}
 }
 
@@ -140,10 +121,7 @@ func step(prior glm.Gaussian, q glm.Normal, s *rowSums, classes int, farthest,
 	if far := math.Sqrt(mat.Inner(by, glm.Symmetric(s.Information, d), by) / s.Weight); far > farthest {
 		scale = farthest / far
 	}
-	mean := make([]float64, d)
-	for j := range mean {
-		mean[j] = q.Mean[j] + scale*by.AtVec(j)
-	}
+	mean := floats.AddScaledTo(make([]float64, d), q.Mean, scale, by.RawVector().Data)
 	lower := glm.Lower(&inverse)
 	glm.Centre(mean, lower, classes)
 	for i := range d { // beside a variance that a narrow prior makes tiny, rounding may go beyond it
@@ -178,66 +156,60 @@ func inside(q glm.Normal, largest float64) bool {
 	return true
 }
 
-// beginning is where the first step for counts takes their log-likelihood for a parabola: not at rates of 1, from
-// where Newton's step goes far beyond large counts and comes back by 1 in each step, but for each row at about its
-// own count, as iteratively reweighted least squares do (McCullagh and Nelder, Generalized Linear Models, 1989,
-// section 2.5). With exposure e, the exponential of the offset, a row's rate is the posterior mean e (y + ½)/(e +
-// ½/ρ) under the gamma prior with shape ½ whose mean is ρ, the counts of the site's rows per exposure.
-type beginning struct{ rate float64 }
+// parabola sets the first derivatives of a row's log-likelihood by its activations a as if it were one, and returns
+// minus the second one of a single activation, or sets the probabilities alpha that second derivatives are made of.
+type parabola func(y float64, r glm.Row, a, first, alpha []float64) (second float64)
 
-// beginningOf counts the rows of a design, and half a count more so that none is no rate of 0; nil if it is not wanted.
-func beginningOf(d *glm.Design, wanted bool) *beginning {
-	if !wanted {
-		return nil
+// beginning is where the first step takes log-likelihoods for parabolas; nil where they are what they are.
+//
+// Of counts it is not at rates of 1, from where Newton's step goes far beyond large counts and comes back by 1 in each
+// step, but for each row at about its own count, as iteratively reweighted least squares do (McCullagh and Nelder,
+// Generalized Linear Models, 1989, section 2.5). With exposure e, the exponential of the offset, a row's rate is the
+// posterior mean e (y + ½)/(e + ½/ρ) under the gamma prior with shape ½ whose mean is ρ, the counts of the site's rows
+// per exposure, and half a count more so that none is no rate of 0.
+//
+// Of several classes it is not where all are as likely, from where Newton's step comes nearer to a rare class by 1 in
+// each step, but where each is as likely as it is common, Dirichlet's prior of ½ for each having been counted with the
+// site's rows.
+func beginning(l glm.Likelihood, d *glm.Design) parabola {
+	switch l := l.(type) {
+	case glm.Poisson:
+		counts, exposure := 0.5, 0.0
+		for i := range d.Rows() {
+			r := d.Row(i)
+			counts += r.Weight * d.Outcome(i)
+			exposure += r.Weight * math.Exp(r.Offset)
+		}
+		rate := counts / exposure
+		return func(y float64, r glm.Row, a, first, _ []float64) float64 {
+			e := math.Exp(r.Offset)
+			mean := e * (y + 0.5) / (e + 0.5/rate)
+			first[0] = y - mean + mean*(math.Log(mean)-a[0])
+			return mean
+		}
+	case glm.Softmax:
+		shares, sum := make([]float64, l.Classes), float64(l.Classes)/2
+		for i := range d.Rows() {
+			w := d.Row(i).Weight
+			shares[int(d.Outcome(i))] += w
+			sum += w
+		}
+		for k := range shares {
+			shares[k] = (shares[k] + 0.5) / sum
+		}
+		return func(y float64, _ glm.Row, a, first, alpha []float64) float64 {
+			mean := 0.0
+			for k, p := range shares {
+				mean += p * (math.Log(p) - a[k])
+			}
+			for k, p := range shares {
+				alpha[k], first[k] = p, p*(math.Log(p)-a[k]-mean)-p
+			}
+			first[int(y)]++
+			return 0
+		}
 	}
-	counts, exposure := 0.5, 0.0
-	for i := range d.Rows() {
-		r := d.Row(i)
-		counts += r.Weight * d.Outcome(i)
-		exposure += r.Weight * math.Exp(r.Offset)
-	}
-	return &beginning{counts / exposure}
-}
-
-// slopes are the first and the negative second derivative of a row's parabola by its activation, at the activation a.
-func (b *beginning) slopes(y, offset, a float64) (first, second float64) {
-	e := math.Exp(offset)
-	mean := e * (y + 0.5) / (e + 0.5/b.rate)
-	return y - mean + mean*(math.Log(mean)-a), mean
-}
-
-// commonest is where the first step for several classes takes their log-likelihood for a parabola: not where all are
-// as likely, from where Newton's step comes nearer to a rare class by 1 in each step, but where each is as likely as
-// it is common, Dirichlet's prior of ½ for each class having been counted with the site's rows.
-type commonest struct{ shares []float64 }
-
-func commonestOf(d *glm.Design, classes int, wanted bool) *commonest {
-	if !wanted || classes == 1 {
-		return nil
-	}
-	b, sum := &commonest{make([]float64, classes)}, float64(classes)/2
-	for i := range d.Rows() {
-		w := d.Row(i).Weight
-		b.shares[int(d.Outcome(i))] += w
-		sum += w
-	}
-	for k := range b.shares {
-		b.shares[k] = (b.shares[k] + 0.5) / sum
-	}
-	return b
-}
-
-// slopes sets the probabilities that the second derivatives are made of, and the first derivatives at
-// the activations a of a row with outcome y.
-func (b *commonest) slopes(y int, a, alpha, first []float64) {
-	mean := 0.0
-	for k, p := range b.shares {
-		mean += p * (math.Log(p) - a[k])
-	}
-	for k, p := range b.shares {
-		alpha[k], first[k] = p, p*(math.Log(p)-a[k]-mean)-p
-	}
-	first[y]++
+	return nil
 }
 
 // noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model are

@@ -95,10 +95,11 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	if err := h.checkPoints(task, t.Kind); err != nil {
+	e, err := h.checkPoints(task, t.Kind)
+	if err != nil {
 		return nil, err
 	}
-	d, err := h.design(ctx, task.Scale, data)
+	d, err := h.Read(ctx, &h.Frame, e, data)
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +120,9 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 		if err != nil {
 			return nil, err
 		}
-		s.Rows, s.Value, s.Gradient, s.Information = d.Rows(), at.Value, at.Gradient, at.Curvature
+		s.Rows, s.Derivatives = d.Rows(), *at
 	}
 	return a, nil
-}
-
-// design is that of the site's rows at a scale.
-func (h *site) design(ctx context.Context, scale *options.Scale, data dataset.Source) (*glm.Design, error) {
-	e, err := h.Scaled(scale)
-	if err != nil {
-		return nil, err
-	}
-	return h.Read(ctx, &h.Frame, e, data)
 }
 
 // assess answers how well a posterior predicts.
@@ -139,11 +131,11 @@ func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	q, err := h.check(task)
+	e, q, err := h.check(task)
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.design(ctx, task.Scale, data)
+	d, err := h.Read(ctx, &h.Frame, e, data)
 	if err != nil {
 		return nil, err
 	}
@@ -169,17 +161,13 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	q, err := h.check(task)
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
-	e, err := h.Scaled(task.Scale)
+	e, q, err := h.check(task)
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
 	var b *glm.Intercept
 	if task.Tau != nil {
-		d, err := h.design(ctx, task.Scale, data)
+		d, err := h.Read(ctx, &h.Frame, e, data)
 		if err != nil {
 			return nil, err
 		}
@@ -215,38 +203,37 @@ func (h *site) own(t *modelTask, d *glm.Design) (*glm.Intercept, error) {
 	return &b, nil
 }
 
-// check returns the density of a task.
-func (c common) check(t *modelTask) (glm.Normal, error) {
+// check returns the encoding and the density of a task.
+func (c common) check(t *modelTask) (*glm.Encoding, glm.Normal, error) {
 	if c.Options.Random() != (t.Tau != nil) {
-		return glm.Normal{}, fmt.Errorf("a spread of sites that does not fit the plan")
+		return nil, glm.Normal{}, fmt.Errorf("a spread of sites that does not fit the plan")
 	}
 	if t.Tau != nil {
 		if err := t.Tau.Check(); err != nil {
-			return glm.Normal{}, err
+			return nil, glm.Normal{}, err
 		}
 	}
 	return c.checkDensity(t)
 }
 
-func (c common) checkDensity(t *modelTask) (glm.Normal, error) {
-	if _, err := c.Scaled(t.Scale); err != nil {
-		return glm.Normal{}, err
+func (c common) checkDensity(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
+	if e, err = c.Scaled(t.Scale); err != nil {
+		return nil, q, err
 	}
 	if len(t.At.Mean) != c.Weights() {
-		return glm.Normal{}, fmt.Errorf("%d means of %d weights", len(t.At.Mean), c.Weights())
+		return nil, q, fmt.Errorf("%d means of %d weights", len(t.At.Mean), c.Weights())
 	}
-	q, err := glm.NewNormal(t.At.Mean, t.At.Covariance)
-	if err != nil {
-		return q, err
+	if q, err = glm.NewNormal(t.At.Mean, t.At.Covariance); err != nil {
+		return nil, q, err
 	}
 	for j, m := range q.Mean {
 		if !glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) ||
 			!glm.Inside(q.Variance[j], 0, glm.FactorLargest) {
-			return q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
+			return nil, q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
 				glm.FactorLargest)
 		}
 	}
-	return q, c.checkNoise(t.At.Noise)
+	return e, q, c.checkNoise(t.At.Noise)
 }
 
 // Form is an answer to a task of this kind with everything that it may have, all 0: see [method.Flatten].

@@ -168,7 +168,7 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		return nil
 	}
 	prior, last, p := c.PriorOf(s.Scale), s.Fit.Last.Mean, c.Weights()
-	total := newSums(p)
+	total := &rowSums{Derivatives: *glm.NewDerivatives(p)}
 	for _, own := range sums {
 		method.AddSums(total, own)
 	}
@@ -189,8 +189,8 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p),
 			step)/2
 		out := fitted.LeftOut{Site: names[i], Rows: own.Rows, With: own.Value, Without: own.Value + value}
-		for j, e := range m.Coefficients() {
-			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !e.Base &&
+		for j := range m.Effects {
+			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !m.Base(j) &&
 				math.Abs(moved) > math.Abs(out.Moved) {
 				out.Moved, out.Most = moved, m.Effects[j].Label()
 			}
@@ -224,13 +224,13 @@ func (c coordinator) turned(s *state, site string) float64 {
 		}
 		return (0.5 - area) / math.Sqrt((cases+controls+1)/(12*cases*controls))
 	case own != nil && c.Options.Likelihood == glm.LikelihoodLinear && len(s.Fit.Last.Mean) > 0:
-		p, groups := c.Weights(), c.Encoding.Groups()
+		p := c.Weights()
 		along, ones := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 		for j, w := range s.Fit.Last.Mean {
-			if glm.OfEverybody(groups[j]) {
-				ones.SetVec(j, 1)
-			} else {
+			if j < c.Encoding.Effective() {
 				along.SetVec(j, w)
+			} else {
+				ones.SetVec(j, 1)
 			}
 		}
 		h, g := glm.Symmetric(own.At[0].Information, p), mat.NewVecDense(p, own.At[0].Gradient)

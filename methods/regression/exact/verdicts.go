@@ -90,12 +90,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	default:
 		return nil
 	}
-	effects := 0
-	for _, g := range m.Encoding.Groups() {
-		if !glm.OfEverybody(g) {
-			effects++
-		}
-	}
+	effects := m.Encoding.Effective()
 	if events >= glm.OnEvents.Matters*float64(effects) {
 		return nil
 	}
@@ -178,29 +173,16 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 			}
 		}
 	}
-	straight, tests := map[string]bool{}, 0
+	straight, tests := map[string]bool{}, m.Encoding.Effective()
 	for i := range m.Encoding.Columns {
 		col := &m.Encoding.Columns[i]
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
-	}
-	for _, g := range groups {
-		if !glm.OfEverybody(g) {
-			tests++
-		}
 	}
 	var differing, curved, changing []string
 	for j, name := range names[:tests] { // before those of everybody
 		if by, times := predict.EffectsDiffer(sites, all, j, tests, c.Options.Likelihood != glm.LikelihoodLinear); by !=
 			nil && !turned {
-			most, word := 0, "higher"
-			for i, x := range by {
-				if math.Abs(x) > math.Abs(by[most]) {
-					most = i
-				}
-			}
-			if by[most] < 0 {
-				word = "lower"
-			}
+			most, word := predict.Farthest(by)
 			differing = append(differing, fmt.Sprintf("%s (%s at %s; %.1f)", name, word, c.Plan.Sites[most], times))
 		}
 		if straight[groups[j]] && all.NonlinearityScoreTest(j, len(names)) {

@@ -59,7 +59,7 @@ func (m *Model) Coefficients() (all []Coefficient) {
 	for j, e := range m.Effects {
 		g := groups[j%len(groups)]
 		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: references[g], Unit: units[g], Estimate: e.Mean,
-			SE: e.SD, P: m.P(e.Mean, e.SD), Base: glm.OfEverybody(g),
+			SE: e.SD, P: m.P(e.Mean, e.SD), Base: m.Base(j),
 			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
 		if c.Base || m.Private {
 			c.P = math.NaN()
@@ -72,6 +72,9 @@ func (m *Model) Coefficients() (all []Coefficient) {
 	}
 	return all
 }
+
+// Base says whether effect j is that of the intercept or a period, and so none.
+func (m *Model) Base(j int) bool { return j%m.Encoding.Width() >= m.Encoding.Effective() }
 
 // orNaN is a number, or NaN if there is none.
 func orNaN(x *float64) float64 {
@@ -122,19 +125,16 @@ func (m *Model) Files() ([]method.File, error) {
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}}
 	if m.Covariance == nil {
-		return add(files, "posterior", m.posteriorCSV())
+		return append(files, table("posterior", m.posteriorCSV())), nil
 	}
-	if files, err = add(files, "coefficients", m.coefficientsCSV()); err != nil {
-		return nil, err
-	}
-	return add(files, "correlations", m.correlationsCSV())
+	return append(files, table("coefficients", m.coefficientsCSV()), table("correlations", m.correlationsCSV())), nil
 }
 
-// add adds a table to a model's files.
-func add(files []method.File, name string, records [][]string) ([]method.File, error) {
+// table is a file of a model.
+func table(name string, records [][]string) method.File {
 	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(records)
-	return append(files, method.File{Name: "model/" + name + ".csv", Data: b.Bytes()}), err
+	_ = csv.NewWriter(&b).WriteAll(records) // memory takes all
+	return method.File{Name: "model/" + name + ".csv", Data: b.Bytes()}
 }
 
 // coefficientsCSV is the regression table.
@@ -277,14 +277,7 @@ func Coefficients(m *Model) figure.Section {
 			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
 			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
 			"known, and model/model.json the covariances."}
-	settled := m.Converged == nil || *m.Converged
-	if !settled { // of which a verdict warns
-		section.Items = append(section.Items, figure.Item{
-			Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
-				Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands " +
-					"above."}})
-	}
-	if settled && len(only) > 0 {
+	if (m.Converged == nil || *m.Converged) && len(only) > 0 { // else a verdict warns of all
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " +
 			problem.Names(only), Warning: true,
 			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and " +
@@ -304,10 +297,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(z95)
 	largest := map[int]float64{}
 	var columns []int
-	for j, group := range groups {
-		if glm.OfEverybody(group) {
-			continue // its place is no effect
-		}
+	for j := range m.Encoding.Effective() { // the places of others are no effects
 		columns = append(columns, j)
 		for k := range classes {
 			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))

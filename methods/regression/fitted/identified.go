@@ -21,33 +21,32 @@ const Most = 500
 // Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
 // from that of the one that the data know best: columns are the same for all.
 func Undetermined(m *Model) []glm.Finding {
-	k, terms := bestKnown(m, m.Encoding.Width()), termsOf(m.Encoding.Groups())
-	if len(terms) == 0 || len(terms) > Most {
+	if n := m.Encoding.Effective(); n == 0 || n > Most {
 		return nil
 	}
-	return notToldApart(&m.Encoding, k.dependencies(terms))
+	return notToldApart(&m.Encoding, bestKnown(m, m.Encoding.Width()).dependencies(m.Encoding.Effective()))
 }
 
 // Divided says which features a private study does not tell apart, so that how their effects divide what
 // they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
 // the posterior if data say as little as the noise leaves possible. All are of the weights of one activation.
 func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding {
-	terms := termsOf(e.Groups())
-	if len(terms) < 2 || len(terms) > Most {
+	n := e.Effective()
+	if n < 2 || n > Most {
 		return nil
 	}
-	return notToldApart(e, knowledge{posterior, prior}.divided(terms, least))
+	return notToldApart(e, knowledge{posterior: posterior, prior: prior}.divided(n, least))
 }
 
 // notToldApart names sets of effects, but for those of one feature.
-func notToldApart(e *glm.Encoding, sets [][]glm.Row) []glm.Finding {
+func notToldApart(e *glm.Encoding, sets [][]int) []glm.Finding {
 	groups, names := e.Groups(), e.Features()
 	var all []string
 	for _, set := range sets {
 		if !shareFeature(groups, set) {
 			var list []string
-			for _, t := range set {
-				list = append(list, names[t.Index[0]])
+			for _, j := range set {
+				list = append(list, names[j])
 			}
 			all = append(all, strings.Join(list, ", "))
 		}
@@ -55,50 +54,36 @@ func notToldApart(e *glm.Encoding, sets [][]glm.Row) []glm.Finding {
 	return glm.OnCollinear.Of(strings.Join(all, "; or "))
 }
 
-// knowledge is the posterior and the prior of the weights of one activation.
-type knowledge struct{ posterior, prior glm.Normal }
+// knowledge is the posterior and the prior of weights, those of one activation from a place on.
+type knowledge struct {
+	posterior, prior glm.Normal
+	from             int
+}
 
 // bestKnown is that of the class whose weights have the least variance in units of the prior's.
-func bestKnown(m *Model, width int) (best knowledge) {
-	q := m.Weights()
+func bestKnown(m *Model, width int) knowledge {
 	mean, variance := m.Before()
-	from, least := 0, math.Inf(1)
-	for start := 0; start < len(q.Mean); start += width {
+	best := knowledge{posterior: m.Weights(), prior: glm.Normal{Mean: mean, Variance: variance}}
+	least := math.Inf(1)
+	for start := 0; start < len(mean); start += width {
 		sum := 0.0
 		for j := start; j < start+width; j++ {
-			sum += q.Variance[j] / variance[j]
+			sum += best.posterior.Variance[j] / variance[j]
 		}
 		if sum < least {
-			from, least = start, sum
+			best.from, least = start, sum
 		}
-	}
-	to := from + width
-	best = knowledge{glm.Normal{Mean: q.Mean[from:to], Variance: q.Variance[from:to]},
-		glm.Normal{Mean: mean[from:to], Variance: variance[from:to]}}
-	for i := from; i < to; i++ {
-		row := q.Covariance[glm.Packed(i, 0):]
-		best.posterior.Covariance = append(best.posterior.Covariance, row[from:i+1]...)
 	}
 	return best
 }
 
-// termsOf lists effects as combinations of weights: every column but intercept and periods.
-func termsOf(groups []string) (terms []glm.Row) {
-	for j, g := range groups {
-		if !glm.OfEverybody(g) {
-			terms = append(terms, glm.Row{Index: []int32{int32(j)}, Value: []float64{1}})
-		}
-	}
-	return terms
-}
-
-// information is what the data say of some effects, all else being unknown: the inverse of their posterior covariance
-// less that of their prior, which it returns too. Not ok if that cannot be calculated.
-func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok bool) {
+// information is what the data say of the first n effects, all else being unknown: the inverse of their posterior
+// covariance less that of their prior, which it returns too. Not ok if that cannot be calculated.
+func (k knowledge) information(n int) (data, prior *mat.SymDense, ok bool) {
 	precision := func(q glm.Normal) *mat.SymDense {
 		var chol mat.Cholesky
 		inverse := new(mat.SymDense)
-		of := glm.Sym(len(terms), func(a, b int) float64 { return q.Between(terms[a], terms[b]) })
+		of := glm.Sym(n, func(a, b int) float64 { return q.Cov(k.from+a, k.from+b) })
 		ok = ok && chol.Factorize(of) && glm.Usable(chol.InverseTo(inverse))
 		return inverse
 	}
@@ -107,21 +92,20 @@ func (k knowledge) information(terms []glm.Row) (data, prior *mat.SymDense, ok b
 	if !ok {
 		return nil, nil, false
 	}
-	return glm.Sym(len(terms), func(a, b int) float64 { return all.At(a, b) - prior.At(a, b) }), prior, true
+	return glm.Sym(n, func(a, b int) float64 { return all.At(a, b) - prior.At(a, b) }), prior, true
 }
 
 // dependencies lists sets of effects whose columns are nearly combinations of each other. Those
 // that the data say nothing of have no part in any.
-func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
-	h, prior, ok := k.information(terms)
+func (k knowledge) dependencies(n int) [][]int {
+	h, prior, ok := k.information(n)
 	if !ok {
 		return nil
 	}
-	var told []glm.Row
 	var at []int
-	for a := range terms {
+	for a := range n {
 		if h.At(a, a) > unknown*prior.At(a, a) {
-			told, at = append(told, terms[a]), append(at, a)
+			at = append(at, a)
 		}
 	}
 	if len(at) < 2 {
@@ -131,9 +115,13 @@ func (k knowledge) dependencies(terms []glm.Row) [][]glm.Row {
 		a, b := at[i], at[j]
 		return h.At(a, b) / math.Sqrt(h.At(a, a)*h.At(b, b))
 	})
-	return together(told, scaled, 1e-9, func(_ int, variance float64) bool {
-		return variance > glm.OnCollinear.Matters
-	})
+	sets := together(scaled, 1e-9, func(_ int, variance float64) bool { return variance > glm.OnCollinear.Matters })
+	for _, set := range sets {
+		for k, i := range set {
+			set[k] = at[i]
+		}
+	}
+	return sets
 }
 
 // inflated is how many times as large as with all others known the variance of an effect must be, to say that it
@@ -144,40 +132,37 @@ const inflated, left = 9, 0.3
 // divided lists sets of effects that are known together and not one by one: what the data say of them at
 // least, given as a covariance, leaves each much of its prior's variance. Noise alone leaves some, so that effects
 // must be near to each other by the posterior, too.
-func (k knowledge) divided(terms []glm.Row, least glm.Normal) [][]glm.Row {
-	own, prior, ok := k.information(terms)
+func (k knowledge) divided(n int, least glm.Normal) [][]int {
+	own, prior, ok := k.information(n)
 	if !ok {
 		return nil
 	}
-	h, _, ok := knowledge{least, k.prior}.information(terms)
+	h, _, ok := knowledge{posterior: least, prior: k.prior}.information(n)
 	if !ok {
 		return nil
 	}
-	near := make([]bool, len(terms))
-	scaled := glm.Sym(len(terms), func(a, b int) float64 {
+	near := make([]bool, n)
+	scaled := glm.Sym(n, func(a, b int) float64 {
 		x := h.At(a, b) / math.Sqrt(prior.At(a, a)*prior.At(b, b))
-		if t := terms[a]; a == b {
-			near[a] = k.posterior.Between(t, t)*(own.At(a, a)+prior.At(a, a)) > inflated
+		if a == b {
+			near[a] = k.posterior.Variance[a]*(own.At(a, a)+prior.At(a, a)) > inflated
 			x++
 		}
 		return x
 	})
-	return together(terms, scaled, 1, func(i int, variance float64) bool { return near[i] && variance > left })
+	return together(scaled, 1, func(i int, variance float64) bool { return near[i] && variance > left })
 }
 
 // together lists sets of effects, of those whose variance by the inverse of a matrix says that they are in one, and
 // which that correlates. Eigenvalues below the smallest count as that.
-func together(terms []glm.Row, information *mat.SymDense, smallest float64,
-	in func(i int, variance float64) bool) (sets [][]glm.Row) {
-	values, v := glm.Eigen(information)
-	if values == nil {
+func together(information *mat.SymDense, smallest float64,
+	in func(i int, variance float64) bool) (sets [][]int) {
+	variance := glm.Spectral(information, func(x float64) float64 { return 1 / max(x, smallest) })
+	if variance == nil {
 		return nil
 	}
-	var variance, half mat.Dense
-	half.Apply(func(_, d int, x float64) float64 { return x / max(values[d], smallest) }, v)
-	variance.Mul(&half, v.T())
 	var involved []int
-	for i := range terms {
+	for i := range information.SymmetricDim() {
 		if in(i, variance.At(i, i)) {
 			involved = append(involved, i)
 		}
@@ -196,11 +181,7 @@ func together(terms []glm.Row, information *mat.SymDense, smallest float64,
 			})
 		}
 		if slices.Sort(set); len(set) > 1 {
-			var found []glm.Row
-			for _, i := range set {
-				found = append(found, terms[i])
-			}
-			sets = append(sets, found)
+			sets = append(sets, set)
 		}
 	}
 	return sets
@@ -208,10 +189,10 @@ func together(terms []glm.Row, information *mat.SymDense, smallest float64,
 
 // shareFeature says whether effects belong to one feature and its interactions, such as the functions of a spline or
 // the levels of a category: how near these are to each other is known to whoever chose them.
-func shareFeature(groups []string, terms []glm.Row) bool {
-	of := func(t glm.Row) []string { return strings.Split(groups[t.Index[0]], " × ") }
-	for _, f := range of(terms[0]) {
-		if !slices.ContainsFunc(terms, func(t glm.Row) bool { return !slices.Contains(of(t), f) }) {
+func shareFeature(groups []string, columns []int) bool {
+	of := func(j int) []string { return strings.Split(groups[j], " × ") }
+	for _, f := range of(columns[0]) {
+		if !slices.ContainsFunc(columns, func(j int) bool { return !slices.Contains(of(j), f) }) {
 			return true
 		}
 	}
@@ -231,12 +212,9 @@ func (m *Model) HeldBack() []glm.Finding {
 		if math.Abs(mean-centre[j]) <= unlikely*math.Sqrt(prior[j]) {
 			continue
 		}
-		shift := q.Variance[j] * (mean - centre[j]) / prior[j]
-		if q.Covariance != nil {
-			shift = 0
-			for k, other := range q.Mean {
-				shift += q.Covariance[glm.Packed(max(j, k), min(j, k))] * (other - centre[k]) / prior[k]
-			}
+		shift := 0.0
+		for k, other := range q.Mean {
+			shift += q.Cov(j, k) * (other - centre[k]) / prior[k]
 		}
 		if math.Abs(shift) > glm.OnPrior.Matters*math.Sqrt(q.Variance[j]) {
 			names = append(names, m.Effects[j].Label())

@@ -27,12 +27,8 @@ import (
 	"parley/study"
 )
 
-// ModelFormat names the format of model.json and its version; OldFormat is one that is
-// read too, of models whose weights are all taken as independent.
-const (
-	ModelFormat = "parley/pvi-model/2"
-	OldFormat   = "parley/pvi-model/1"
-)
+// ModelFormat names the format of model.json and its version.
+const ModelFormat = "parley/pvi-model/2"
 
 // Model is a fitted model with everything that its use needs. It is what model.json holds. The weights of class k are
 // entries k·d … (k+1)·d − 1 of Posterior and of the factors, for the d columns that Encoding makes.
@@ -137,7 +133,7 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 	if err != nil {
 		return nil, err
 	}
-	posterior, err := q.Marginals()
+	posterior, err := glm.FromMoments(q.Mean, q.Variance)
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +144,11 @@ func New(plan *study.Plan, o *options.Options, prior glm.Gaussian, q glm.Normal,
 	if plan.Method.Name != options.Name {
 		m.By = plan.Method.Name
 	}
-	m.Effects, err = m.effects()
-	return m, err
+	classes, width := o.Classes(), e.Width()
+	for j, own := range e.Effects(m.Weights()) {
+		m.Effects = append(m.Effects, outcomeEffect{Class: classes[j/width], Effect: own})
+	}
+	return m, nil
 }
 
 // Of is [New] for another method, whose options say the outcome in the words of ours.
@@ -190,32 +189,8 @@ func (m *Model) Before() (mean, variance []float64) {
 	return mean, variance
 }
 
-// own are the effects in the features' own units as combinations of the weights of their class.
-func (m *Model) own() (rows []glm.Row) {
-	for k := range m.Options.Classes() {
-		for _, r := range m.Encoding.Own() {
-			for i := range r.Index {
-				r.Index[i] += int32(k * m.Encoding.Width())
-			}
-			rows = append(rows, r)
-		}
-	}
-	return rows
-}
-
-// effects brings the posterior to the features' own units.
-func (m *Model) effects() (all []outcomeEffect, err error) {
-	for k, class := range m.Options.Classes() {
-		effects, err := m.Encoding.Effects(m.Weights(), k*m.Encoding.Width())
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range effects {
-			all = append(all, outcomeEffect{Class: class, Effect: e})
-		}
-	}
-	return all, nil
-}
+// own are the effects in the features' own units as combinations of weights.
+func (m *Model) own() []glm.Row { return m.Encoding.Own(len(m.Options.Classes())) }
 
 // Encode writes model.json: the same model always gives the same bytes.
 func (m *Model) Encode() ([]byte, error) {
@@ -229,7 +204,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, OldFormat) != nil {
+	if err := method.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -325,10 +300,6 @@ func (m *Model) Method() string { return cmp.Or(m.By, options.Name) }
 func (m *Model) Cautions() (notes method.Notes) {
 	for _, v := range m.Verdicts {
 		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v.String(), ".")})
-	}
-	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
-		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says",
-			Hint: "allow the plan more method.rounds, and run it again"})
 	}
 	return notes
 }

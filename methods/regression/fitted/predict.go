@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 
 	"parley/dataset"
 	"parley/figure"
@@ -221,38 +220,17 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 	return decimals(append(record, predicted), 1-p.P[0], p.P[0])
 }
 
-// predictionScores is how well outcomes were predicted, as JSON.
-type predictionScores struct {
-	Subjects         int                   `json:"subjects"` // or person-periods
-	Accuracy         *float64              `json:"accuracy,omitempty"`
-	LogLik           float64               `json:"log_likelihood_per_subject"`
-	RMSE             *float64              `json:"root_mean_squared_error,omitempty"`
-	Calibration      *evaluate.Calibration `json:"calibration,omitempty"`
-	CalibrationError *float64              `json:"calibration_error,omitempty"`
-}
-
 // scored says how well outcomes were predicted.
 func (m *Model) scored(a *predict.Assessment) *method.Account {
-	n := float64(a.Rows)
-	v := predictionScores{Subjects: a.Rows, LogLik: a.LogLik / n}
-	out := &method.Account{Facts: []figure.Fact{{Name: m.Options.Unit() + "s", Value: strconv.Itoa(a.Rows)}}}
-	say := func(name, format string, x float64) {
-		out.Facts = append(out.Facts, figure.Fact{Name: name, Value: fmt.Sprintf(format, x)})
+	out, values := new(method.Account), map[string]any{}
+	for _, s := range scores(m.Options, a, len(m.Effects), "") {
+		s.tell(func(metric string, x float64) { values[metric] = x }, &out.Facts)
 	}
-	if m.Options.Numeric() {
-		e := math.Sqrt(a.Squares / n)
-		v.RMSE = &e
-		say("root mean squared error", "%.4g", e)
-	} else {
-		share, c := float64(a.Correct)/n, a.Calibration()
-		off := c.Error()
-		v.Accuracy, v.Calibration, v.CalibrationError = &share, &c, &off
-		say("accuracy (%)", "%.2f", 100*share)
-		say("calibration error", "%.4f", off)
-		out.Tables = append(out.Tables, calibrationTable(&c))
+	if !m.Options.Numeric() {
+		c := a.Calibration()
+		values["calibration"], out.Tables = c, []figure.Table{calibrationTable(&c)}
 	}
-	say("log-likelihood per "+m.Options.Unit(), "%.5f", v.LogLik)
-	out.Value = v
+	out.Value = values
 	return out
 }
 

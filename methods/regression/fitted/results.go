@@ -129,13 +129,8 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
 	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: m.Options.Outcome.Column},
 		figure.Fact{Name: "sites", Value: strconv.Itoa(len(m.Sites))})
 	r.Headline = append(r.Headline, facts...)
-	for _, s := range scores(m.Options, pooled, len(m.Effects)) {
-		if s.metric != "" {
-			metrics[s.metric] = s.x
-		}
-		if s.fact != "" {
-			r.Headline = append(r.Headline, figure.Fact{Name: s.fact, Value: s.text})
-		}
+	for _, s := range scores(m.Options, pooled, len(m.Effects), method.OfFit) {
+		s.tell(func(metric string, x float64) { metrics[metric] = x }, &r.Headline)
 	}
 	return r, nil
 }
@@ -148,8 +143,19 @@ type score struct {
 	text         string
 }
 
-// scores are those of a model with so many weights, as far as they are known; none if pooled is nil.
-func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []score) {
+// tell hands a score to whoever takes metrics, and adds it to facts.
+func (s *score) tell(metric func(name string, x float64), facts *[]figure.Fact) {
+	if s.metric != "" {
+		metric(s.metric, s.x)
+	}
+	if s.fact != "" {
+		*facts = append(*facts, figure.Fact{Name: s.fact, Value: s.text})
+	}
+}
+
+// scores are those of a model with so many weights, as far as they are known; none if pooled is nil. What is said of
+// the data on which it was fitted has that in its name.
+func scores(o *options.Options, pooled *predict.Assessment, weights int, onData string) (all []score) {
 	if pooled == nil {
 		return nil
 	}
@@ -158,8 +164,8 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []
 			all = append(all, score{metric, fact, x, text})
 		}
 	}
-	ofFit := func(metric, fact, format string, times, x float64, by string) {
-		add(metric, fact+method.OfFit, x, strings.Replace(fmt.Sprintf(format, times*x), "±", by, 1))
+	of := func(metric, fact, format string, times, x float64, by string) {
+		add(metric, fact+onData, x, strings.Replace(fmt.Sprintf(format, times*x), "±", by, 1))
 	}
 	off := func(digits int, x float64) string { // by noise
 		if pooled.Noise == 0 {
@@ -170,13 +176,14 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []
 	n, count := float64(pooled.Rows), figure.Count.Text
 	rows, correct, logLik := pooled.Margins()
 	unit, periods := strings.ReplaceAll(o.Unit(), "-", "_"), pooled.Periods
+	hazard := o.Likelihood == glm.LikelihoodHazard
 	if s := pooled.Scatter; s != nil && periods != nil && o.Cluster == "" {
 		add("", "subjects", float64(s.Clusters), count(float64(s.Clusters)))
 	}
 	add(unit+"s", o.Unit()+"s", n, count(n)+off(0, rows))
 	if o.Numeric() {
-		ofFit("root_mean_squared_error", "root mean squared error", "%.4g", 1, math.Sqrt(pooled.Squares/n), "")
-		ofFit("r_squared", "of the outcome's variance explained", "%.1f %%", 100, pooled.RSquared(), "")
+		of("root_mean_squared_error", "root mean squared error", "%.4g", 1, math.Sqrt(pooled.Squares/n), "")
+		of("r_squared", "of the outcome's variance explained", "%.1f %%", 100, pooled.RSquared(), "")
 		if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && !r.Sampled &&
 			r.Weight > float64(weights) {
 			add("dispersion", "", r.Second/(r.Weight-float64(weights)), "")
@@ -184,19 +191,21 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []
 	} else {
 		cal, share := pooled.Calibration(), float64(pooled.Correct)/n
 		add("calibration_error", "", cal.Error(), "")
-		if periods == nil {
-			ofFit("accuracy", "predicted correctly", "%.2f± %%", 100, share, off(2, 100*correct))
+		if !hazard {
+			of("accuracy", "predicted correctly", "%.2f± %%", 100, share, off(2, 100*correct))
 		} else {
 			add("accuracy", "", share, "")
+		}
+		if periods != nil {
 			_, events := periods.Count()
 			add("", "events", floats.Sum(events), count(floats.Sum(events)))
-			ofFit("concordance", "concordance", "%.3f", 1, periods.Concordance(), "")
+			of("concordance", "concordance", "%.3f", 1, periods.Concordance(), "")
 		}
 	}
-	if r := pooled.Ranking; r != nil && !o.Numeric() && periods == nil {
-		ofFit("auc", "area under the ROC curve", "%.3f", 1, r.Area(), "")
+	if r := pooled.Ranking; r != nil && !o.Numeric() && !hazard {
+		of("auc", "area under the ROC curve", "%.3f", 1, r.Area(), "")
 	}
-	ofFit("log_likelihood_per_"+unit, "log-likelihood per "+o.Unit(), "%.4f±", 1, pooled.LogLik/n, off(4, logLik))
+	of("log_likelihood_per_"+unit, "log-likelihood per "+o.Unit(), "%.4f±", 1, pooled.LogLik/n, off(4, logLik))
 	return all
 }
 
@@ -204,7 +213,7 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int) (all []
 // counted as nothing. It never leaves the site.
 func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Likelihood, site string, e *glm.Encoding,
 	q glm.Normal, effect *glm.Intercept, data dataset.Source) (*method.Result, error) {
-	b, err := s.Bind(e, data.Schema())
+	b, err := e.Bind(data.Schema(), &s.Outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -237,10 +246,6 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept",
 			Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
 	}
-	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used",
-			Value: strconv.Itoa(left)})
-	}
 	says, missing, err := s.Remarks(ctx, b, data)
 	if err != nil {
 		return nil, err
@@ -266,8 +271,8 @@ func found(m *Model) string {
 	deviations := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }
 	var clear []int
 	all := 0
-	for j, c := range m.Coefficients() {
-		if c.Base {
+	for j := range m.Effects {
+		if m.Base(j) {
 			continue // its place is no effect
 		}
 		if all++; deviations(j) > z {

@@ -75,7 +75,7 @@ func TestDispersionIsSaid(t *testing.T) {
 		said := func(y func() float64) string {
 			d := glm.NewDesign(1)
 			for range 400 {
-				testkit.Do(t, d.AppendDense([]float64{1}, y()))
+				testkit.Do(t, d.Append(glm.Dense([]float64{1}), y()))
 			}
 			a := predict.NewAssessment()
 			a.Rows, a.Residuals = 400, predict.Assess(glm.Poisson{}, q, nil, d, false, true).Residuals

@@ -38,8 +38,8 @@ func (m *Model) P(estimate, se float64) float64 {
 	return math.Erfc(z / math.Sqrt2)
 }
 
-// Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic, and adds a file of them.
-func Terms(files []method.File, m *Model, tests []TermTest, ratios bool) (figure.Item, []method.File, error) {
+// Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic, and has a file of them.
+func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
 	name, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard errors of "+
 		"the table of coefficients."
 	if ratios {
@@ -60,8 +60,7 @@ func Terms(files []method.File, m *Model, tests []TermTest, ratios bool) (figure
 		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
 		records = append(records, decimals([]string{x.Term}, x.Statistic, float64(x.Free), x.P))
 	}
-	files, err := add(files, "terms", records)
-	return figure.Item{Table: t}, files, err
+	return figure.Item{Table: t}, table("terms", records)
 }
 
 // Without shows what fits without each site say, beside the fit to all.
@@ -107,12 +106,12 @@ func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table 
 
 // Survival shows the share of people without the event over time: of everybody by the rows of periods, and of a
 // person who is average in numbers and at the reference of every category, by the model. The file has both.
-func Survival(files []method.File, m *Model, periods *predict.Periods) (figure.Item, []method.File, error) {
+func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 	cuts := m.Encoding.Periods
 	base := make([]predict.Survival, len(cuts))
-	m.predictor().Survival(m.Encoding.Nobody(), z95, base)
+	m.predictor().Survival(glm.Row{}, z95, base)
 	rows, events := periods.Count()
-	table := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
+	life := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
 	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1},
 		Low: figure.Numbers{1}, High: figure.Numbers{1}}
 	records := [][]string{{"until", "at_risk", "events", "survival", "baseline_hazard", "baseline_survival",
@@ -123,23 +122,22 @@ func Survival(files []method.File, m *Model, periods *predict.Periods) (figure.I
 			observed *= 1 - events[k]/rows[k]
 		}
 		s := base[k]
-		table.X, table.Y = append(table.X, end), append(table.Y, observed)
+		life.X, life.Y = append(life.X, end), append(life.Y, observed)
 		model.X, model.Y = append(model.X, end), append(model.Y, s.Mean)
 		model.Low, model.High = append(model.Low, s.Low), append(model.High, s.High)
 		records = append(records, decimals(nil, end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean,
 			s.Low, s.High))
 		before = s.Mean
 	}
-	files, err := add(files, "survival", records)
 	return figure.Item{Figure: &figure.Figure{ID: "survival", Title: "How long without the event?",
 		Chart: figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column},
 			Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " +
 				m.Options.Outcome.Levels[1]},
-			Series: []figure.Line{model, table}},
+			Series: []figure.Line{model, life}},
 		Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
 			"category, with an interval of 95 %; that of everybody is of the people observed. Who is lost " +
 			"within a period counts up to it, and within the first not at all. model/survival.csv has the numbers.",
-		Alt: "Survival curves of an average person and of everybody."}}, files, err
+		Alt: "Survival curves of an average person and of everybody."}}, table("survival", records)
 }
 
 // contrast is what Contrast says, as JSON.

@@ -210,9 +210,9 @@ func readNumber(text string) (float64, error) {
 	return x, nil
 }
 
-// Rows calls yield with the rows of the design matrix that a subject makes, one for each person-period where there
-// are periods and otherwise a single one, and with their outcomes. It uses x as work space; rows are valid until the
-// next. The binding must have been made with an outcome.
+// Rows calls yield with the rows of the design matrix that a subject makes, and with their outcomes: a single one, or
+// with periods one for each that the subject was seen in, with its column, and +1 in that of an event. It uses x as
+// work space; rows are valid until the next. The binding must have been made with an outcome.
 func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y float64) error) error {
 	if b.event < 0 {
 		y, err := b.Outcome(l, r)
@@ -225,13 +225,20 @@ func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y
 		return yield(*x, y)
 	}
 	seen, err := b.Seen(r)
-	if err != nil {
-		return err
+	if err == nil {
+		err = b.Row(r, x)
 	}
-	if err := b.Row(r, x); err != nil {
-		return err
+	first := int32(b.encoding.Effective())
+	for k := 0; k < seen.Periods && err == nil; k++ {
+		row, y := *x, -1.0
+		row.Later = k > 0
+		row.Index, row.Value = append(x.Index, first+int32(k)), append(x.Value, 1)
+		if seen.Failed && k == seen.Periods-1 {
+			y = 1
+		}
+		err = yield(row, y)
 	}
-	return b.encoding.Person(x, seen.Periods, seen.Failed, yield)
+	return err
 }
 
 // followUp is how a subject was followed.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -105,17 +104,6 @@ func (d *Design) Append(r Row, outcome float64) error {
 	}
 	d.cluster = append(d.cluster, at)
 	return nil
-}
-
-// AppendDense adds a row given with its zeros.
-func (d *Design) AppendDense(x []float64, outcome float64) error {
-	if len(x) != d.columns {
-		return fmt.Errorf("row %d: %d values for %d columns", d.Rows(), len(x), d.columns)
-	}
-	r := Dense(x)
-	r.Index = slices.DeleteFunc(r.Index, func(j int32) bool { return x[j] == 0 })
-	r.Value = slices.DeleteFunc(slices.Clone(x), func(v float64) bool { return v == 0 })
-	return d.Append(r, outcome)
 }
 
 // Dense is a row with an entry for every column.

@@ -12,18 +12,15 @@ import (
 
 // Fallback says what takes the place of a cell that cannot be used as it is.
 type Fallback struct {
-	Rule FallbackRule `json:"rule"`
+	Rule string `json:"rule"` // Refuse or Neutral
 }
-
-// FallbackRule is a kind of fallback.
-type FallbackRule string
 
 const (
 	// Refuse, as the empty rule, makes the cell an error.
-	Refuse FallbackRule = "refuse"
+	Refuse = "refuse"
 	// Neutral leaves the cell without effect: a number becomes the centre of its
 	// column, a category none of its levels, which with a reference is the reference.
-	Neutral FallbackRule = "neutral"
+	Neutral = "neutral"
 )
 
 // Column declares one input of the model: a number, or a category if it has levels.
@@ -63,7 +60,7 @@ type Interaction [2]string
 type Encoding struct {
 	Columns      []Column      `json:"columns"`
 	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
-	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Binding.Rows]
 	Intercept    bool          `json:"intercept"`              // a last column of ones
 	// Offset, Weight and Cluster are columns that describe subjects: what is added to every
 	// activation, what a row's log-likelihood is multiplied by, and what rows that go together have in common.
@@ -146,22 +143,18 @@ func (c *Column) Own() []string {
 	return slices.DeleteFunc(slices.Clone(c.Levels), func(l string) bool { return l == c.Reference })
 }
 
-// place returns the column of a level; not ok of the reference, which has none.
-func (c *Column) place(level int) (column int, ok bool) {
-	if c.Reference == "" {
-		return level, true
-	}
-	switch r := slices.Index(c.Levels, c.Reference); {
-	case level == r:
-		return 0, false
-	case level > r:
-		return level - 1, true
-	}
-	return level, true
-}
-
 // Width returns the number of columns of the design matrix.
 func (e *Encoding) Width() int {
+	n := e.Effective() + len(e.Periods)
+	if e.Intercept {
+		n++
+	}
+	return n
+}
+
+// Effective is how many columns of the design matrix, the first ones, belong to features: not the periods and the
+// intercept, which are of everybody.
+func (e *Encoding) Effective() int {
 	n := 0
 	for i := range e.Columns {
 		n += e.Columns[i].Width()
@@ -170,10 +163,6 @@ func (e *Encoding) Width() int {
 		a, _ := e.find(t[0])
 		b, _ := e.find(t[1])
 		n += e.Columns[a].Width() * e.Columns[b].Width()
-	}
-	n += len(e.Periods)
-	if e.Intercept {
-		n++
 	}
 	return n
 }
@@ -250,18 +239,13 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
 		return 0, 0, fmt.Errorf("the level is not one of those declared")
 	}
-	if j, ok := c.place(int(x)); ok {
-		return j, 1, nil
+	switch reference := c.Code(c.Reference); {
+	case c.Reference == "" || x < reference:
+		return int(x), 1, nil
+	case x > reference:
+		return int(x) - 1, 1, nil
 	}
-	return 0, 0, nil // the reference
-}
-
-// Nobody is the row of a subject whose numbers are at their centres and whose categories at their references.
-func (e *Encoding) Nobody() (r Row) {
-	if e.Intercept {
-		r.Index, r.Value = append(r.Index, int32(e.Width()-1)), append(r.Value, 1)
-	}
-	return r
+	return 0, 0, nil // which has no column
 }
 
 // Effect is what the posterior says of one feature, in the feature's own units.
@@ -272,20 +256,15 @@ type Effect struct {
 	SD   float64 `json:"sd"`
 }
 
-// Effects takes the scaling of numbers out of weights, those of the activation that begins
-// at an offset. The intercept, if there is one, and the periods become the activation
-// where numbers are 0 instead of at their centres: see [Encoding.Own].
-func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
+// Effects takes the scaling of numbers out of weights, of all activations one after the other. The intercept, if there
+// is one, and the periods become the activation where numbers are 0 instead of at their centres: see [Encoding.Own].
+func (e *Encoding) Effects(q Normal) (all []Effect) {
 	names := e.Features()
-	if len(q.Mean) < offset+len(names) {
-		return nil, fmt.Errorf("%d weights for %d features", len(q.Mean)-offset, len(names))
+	for j, own := range e.Own(len(q.Mean) / len(names)) {
+		mean, variance := q.Activation(own, 0)
+		all = append(all, Effect{names[j%len(names)], mean, math.Sqrt(variance)})
 	}
-	out := make([]Effect, 0, len(names))
-	for j, own := range e.Own() {
-		mean, variance := q.Activation(own, offset)
-		out = append(out, Effect{names[j], mean, math.Sqrt(variance)})
-	}
-	return out, nil
+	return all
 }
 
 // Knots are those of a restricted cubic spline t₁ < … < t_k, k ≥ 3: cubic between knots, straight outside, with
@@ -349,40 +328,31 @@ func (t Knots) alone() []float64 {
 	width := t.Width()
 	n := perInterval * width
 	values := make([]float64, width)
-	columns := mat.NewDense(n, width, nil)
+	columns := mat.NewDense(n, width+1, nil)
 	for i := range n {
 		k, share := i/perInterval, (float64(i%perInterval)+0.5)/perInterval
 		t.Basis(t[k]+share*(t[k+1]-t[k]), values)
 		values[0] -= t[0]
-		columns.SetRow(i, values)
+		columns.SetRow(i, append([]float64{1}, values...))
 	}
-	// The last column leaves the last entry of R to itself, after ones and the others.
-	left := func(before []int, j int) float64 {
-		x := mat.NewDense(n, len(before)+2, nil)
-		for i := range n {
-			x.Set(i, 0, 1)
-			for k, other := range before {
-				x.Set(i, k+1, columns.At(i, other))
-			}
-			x.Set(i, len(before)+1, columns.At(i, j))
-		}
-		var qr mat.QR
-		qr.Factorize(x)
-		var r mat.Dense
-		qr.RTo(&r)
-		last := r.At(len(before)+1, len(before)+1)
-		return last * last
-	}
-	all := left(nil, 0)
+	// Ones and the basis are Q R: the basis' inverse covariance is R⁻¹R⁻ᵀ but for ones and for n, and what x leaves
+	// beside ones is the second entry of R.
+	var qr mat.QR
+	qr.Factorize(columns)
+	var r mat.Dense
+	qr.RTo(&r)
+	upper, inverse := mat.NewTriDense(width+1, mat.Upper, nil), mat.NewTriDense(width+1, mat.Upper, nil)
+	upper.Copy(r.Slice(0, width+1, 0, width+1))
 	alone := make([]float64, width)
+	if c, bad := inverse.InverseTri(upper).(mat.Condition); bad && math.IsInf(float64(c), 1) { // some say the same
+		return slices.Repeat([]float64{leastAlone}, width)
+	}
 	for j := range alone {
-		var others []int
-		for k := range width {
-			if k != j {
-				others = append(others, k)
-			}
+		sum := 0.0
+		for k := j + 1; k <= width; k++ {
+			sum += inverse.At(j+1, k) * inverse.At(j+1, k)
 		}
-		alone[j] = max(left(others, j)/all, leastAlone)
+		alone[j] = max(1/(sum*r.At(1, 1)*r.At(1, 1)), leastAlone)
 	}
 	return alone
 }

@@ -22,11 +22,8 @@ func ExampleEncoding() {
 	for i, j := range r.Index {
 		fmt.Println(e.Features()[j], r.Value[i])
 	}
-	effects, err := e.Effects(glm.Normal{Mean: []float64{1, 0, 2, 0.5}, Variance: []float64{0.04, 1, 1, 1}}, 0)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("by year of age %.3f ± %.3f\n", effects[0].Mean, effects[0].SD)
+	age := e.Effects(glm.Normal{Mean: []float64{1, 0, 2, 0.5}, Variance: []float64{0.04, 1, 1, 1}})[0]
+	fmt.Printf("by year of age %.3f ± %.3f\n", age.Mean, age.SD)
 	// Output:
 	// age 0.5
 	// smoker=yes 1

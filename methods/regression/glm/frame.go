@@ -52,21 +52,16 @@ func (e *Encoding) Scaled(columns []int, centre, scale []float64) (*Encoding, er
 }
 
 // missing says what becomes of missing cells.
-func (s *Frame) missing() FallbackRule {
+func (s *Frame) missing() string {
 	if len(s.Encoding.Columns) == 0 {
 		return Neutral
 	}
 	return s.Encoding.Columns[0].Missing.Rule
 }
 
-// Bind reads rows of the site's data by an encoding.
-func (s *Frame) Bind(e *Encoding, schema dataset.Schema) (*Binding, error) {
-	return e.Bind(schema, &s.Outcome)
-}
-
 // Design makes the design matrix of a site's rows. It fails at a row that it cannot use.
 func (s *Frame) Design(ctx context.Context, e *Encoding, data dataset.Source) (*Design, error) {
-	b, err := s.Bind(e, data.Schema())
+	b, err := e.Bind(data.Schema(), &s.Outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +131,7 @@ func (s *Frame) labels() []string {
 // CheckRows reads all rows as a fit without privacy will, and says how many it cannot use,
 // and which the first of them is: for the people of the site, before anything is released.
 func (s *Frame) CheckRows(ctx context.Context, data dataset.Source) error {
-	b, err := s.Bind(&s.Encoding, data.Schema())
+	b, err := s.Encoding.Bind(data.Schema(), &s.Outcome)
 	if err != nil {
 		return err
 	}
@@ -184,7 +179,8 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 		}
 		if ends := s.Encoding.OffsetRange; ends != nil {
 			x, err := readNumber(row.Subject[b.offset])
-			if most := s.Encoding.OffsetLimit; err == nil && Inside(x, -most, most) && !Inside(x, ends[0], ends[1]) {
+			if most := s.Encoding.OffsetLimit; err == nil && (most == 0 || Inside(x, -most, most)) &&
+				!Inside(x, ends[0], ends[1]) {
 				outside++
 			}
 		}
@@ -275,7 +271,7 @@ func (s *Frame) through(ctx context.Context, b *Binding, data dataset.Source,
 
 // Notes are [Frame.Remarks] for the people of a site before a study.
 func (s *Frame) Notes(ctx context.Context, data dataset.Source) (notes problem.List, err error) {
-	b, err := s.Bind(&s.Encoding, data.Schema())
+	b, err := s.Encoding.Bind(data.Schema(), &s.Outcome)
 	if err != nil {
 		return nil, err
 	}

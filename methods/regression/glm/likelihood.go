@@ -154,32 +154,21 @@ func (l Softmax) Predict(a, c, dst []float64) {
 // SoftmaxOf replaces exponents by probabilities and returns ln Σ exp. What no exponent
 // should be gives probabilities too: NaN has none, and infinities share all alike.
 func SoftmaxOf(x []float64) (lse float64) {
-	top := math.Inf(-1)
-	for _, v := range x {
-		if v > top {
-			top = v
-		}
-	}
-	if math.IsInf(top, 0) {
-		none := true
-		for k, v := range x { // all places of the infinite top alike; all places if there is none
-			if x[k] = 0; v == top {
-				x[k], none = 1, false
-			}
-		}
-		if none {
-			floats.AddConst(1, x)
-		}
-		floats.Scale(1/floats.Sum(x), x)
-		return top
-	}
-	sum := 0.0
+	top, sum := math.Inf(-1), 0.0
 	for k, v := range x {
-		x[k] = math.Exp(v - top)
-		if math.IsNaN(v) {
+		if x[k] = min(max(v, -math.MaxFloat64), math.MaxFloat64); x[k] > top {
+			top = x[k]
+		}
+	}
+	for k, v := range x {
+		if x[k] = math.Exp(v - top); math.IsNaN(v) {
 			x[k] = 0
 		}
 		sum += x[k]
+	}
+	if sum == 0 { // none is a number
+		floats.AddConst(1, x)
+		sum = float64(len(x))
 	}
 	for k := range x {
 		x[k] /= sum
@@ -259,16 +248,11 @@ func CountQuantile(p, a, c float64) float64 {
 		}
 		return sum
 	}
-	high := 1.0
+	low, high := -1.0, 1.0 // low is too little
 	for below(high) < p && high < math.MaxFloat64/2 {
-		high *= 2
+		low, high = high, 2*high
 	}
-	low := -1.0 // below low+1 is too little
-	for high-low > 1 {
-		mid := math.Floor((low + high) / 2)
-		if mid <= low || mid >= high {
-			break
-		}
+	for mid := math.Floor((low + high) / 2); mid > low && mid < high; mid = math.Floor((low + high) / 2) {
 		if below(mid) < p {
 			low = mid
 		} else {

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/wire"
 )
@@ -29,14 +28,14 @@ type MixedPoint struct {
 	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauBeyond
 }
 
-// Check reports a point that is none of p weights, or beyond what can be calculated with.
-func (x MixedPoint) Check(p int) error {
+// Check reports a point that is none of p weights within ±most, or beyond what can be calculated with.
+func (x MixedPoint) Check(p int, most float64) error {
 	if len(x.Weights) != p {
 		return fmt.Errorf("a point of %d weights, want %d", len(x.Weights), p)
 	}
 	for j, w := range x.Weights {
-		if !Inside(w, -largestWeight, largestWeight) {
-			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, largestWeight)
+		if !Inside(w, -most, most) {
+			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, most)
 		}
 	}
 	if !Inside(x.LogTau, -logTauBeyond, logTauBeyond) {
@@ -45,27 +44,42 @@ func (x MixedPoint) Check(p int) error {
 	return nil
 }
 
-// largestWeight bounds weights at which derivatives are asked for.
-const largestWeight = 1e20
+// WeightLargest bounds weights at which derivatives over a random intercept are asked for.
+const WeightLargest = 1e20
 
-// Derivatives are those of a log-likelihood by p weights and then by ln τ.
+// Derivatives are those of a log-likelihood by p weights, and of a marginal one then by ln τ.
 type Derivatives struct {
 	Value    float64     `cbor:"value" sums:"signed"`
-	Gradient wire.Vector `cbor:"gradient" sums:"signed"` // p + 1
-	// minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
-	Curvature wire.Vector `cbor:"curvature" sums:"signed"`
+	Weight   float64     `cbor:"weight"` // Σ −∂²/∂f² over rows with activations f, if somebody has added it up
+	Gradient wire.Vector `cbor:"gradient" sums:"signed"`
+	// minus the second derivatives, the lower triangle by rows
+	Information wire.Vector `cbor:"information" sums:"signed"`
 }
 
-// NewDerivatives returns zeros for p weights.
-func NewDerivatives(p int) *Derivatives {
-	return &Derivatives{Gradient: make(wire.Vector, p+1), Curvature: make(wire.Vector, Triangle(p+1))}
+// NewDerivatives returns zeros for so many weights, ln τ being one of them.
+func NewDerivatives(weights int) *Derivatives {
+	return &Derivatives{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, Triangle(weights))}
+}
+
+// AddBlock adds h x xᵀ to the information of the weights from two offsets on, the second not beyond the first.
+func (d *Derivatives) AddBlock(r Row, offset, other int, h float64) {
+	for k, j := range r.Index {
+		row, last := d.Information[Packed(offset+int(j), other):], len(r.Index)
+		if offset == other {
+			last = k + 1
+		}
+		for m := range last {
+			row[r.Index[m]] += h * r.Value[k] * r.Value[m]
+		}
+	}
 }
 
 // Add adds another site's.
 func (d *Derivatives) Add(o *Derivatives) {
 	d.Value += o.Value
+	d.Weight += o.Weight
 	floats.Add(d.Gradient, o.Gradient)
-	floats.Add(d.Curvature, o.Curvature)
+	floats.Add(d.Information, o.Information)
 }
 
 // Marginal is the log-likelihood of a site's rows over its random intercept,
@@ -121,6 +135,19 @@ func (m *Marginal) rows(b float64) (value, first, curve float64) {
 	return value, first, curve
 }
 
+// gradient is that of the rows' log-likelihood by the weights and by b, at intercept b.
+func (m *Marginal) gradient(b float64) (g []float64, first float64) {
+	_, first, _ = m.rows(b)
+	g = make([]float64, m.data.Columns(), m.data.Columns()+2)
+	for i, f := range m.first {
+		r := m.data.Row(i)
+		for t, j := range r.Index {
+			g[j] += f * r.Value[t]
+		}
+	}
+	return g, first
+}
+
 // quadrature returns intercepts b with their posterior probabilities, and the value ℓ. Of
 // normal outcomes b is normal, and values that are far larger than what they differ by, as
 // with outliers or a noise that is far too small, leave none of their digits there.
@@ -135,15 +162,17 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 		value, _, _ = m.rows(mode)
 		return b, p, value - mode*mode/(2*tau*tau) - math.Log1p(tau*tau*curve)/2
 	}
-	rule.Adaptive(func(z float64) (float64, float64) {
+	// Nodes are where the integrand has its mass (Liu and Pierce, Biometrika 1994).
+	mode, curvature := modeOf(func(z float64) (float64, float64) {
 		_, first, curve := m.rows(tau * z)
 		return tau * first, -tau * tau * curve
-	}, b[:], p[:])
-	top := math.Inf(-1)
-	for k, z := range b {
+	})
+	scale, top := 1/math.Sqrt(curvature), math.Inf(-1)
+	for k, x := range rule.Nodes {
+		z := mode + scale*x
 		b[k] = tau * z
 		v, _, _ := m.rows(b[k])
-		p[k] += v
+		p[k] = math.Log(rule.Weights[k]*scale) + (x*x-z*z)/2 + v // the rule's own density being N(mode, scale²)
 		top = max(top, p[k])
 	}
 	sum := 0.0
@@ -165,26 +194,20 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 //	E s = E b/τ²,  E h − Var s = 1/τ² − Var b/τ⁴,  Cov(s, g̃) = Cov(b, g̃)/τ²,  Cov(s, u) = (Cov(b, u) − 2 E b)/τ².
 func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	p := len(x.Weights)
-	if err := x.Check(m.data.Columns()); err != nil {
+	if err := x.Check(m.data.Columns(), WeightLargest); err != nil {
 		return nil, err
 	}
 	m.at(x.Weights)
-	d := NewDerivatives(p)
+	d := NewDerivatives(p + 1)
 	tau := math.Exp(x.LogTau)
 	b, prob, value := m.quadrature(tau)
 	d.Value = value
 	curve := make([]float64, len(m.eta)) // E h of each row
 	g := make([][]float64, len(prob))    // by the weights, then s or b/τ², then u
 	for k, b := range b {
-		_, s, _ := m.rows(b)
-		g[k] = append(make([]float64, p, p+2), s, b/tau*(b/tau))
-		for i := range m.eta {
-			r := m.data.Row(i)
-			for t, j := range r.Index {
-				g[k][j] += m.first[i] * r.Value[t]
-			}
-			curve[i] += prob[k] * m.curve[i]
-		}
+		own, s := m.gradient(b)
+		g[k] = append(own, s, b/tau*(b/tau))
+		floats.AddScaled(curve, prob[k], m.curve)
 	}
 	centre, all := m.information(curve, d)
 	base, shift := all, 0.0
@@ -192,18 +215,15 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	if large {
 		base = 1 / (tau * tau)
 	}
-	outer := newOuter(p + 2)
-	for i := range prob {
-		k := (i + nodes/2) % nodes // the mode first
+	for k := range prob {
 		for j, c := range centre {
 			g[k][j] -= c * g[k][p]
 		}
 		if large {
 			g[k][p] = b[k] / (tau * tau)
 		}
-		outer.add(prob[k], g[k])
 	}
-	mean, cov := outer.moments()
+	mean, cov := momentsOf(prob[:], g)
 	s, u := cov[Packed(p, 0):], cov[Packed(p+1, 0):]
 	if large {
 		shift = 2 * mean[p]
@@ -212,14 +232,14 @@ func (m *Marginal) At(x MixedPoint) (*Derivatives, error) {
 	for i, c := range centre {
 		d.Gradient[i] = mean[i] + c*mean[p]
 		for j := range i + 1 {
-			d.Curvature[at] += c*centre[j]*(base-s[p]) - c*s[j] - centre[j]*s[i] - cov[at]
+			d.Information[at] += c*centre[j]*(base-s[p]) - c*s[j] - centre[j]*s[i] - cov[at]
 			at++
 		}
 	}
 	for j, c := range centre {
-		d.Curvature[at+j] = -u[j] - c*(u[p]-shift)
+		d.Information[at+j] = -u[j] - c*(u[p]-shift)
 	}
-	d.Gradient[p], d.Curvature[at+p] = mean[p+1]-1, 2*mean[p+1]-u[p+1]
+	d.Gradient[p], d.Information[at+p] = mean[p+1]-1, 2*mean[p+1]-u[p+1]
 	d.concave(p)
 	return d, nil
 }
@@ -233,11 +253,8 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 		all += h
 		for t, j := range r.Index {
 			centre[j] += h * r.Value[t]
-			row := d.Curvature[Packed(int(j), 0):]
-			for u := range t + 1 {
-				row[r.Index[u]] += h * r.Value[t] * r.Value[u]
-			}
 		}
+		d.AddBlock(r, 0, 0, h)
 	}
 	at := 0
 	for i := range centre {
@@ -245,7 +262,7 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 			centre[i] /= all
 		}
 		for j := range i + 1 {
-			d.Curvature[at] -= all * centre[i] * centre[j]
+			d.Information[at] -= all * centre[i] * centre[j]
 			at++
 		}
 	}
@@ -257,71 +274,29 @@ func (m *Marginal) information(h []float64, d *Derivatives) (centre []float64, a
 func (d *Derivatives) concave(p int) {
 	convex := false
 	for j := range p {
-		convex = convex || d.Curvature[j*(j+3)/2] < 0
+		convex = convex || d.Information[j*(j+3)/2] < 0
 	}
 	if !convex {
 		return
 	}
-	if block := floor(Symmetric(d.Curvature, p), 0); block != nil { // else whoever takes the curvature refuses it
-		copy(d.Curvature, Lower(block))
+	if block := Floored(Symmetric(d.Information, p), 0); block != nil { // else whoever takes the curvature refuses it
+		copy(d.Information, Lower(block))
 	}
 }
 
-// floor raises the eigenvalues of a symmetric matrix to smallest; nil if they are not found.
-func floor(m *mat.SymDense, smallest float64) *mat.SymDense {
-	values, vectors := Eigen(m)
-	if values == nil {
-		return nil
+// momentsOf are the mean of vectors with these probabilities, and their covariance, its lower triangle by rows. The
+// vectors become what they are beyond the mean.
+func momentsOf(p []float64, vectors [][]float64) (mean, covariance []float64) {
+	n := len(vectors[0])
+	mean, around := make([]float64, n), NewDerivatives(n)
+	for k, v := range vectors {
+		floats.AddScaled(mean, p[k], v)
 	}
-	return Sym(len(values), func(i, j int) (x float64) {
-		for k, value := range values {
-			x += max(value, smallest) * vectors.At(i, k) * vectors.At(j, k)
-		}
-		return x
-	})
-}
-
-// outer gathers a mean and a covariance of weighted vectors, about the first of them, so that little cancels.
-type outer struct {
-	centre, mean, d []float64
-	square          []float64 // lower triangle
-}
-
-func newOuter(n int) *outer {
-	return &outer{mean: make([]float64, n), d: make([]float64, n), square: make([]float64, n*(n+1)/2)}
-}
-
-func (o *outer) add(p float64, g []float64) {
-	if p == 0 {
-		return
+	for k, v := range vectors {
+		floats.Sub(v, mean)
+		around.AddBlock(Dense(v), 0, 0, p[k])
 	}
-	if o.centre == nil {
-		o.centre = append([]float64(nil), g...)
-	}
-	at := 0
-	for i := range g {
-		o.d[i] = g[i] - o.centre[i]
-		o.mean[i] += p * o.d[i]
-		for j := range i + 1 {
-			o.square[at] += p * o.d[i] * o.d[j]
-			at++
-		}
-	}
-}
-
-// moments returns the mean and the covariance, which takes the place of square.
-func (o *outer) moments() (mean, covariance []float64) {
-	at := 0
-	for i := range o.mean {
-		for j := range i + 1 {
-			o.square[at] -= o.mean[i] * o.mean[j]
-			at++
-		}
-	}
-	for i := range o.mean {
-		o.mean[i] += o.centre[i]
-	}
-	return o.mean, o.square
+	return mean, around.Information
 }
 
 // Intercept is what is known of the random intercept of a site: normal given the weights, by the first two moments,
@@ -343,21 +318,14 @@ func (b Intercept) SD(q Normal) float64 {
 func (m *Marginal) Intercept(x MixedPoint) Intercept {
 	m.at(x.Weights)
 	b, prob, _ := m.quadrature(math.Exp(x.LogTau))
-	out := Intercept{Slope: make([]float64, len(x.Weights))}
-	for k, p := range prob {
-		out.Mean += p * b[k]
-	}
 	// The slope is the covariance of b with the gradient by the weights.
-	for k, p := range prob {
-		d := b[k] - out.Mean
-		out.Variance += p * d * d
-		m.rows(b[k])
-		for i, f := range m.first {
-			r := m.data.Row(i)
-			for t, j := range r.Index {
-				out.Slope[j] += p * d * f * r.Value[t]
-			}
-		}
+	vectors := make([][]float64, len(prob))
+	for k, b := range b {
+		g, _ := m.gradient(b)
+		vectors[k] = append(g, b)
 	}
-	return out
+	mean, covariance := momentsOf(prob[:], vectors)
+	p := len(x.Weights)
+	own := covariance[Packed(p, 0):]
+	return Intercept{Mean: mean[p], Variance: own[p], Slope: own[:p]}
 }

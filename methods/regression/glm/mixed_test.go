@@ -98,7 +98,7 @@ func TestDerivativesAreThoseOfTheMarginal(t *testing.T) {
 			up, down := at(move(i, h)), at(move(i, -h))
 			nearBy(t, "gradient", (up.Value-down.Value)/(2*h), here.Gradient[i], 1e-4)
 			for j := range i + 1 {
-				nearBy(t, "curvature", -(up.Gradient[j]-down.Gradient[j])/(2*h), here.Curvature[place], 1e-4)
+				nearBy(t, "curvature", -(up.Gradient[j]-down.Gradient[j])/(2*h), here.Information[place], 1e-4)
 				place++
 			}
 		}
@@ -196,7 +196,7 @@ func search(t testing.TB, p Prior, sites []*Marginal, most int) (*Posterior, int
 		points := s.Ask()
 		sums := make([]*Derivatives, len(points))
 		for i, x := range points {
-			sums[i] = NewDerivatives(len(x.Weights))
+			sums[i] = NewDerivatives(len(x.Weights) + 1)
 			for _, m := range sites {
 				d := testkit.Get(m.At(x))(t)
 				sums[i].Add(d)
@@ -390,7 +390,7 @@ func TestSmallSitesAreConcave(t *testing.T) {
 			d := testkit.Get(m.At(MixedPoint{Weights: []float64{3 * r.NormFloat64(), 3 * r.NormFloat64(),
 				3 * r.NormFloat64()}, LogTau: log}))(t)
 			for j := range 3 {
-				if v := d.Curvature[Packed(j, j)]; v < 0 {
+				if v := d.Information[Packed(j, j)]; v < 0 {
 					t.Errorf("seed %d, ln τ %v: curvature %v of weight %d", seed, log, v, j)
 				}
 			}

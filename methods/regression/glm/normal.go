@@ -85,8 +85,30 @@ func Eigen(m mat.Symmetric) (values []float64, vectors *mat.Dense) {
 	return e.Values(nil), vectors
 }
 
-// Marginals is the density that takes weights as independent, with the same means and variances.
-func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
+// Spectral is U f(λ) Uᵀ for the eigenvalues λ and eigenvectors U of a symmetric matrix; nil if they are not found.
+func Spectral(m mat.Symmetric, f func(x float64) float64) *mat.SymDense {
+	values, vectors := Eigen(m)
+	for k, x := range values {
+		values[k] = f(x)
+	}
+	if values == nil {
+		return nil
+	}
+	return Compose(vectors, values)
+}
+
+// Compose is U diag(values) Uᵀ.
+func Compose(u *mat.Dense, values []float64) *mat.SymDense {
+	var scaled, full mat.Dense
+	scaled.Apply(func(_, k int, x float64) float64 { return x * values[k] }, u)
+	full.Mul(&scaled, u.T())
+	return Sym(len(values), func(i, j int) float64 { return (full.At(i, j) + full.At(j, i)) / 2 })
+}
+
+// Floored raises the eigenvalues of a symmetric matrix to smallest; nil if they are not found.
+func Floored(m mat.Symmetric, smallest float64) *mat.SymDense {
+	return Spectral(m, func(x float64) float64 { return max(x, smallest) })
+}
 
 // Activation returns mean and variance of Offset + Σ x w over the weights from an offset on.
 func (n Normal) Activation(r Row, offset int) (a, c float64) {
@@ -117,17 +139,22 @@ func (n Normal) Across(r Row, offset, earlier int) (c float64) {
 	return c
 }
 
+// Cov is the covariance of two weights.
+func (n Normal) Cov(i, j int) float64 {
+	switch {
+	case n.Covariance != nil:
+		return Entry(n.Covariance, i, j)
+	case i == j:
+		return n.Variance[i]
+	}
+	return 0
+}
+
 // Between returns the covariance of Σ a w and Σ b w.
 func (n Normal) Between(a, b Row) (c float64) {
 	for i, j := range a.Index {
 		for k, m := range b.Index {
-			x := a.Value[i] * b.Value[k]
-			switch {
-			case n.Covariance != nil:
-				c += x * Entry(n.Covariance, int(j), int(m))
-			case j == m:
-				c += x * n.Variance[j]
-			}
+			c += a.Value[i] * b.Value[k] * n.Cov(int(j), int(m))
 		}
 	}
 	return c

@@ -47,8 +47,7 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		if err := c.weights.InverseTo(&covariances[k]); !Usable(err) {
 			return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
 		}
-		means[k] = slices.Clone(grid[k].Weights)
-		floats.Add(means[k], c.step)
+		means[k] = floats.AddTo(make([]float64, n), grid[k].Weights, c.step)
 		logTau[k] = grid[k].LogTau
 		evidence[k] = c.evidence() - p.logTau(logTau[k])
 		if k > 0 && !(logTau[k] > logTau[k-1]) {
@@ -68,19 +67,10 @@ func posterior(p Prior, grid []MixedPoint, at []*conditional, wide bool) (*Poste
 		}
 		floats.Scale(1/sum, share)
 	}
-	out := &Posterior{Mean: make([]float64, n), Covariance: make([]float64, n*(n+1)/2), Tau: tau}
+	out := &Posterior{Tau: tau}
+	out.Mean, out.Covariance = momentsOf(share, means)
 	for k, p := range share {
-		floats.AddScaled(out.Mean, p, means[k])
-	}
-	for k, p := range share {
-		at := 0
-		for i := range n {
-			for j := range i + 1 {
-				out.Covariance[at] += p * (covariances[k].At(i, j) +
-					(means[k][i]-out.Mean[i])*(means[k][j]-out.Mean[j]))
-				at++
-			}
-		}
+		floats.AddScaled(out.Covariance, p, Lower(&covariances[k]))
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(Symmetric(out.Covariance, n)) {
@@ -178,9 +168,7 @@ func (m *Marginal) InterceptOver(weights []float64, t Spread) Intercept {
 		b := m.Intercept(MixedPoint{Weights: weights, LogTau: math.Log(at.tau)})
 		out.Mean += at.share * b.Mean
 		square += at.share * (b.Variance + b.Mean*b.Mean)
-		for j, x := range b.Slope {
-			out.Slope[j] += at.share * x
-		}
+		floats.AddScaled(out.Slope, at.share, b.Slope)
 	}
 	out.Variance = max(square-out.Mean*out.Mean, 0)
 	return out
@@ -204,20 +192,18 @@ func TauScale(variance float64) float64 {
 
 // add adds the logarithm of the prior's density at a point, by ln τ, up to a constant.
 func (p Prior) add(x MixedPoint, d *Derivatives) {
-	at := 0
 	for j, w := range x.Weights {
 		l := p.Weights.Lambda[j]
 		diff := w - p.Weights.Eta[j]/l
 		d.Value -= l * diff * diff / 2
 		d.Gradient[j] -= l * diff
-		d.Curvature[at+j] += l
-		at += j + 1
+		d.Information[Packed(j, j)] += l
 	}
 	n := len(x.Weights)
 	u := math.Exp(2*x.LogTau) / (p.Tau * p.Tau)
 	d.Value += p.logTau(x.LogTau)
 	d.Gradient[n] += 1 - u
-	d.Curvature[at+n] += 2 * u
+	d.Information[Packed(n, n)] += 2 * u
 }
 
 // logTau is the logarithm of the density of ln τ, up to a constant.
@@ -232,51 +218,55 @@ func (p Prior) allowed(logTau, step float64) float64 {
 // largestLog is the largest step of ln τ, whose log posterior need not be concave.
 const largestLog = 1.0
 
-// local is the curvature at a point, split into that of the weights, which is positive
-// definite as the marginal likelihood is log-concave in them, and what ln τ adds.
-type local struct {
-	weights mat.Cholesky
-	along   []float64 // how the best weights move with ln τ
-	left    float64   // curvature by ln τ along with the weights, made positive
-	sd      float64   // left^−½
+// conditional is what is known of the weights at one τ, by Laplace's method, and what ln τ adds.
+type conditional struct {
+	weights mat.Cholesky // curvature by them, positive definite as the marginal likelihood is log-concave
+	step    []float64    // Newton's
+	value   float64      // the log posterior
+	gain    float64      // by which the step adds to it
+	fell    bool         // whether the point is worse than the one before
+	along   []float64    // how the best weights move with ln τ
+	left    float64      // curvature by ln τ along with the weights, made positive
+	sd      float64      // left^−½
 }
 
-// factorise reads the curvature at a point.
-func (p Prior) factorise(d *Derivatives) (*local, error) {
+// conditional reads the derivatives at a point.
+func (p Prior) conditional(d *Derivatives) (*conditional, error) {
 	n := len(d.Gradient) - 1
-	l := &local{along: make([]float64, n)}
-	own := Symmetric(d.Curvature, n)
-	if ok := l.weights.Factorize(own) || l.weights.Factorize(p.least(own)); !ok {
+	c := &conditional{step: make([]float64, n), value: d.Value, along: make([]float64, n)}
+	own := Symmetric(d.Information, n)
+	if ok := c.weights.Factorize(own) || c.weights.Factorize(p.least(own)); !ok {
 		return nil, fmt.Errorf("the curvature by the weights is not positive definite: sites' sums do not fit together")
 	}
-	last := d.Curvature[n*(n+1)/2:]
-	cross := mat.NewVecDense(n, append([]float64(nil), last[:n]...))
-	move := mat.NewVecDense(n, l.along)
-	if err := l.weights.SolveVecTo(move, cross); !Usable(err) {
+	last := d.Information[n*(n+1)/2:]
+	cross, move := mat.NewVecDense(n, slices.Clone(last[:n])), mat.NewVecDense(n, c.along)
+	if err := c.weights.SolveVecTo(move, cross); !Usable(err) {
 		return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
 	}
-	l.left = last[n] - mat.Dot(cross, move)
+	// An error says what the one above has.
+	_ = c.weights.SolveVecTo(mat.NewVecDense(n, c.step), mat.NewVecDense(n, slices.Clone(d.Gradient[:n])))
+	for j, x := range c.step {
+		c.gain += x * d.Gradient[j] / 2
+	}
 	// Far from the mode the log posterior need not be concave in ln τ.
-	l.left = max(l.left, 0.25)
-	l.sd = 1 / math.Sqrt(l.left)
-	floats.Scale(-1, l.along)
-	return l, nil
+	c.left = max(last[n]-mat.Dot(cross, move), 0.25)
+	c.sd = 1 / math.Sqrt(c.left)
+	floats.Scale(-1, c.along)
+	return c, nil
 }
 
 // newton returns Newton's step, and its largest entry in standard deviations.
-func (l *local) newton(d *Derivatives) (step []float64, size float64) {
-	n := len(d.Gradient) - 1
-	own := l.conditional(d).step
-	g := d.Gradient[n]
-	for j, a := range l.along {
+func (c *conditional) newton(d *Derivatives) (step []float64, size float64) {
+	g := d.Gradient[len(c.step)]
+	for j, a := range c.along {
 		g += a * d.Gradient[j]
 	}
-	u := Clamp(g/l.left, largestLog)
-	step = append(step, own...)
-	floats.AddScaled(step, u, l.along)
-	size = math.Abs(u) / l.sd
+	u := Clamp(g/c.left, largestLog)
+	step = slices.Clone(c.step)
+	floats.AddScaled(step, u, c.along)
+	size = math.Abs(u) / c.sd
 	var covariance mat.SymDense
-	if err := l.weights.InverseTo(&covariance); !Usable(err) {
+	if err := c.weights.InverseTo(&covariance); !Usable(err) {
 		return append(step, u), math.Inf(1)
 	}
 	for j, x := range step {
@@ -290,32 +280,11 @@ func (l *local) newton(d *Derivatives) (step []float64, size float64) {
 func (p Prior) least(curvature *mat.SymDense) *mat.SymDense {
 	unit := func(i, j int) float64 { return math.Sqrt(p.Weights.Lambda[i] * p.Weights.Lambda[j]) }
 	n := curvature.SymmetricDim()
-	scaled := floor(Sym(n, func(i, j int) float64 { return curvature.At(i, j) / unit(i, j) }), 1)
+	scaled := Floored(Sym(n, func(i, j int) float64 { return curvature.At(i, j) / unit(i, j) }), 1)
 	if scaled == nil {
 		return curvature
 	}
 	return Sym(n, func(i, j int) float64 { return scaled.At(i, j) * unit(i, j) })
-}
-
-// conditional is what is known of the weights at one τ, by Laplace's method.
-type conditional struct {
-	*local
-	step  []float64 // Newton's
-	value float64   // the log posterior
-	gain  float64   // by which the step adds to it
-	fell  bool      // whether the point is worse than the one before
-}
-
-func (l *local) conditional(d *Derivatives) *conditional {
-	n := len(d.Gradient) - 1
-	step := mat.NewVecDense(n, nil)
-	// An error says that the matrix is badly conditioned, or what factorise has refused.
-	_ = l.weights.SolveVecTo(step, mat.NewVecDense(n, append([]float64(nil), d.Gradient[:n]...)))
-	c := &conditional{local: l, step: step.RawVector().Data, value: d.Value}
-	for j, x := range c.step {
-		c.gain += x * d.Gradient[j] / 2
-	}
-	return c
 }
 
 // evidence is the logarithm of the density of ln τ, up to a constant.

@@ -42,11 +42,6 @@ const (
 	farAway  = 8.7 // deviations at which the normal density is left out: 3e-17
 )
 
-// logSigma returns ln σ(f).
-func logSigma(f float64) float64 {
-	return math.Min(f, 0) - math.Log1p(math.Exp(-math.Abs(f)))
-}
-
 // grid holds ln σ and its derivatives, which do not depend on the activation's distribution; the first two less their
 // probit parts.
 var grid = func() (nodes [2*gridEnd + 1]logSigmoid) {
@@ -54,7 +49,8 @@ var grid = func() (nodes [2*gridEnd + 1]logSigmoid) {
 		f := float64(k-gridEnd) * gridStep
 		hinge, below := smoothHinge(f, probitSD)
 		p, d2 := 1/(1+math.Exp(f)), 1/(2+2*math.Cosh(f))
-		nodes[k] = logSigmoid{logSigma(f) - hinge, [4]float64{p - below, -d2, -d2 * (2*p - 1), -d2 * (1 - 6*d2)}}
+		nodes[k] = logSigmoid{min(f, 0) - math.Log1p(math.Exp(-math.Abs(f))) - hinge,
+			[4]float64{p - below, -d2, -d2 * (2*p - 1), -d2 * (1 - 6*d2)}}
 	}
 	return nodes
 }()
@@ -170,21 +166,6 @@ func LogExpectSigmoid(a, c float64) float64 {
 		}
 	}
 	return math.Log(p)
-}
-
-// Adaptive places Gauss–Hermite nodes where exp(g(z)) φ(z) has its mass, for a concave g and the standard normal
-// density φ (Liu and Pierce, Biometrika 1994): about the mode, scaled by the curvature there. It returns nodes z with
-// logarithms ln u of weights, so that ∫ exp(g) φ ≈ Σ exp(ln u + g(z)). The derivatives of g by z are what slopes
-// returns. Both slices are as long as the rule.
-func (r Rule) Adaptive(slopes func(z float64) (d1, d2 float64), nodes, logWeights []float64) {
-	mode, curvature := modeOf(slopes)
-	scale := 1 / math.Sqrt(curvature)
-	for k, x := range r.Nodes {
-		z := mode + scale*x
-		nodes[k] = z
-		// The rule's own density is N(mode, scale²).
-		logWeights[k] = math.Log(r.Weights[k]*scale) + (x*x-z*z)/2
-	}
 }
 
 // modeOf finds where d1(z) − z = 0, and returns the negative second derivative 1 − d2

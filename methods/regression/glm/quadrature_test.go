@@ -39,6 +39,7 @@ func (k *scalarSum) total() float64 { return k.s + k.c }
 
 func TestExpectationsAgreeWithFineQuadratureHoweverWide(t *testing.T) {
 	sigma := func(f float64) float64 { return 1 / (1 + math.Exp(-f)) }
+	logSigma := func(f float64) float64 { return min(f, 0) - math.Log1p(math.Exp(-math.Abs(f))) }
 	derivatives := []func(f float64) float64{
 		func(f float64) float64 { return sigma(-f) },
 		func(f float64) float64 { return -sigma(f) * sigma(-f) },

@@ -24,11 +24,11 @@ func TestFarSitesKeepTheirDigits(t *testing.T) {
 	const tau = 1e6
 	got := testkit.Get(m.At(MixedPoint{Weights: []float64{0, 0}, LogTau: math.Log(tau)}))(t)
 	want := 1 / (1.0/n + tau*tau)
-	nearBy(t, "information on the intercept", 1, got.Curvature[2]/want, 1e-9)
+	nearBy(t, "information on the intercept", 1, got.Information[2]/want, 1e-9)
 	nearBy(t, "gradient of the intercept", 1, got.Gradient[1]/(want*sum/n), 1e-9)
 	b := sum / n
 	nearBy(t, "gradient of ln τ", b*b/(tau*tau)-1, got.Gradient[2], 1e-6)
-	nearBy(t, "curvature of ln τ", 2*b*b/(tau*tau), got.Curvature[5], 1e-6)
+	nearBy(t, "curvature of ln τ", 2*b*b/(tau*tau), got.Information[5], 1e-6)
 }
 
 // Where no mode is found a grid over all that τ can be ends at the same posterior.

@@ -3,11 +3,13 @@ package glm
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
-const (
-	nearMode = 0.1 // standard deviations: a step below it is the last, since each point of the grid takes one more
-)
+// nearMode is in standard deviations: a step below it is the last, since each point of the grid takes one more.
+const nearMode = 0.1
 
 // The grid over ln τ, in standard deviations from its mode: its density is skewed either way.
 const (
@@ -57,12 +59,9 @@ type climb struct {
 }
 
 func (c *climb) ask() MixedPoint {
-	x := MixedPoint{Weights: append([]float64(nil), c.Best.Weights...), LogTau: c.Best.LogTau}
-	if len(c.Step) > 0 {
-		n := len(x.Weights)
-		for j := range x.Weights {
-			x.Weights[j] += c.Step[j]
-		}
+	x := MixedPoint{Weights: slices.Clone(c.Best.Weights), LogTau: c.Best.LogTau}
+	if n := len(x.Weights); len(c.Step) > 0 {
+		floats.Add(x.Weights, c.Step[:n])
 		x.LogTau += c.Step[n]
 	}
 	return x
@@ -73,9 +72,7 @@ func (c *climb) fell(value float64) bool {
 	if len(c.Step) == 0 || value >= c.Value-1e-9*(1+math.Abs(c.Value)) {
 		return false
 	}
-	for j := range c.Step {
-		c.Step[j] /= 4
-	}
+	floats.Scale(0.25, c.Step)
 	return true
 }
 
@@ -91,13 +88,13 @@ func (s *Search) Check(p int) error {
 		return fmt.Errorf("a grid of %d points", len(s.Grid))
 	}
 	for _, c := range append([]climb{s.Mode}, s.Grid...) {
-		if err := c.Best.Check(p); err != nil {
+		if err := c.Best.Check(p, WeightLargest); err != nil {
 			return err
 		}
 		if len(c.Step) > 0 && len(c.Step) != p+1 {
 			return fmt.Errorf("a step of %d numbers", len(c.Step))
 		}
-		if err := c.ask().Check(p); err != nil {
+		if err := c.ask().Check(p, WeightLargest); err != nil {
 			return err
 		}
 	}
@@ -139,7 +136,7 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 	if !Finite(d.Value) {
 		return nil, fmt.Errorf("the log posterior is %v at the start", d.Value)
 	}
-	l, err := p.factorise(d)
+	l, err := p.conditional(d)
 	if err != nil {
 		return nil, err
 	}
@@ -154,14 +151,10 @@ func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error
 	}
 	mode := s.Mode.ask()
 	s.Mode.Best, s.Mode.Step = mode, nil
-	n := len(step) - 1
 	for k := range GridPoints {
 		by := (gridLow + float64(k)*(gridHigh-gridLow)/(GridPoints-1)) * l.sd
-		g := MixedPoint{Weights: append([]float64(nil), mode.Weights...), LogTau: mode.LogTau +
-			p.allowed(mode.LogTau, by)}
-		for j := range n {
-			g.Weights[j] += l.along[j] * by
-		}
+		g := MixedPoint{Weights: slices.Clone(mode.Weights), LogTau: mode.LogTau + p.allowed(mode.LogTau, by)}
+		floats.AddScaled(g.Weights, by, l.along)
 		s.Grid = append(s.Grid, climb{Best: g})
 	}
 	return nil, nil
@@ -180,8 +173,7 @@ func (s *Search) widen(p Prior) {
 	s.Grid, s.Wide = nil, true
 	for k := range GridPoints {
 		log := math.Log(p.Tau) + wideLow + wideStep*float64(k)
-		s.Grid = append(s.Grid, climb{Best: MixedPoint{Weights: append([]float64(nil), s.Mode.Best.Weights...),
-			LogTau: log}})
+		s.Grid = append(s.Grid, climb{Best: MixedPoint{Weights: slices.Clone(s.Mode.Best.Weights), LogTau: log}})
 	}
 }
 
@@ -191,14 +183,13 @@ func (s *Search) tellGrid(p Prior, asked []MixedPoint, sums []*Derivatives) (*Po
 	at := make([]*conditional, len(asked))
 	best := math.Inf(-1)
 	for k, d := range sums {
-		l, err := p.factorise(d)
-		if err != nil {
+		var err error
+		if at[k], err = p.conditional(d); err != nil {
 			return nil, err
 		}
-		at[k] = l.conditional(d)
 		c := &s.Grid[k]
 		if at[k].fell = c.fell(d.Value); !at[k].fell {
-			*c = climb{asked[k], d.Value, append(at[k].step, 0)}
+			*c = climb{asked[k], d.Value, append(slices.Clone(at[k].step), 0)}
 		}
 		if at[k].gain < little {
 			best = max(best, at[k].evidence())

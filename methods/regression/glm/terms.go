@@ -63,24 +63,6 @@ func (e *Encoding) appendTerms(at int, dst *Row) int {
 	return at
 }
 
-// Person calls yield with the rows of one subject: the row that Encode made of it, or with periods one for each that
-// it was seen in, with its column, and outcome +1 in the period of an event. Rows are valid until the next one.
-func (e *Encoding) Person(x *Row, periods int, failed bool, yield func(x Row, y float64) error) error {
-	first := int32(e.Width() - len(e.Periods))
-	for k := range periods {
-		r, y := *x, -1.0
-		r.Later = k > 0
-		r.Index, r.Value = append(x.Index, first+int32(k)), append(x.Value, 1)
-		if failed && k == periods-1 {
-			y = 1
-		}
-		if err := yield(r, y); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // names names a column's columns of the design matrix: age, age', age” of a spline (as in
 // Harrell's programs), workclass=Private.
 func (c *Column) names() (names []string) {
@@ -110,9 +92,6 @@ const (
 	PeriodGroup    = "period"
 	InterceptGroup = "intercept"
 )
-
-// OfEverybody says whether columns of a group belong to no feature.
-func OfEverybody(group string) bool { return group == InterceptGroup || group == PeriodGroup }
 
 // designColumn is a column of the design matrix: what it belongs to, and which columns of which columns of the encoding
 // its entries are products of; none of a period or the intercept.
@@ -166,17 +145,11 @@ func (e *Encoding) Groups() (names []string) {
 // in units of the term's numbers: 1, but for the functions of a spline, each of which is nearly a
 // combination of the others. A prior of weights that does not allow for that holds curves straight.
 func (e *Encoding) Alone() (alone []float64) {
-	splines := map[int][]float64{}
-	for i := range e.Columns {
-		if t := e.Columns[i].Knots; len(t) > 0 {
-			splines[i] = t.alone()
-		}
-	}
 	for _, c := range e.layout() {
 		x := 1.0
 		for _, at := range c.of {
-			if a := splines[at[0]]; a != nil {
-				x *= a[at[1]]
+			if t := e.Columns[at[0]].Knots; len(t) > 0 {
+				x *= t.alone()[at[1]]
 			}
 		}
 		alone = append(alone, x)
@@ -184,27 +157,31 @@ func (e *Encoding) Alone() (alone []float64) {
 	return alone
 }
 
-// Own are the effects in the features' own units, as combinations of weights. Numbers of splines and interactions stay
-// at their centres in that of the intercept, or of a period.
-func (e *Encoding) Own() (effects []Row) {
-	var centres Row
-	for j, c := range e.layout() {
-		if len(c.of) == 0 {
-			effects = append(effects, Row{Index: append(slices.Clone(centres.Index), int32(j)),
-				Value: append(slices.Clone(centres.Value), 1)})
-			continue
-		}
-		scale := 1.0
-		for _, at := range c.of {
-			if own := &e.Columns[at[0]]; len(own.Levels) == 0 {
-				scale *= own.Scale
-				if len(c.of) == 1 && own.Centre != 0 && !e.centred(own) {
-					centres.Index, centres.Value = append(centres.Index, int32(j)),
-						append(centres.Value, -own.Centre/own.Scale)
+// Own are the effects in the features' own units, as combinations of the weights of so many activations. Numbers of
+// splines and interactions stay at their centres in that of the intercept, or of a period.
+func (e *Encoding) Own(activations int) (effects []Row) {
+	layout := e.layout()
+	for k := range activations {
+		var centres Row
+		for j, c := range layout {
+			at := []int32{int32(k*len(layout) + j)}
+			if len(c.of) == 0 {
+				effects = append(effects, Row{Index: slices.Concat(centres.Index, at),
+					Value: append(slices.Clone(centres.Value), 1)})
+				continue
+			}
+			scale := 1.0
+			for _, part := range c.of {
+				if own := &e.Columns[part[0]]; len(own.Levels) == 0 {
+					scale *= own.Scale
+					if len(c.of) == 1 && own.Centre != 0 && !e.centred(own) {
+						centres.Index, centres.Value = append(centres.Index, at...),
+							append(centres.Value, -own.Centre/own.Scale)
+					}
 				}
 			}
+			effects = append(effects, Row{Index: at, Value: []float64{1 / scale}})
 		}
-		effects = append(effects, Row{Index: []int32{int32(j)}, Value: []float64{1 / scale}})
 	}
 	return effects
 }

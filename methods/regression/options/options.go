@@ -135,7 +135,7 @@ type spline struct {
 
 // Default returns options with the defaults that depend on nothing.
 func Default() *Options {
-	return &Options{Missing: string(glm.Neutral)}
+	return &Options{Missing: glm.Neutral}
 }
 
 // Fill puts in the defaults that depend on other options and on privacy.
@@ -211,7 +211,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.effects()
 	c.references()
 	c.privacy()
-	report.OneOf("missing", o.Missing, string(glm.Neutral), string(glm.Refuse))
+	report.OneOf("missing", o.Missing, glm.Neutral, glm.Refuse)
 	c.outcome()
 	c.event()
 	c.scaling()

@@ -3,9 +3,10 @@ package options
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -23,10 +24,8 @@ func (s *Setup) Counted() (numbers []string, levels int) {
 	if s.Options.Survey() {
 		numbers = append(numbers, s.Encoding.Weight)
 	}
-	for at, c := range s.categories() {
-		levels = at + len(c.Levels)
-	}
-	return numbers, levels
+	first := s.levels()
+	return numbers, first[len(first)-1]
 }
 
 // unitOfOutcome says whether the prior is in units of the outcome's variance: else it would
@@ -104,10 +103,11 @@ func (s *Setup) PriorOf(m *Scale) glm.Gaussian {
 // Pool makes one scale of the moments of several sites, which were checked. It
 // fails only where all sites together have nothing to scale a number by.
 func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
-	names, _ := s.Counted()
-	m, numbers, all := &Scale{}, len(s.Numbers()), glm.NewMoments(len(names))
+	names, levels := s.Counted()
+	m, numbers, all, counts := &Scale{}, len(s.Numbers()), glm.NewMoments(len(names)), make([]float64, levels)
 	for _, a := range moments {
 		all.Merge(&a.Moments)
+		floats.Add(counts, a.Levels)
 	}
 	if s.Options.Scaling == glm.ScaleStandard {
 		var err error
@@ -126,61 +126,46 @@ func (s *Setup) Pool(moments []*ScaleAnswer) (*Scale, error) {
 	if s.Options.Survey() {
 		m.Weight = all.Mean[len(names)-1]
 	}
-	s.references(m, moments)
+	m.References = s.references(counts)
 	return m, nil
 }
 
-// categories are the plan's categories, and where their levels begin among all that are counted.
-func (s *Setup) categories() iter.Seq2[int, *glm.Column] {
-	return func(yield func(int, *glm.Column) bool) {
-		at := 0
-		for i := range s.Encoding.Columns {
-			c := &s.Encoding.Columns[i]
-			if len(c.Levels) > 0 && !yield(at, c) {
-				return
-			}
-			at += len(c.Levels)
-		}
+// levels is where the levels of each column of the encoding begin among all that are counted; last, how many there are.
+func (s *Setup) levels() []int {
+	first := []int{0}
+	for i := range s.Encoding.Columns {
+		first = append(first, first[i]+len(s.Encoding.Columns[i].Levels))
 	}
+	return first
 }
 
 // references chooses the most frequent level of each category that has a reference, the
 // first of several, unless the plan names another.
-func (s *Setup) references(m *Scale, moments []*ScaleAnswer) {
-	for at, c := range s.categories() {
+func (s *Setup) references(counts []float64) (places []int) {
+	first := s.levels()
+	for i := range s.Encoding.Columns {
+		c := &s.Encoding.Columns[i]
 		if c.Reference == "" {
 			continue
 		}
-		best, most := 0, -1.0
-		for l := range c.Levels {
-			n := 0.0
-			for _, a := range moments {
-				if at+l < len(a.Levels) {
-					n += a.Levels[at+l]
-				}
-			}
-			if n > most {
-				best, most = l, n
-			}
+		best := slices.Index(c.Levels, s.Options.Reference(c.Name))
+		if best < 0 {
+			best = floats.MaxIdx(counts[first[i]:first[i+1]])
 		}
-		if named := s.Options.Reference(c.Name); named != "" {
-			best = slices.Index(c.Levels, named)
-		}
-		m.References = append(m.References, best)
+		places = append(places, best)
 	}
+	return places
 }
 
 // Cells returns how many cells of each column of the encoding were observed, by the moments of a joint posterior.
 func (s *Setup) Cells(a *ScaleAnswer) []float64 {
-	cells := make([]float64, len(s.Encoding.Columns))
-	level := 0
+	cells, first := make([]float64, len(s.Encoding.Columns)), s.levels()
 	for k, i := range s.Numbers() {
 		cells[i] = a.N[k]
 	}
 	for i := range cells {
-		for range s.Encoding.Columns[i].Levels {
-			cells[i] += a.Levels[level]
-			level++
+		for _, n := range a.Levels[first[i]:first[i+1]] {
+			cells[i] += n
 		}
 	}
 	return cells
@@ -201,7 +186,7 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 	if err != nil {
 		return nil, err
 	}
-	numbers := s.Numbers()
+	numbers, first := s.Numbers(), s.levels()
 	names, levels := s.Counted()
 	a := &ScaleAnswer{Moments: glm.NewMoments(len(names))}
 	if levels > 0 {
@@ -228,13 +213,9 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 			}
 			a.Add(len(names)-1, x.Weight)
 		}
-		at := 0
 		for j := range e.Columns {
-			if c := &e.Columns[j]; levels > 0 && len(c.Levels) > 0 {
-				if l := b.Level(row, j); l >= 0 {
-					a.Levels[at+l]++
-				}
-				at += len(c.Levels)
+			if l := b.Level(row, j); l >= 0 {
+				a.Levels[first[j]+l]++
 			}
 		}
 	}

@@ -38,10 +38,10 @@ func New(p *study.Plan) (*Setup, error) {
 func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	d := e.Width()
 	g := glm.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
-	groups, alone := e.Groups(), e.Alone()
+	alone := e.Alone()
 	for j := range g.Lambda {
 		g.Lambda[j] *= alone[j%d]
-		if glm.OfEverybody(groups[j%d]) {
+		if j%d >= e.Effective() {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
 		}
@@ -68,7 +68,7 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	if o.Offset != "" && o.Likelihood != glm.LikelihoodLinear {
 		e.OffsetLimit = mostOffset
 	}
-	missing := glm.Fallback{Rule: glm.FallbackRule(o.Missing)}
+	missing := glm.Fallback{Rule: o.Missing}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			c := glm.Column{Name: f.Name, Centre: 0, Scale: 1}
@@ -130,9 +130,6 @@ func (m *Scale) Check() error {
 	}
 	return nil
 }
-
-// ScaleTask asks for the sums that a common scale needs.
-type ScaleTask struct{}
 
 // ScaleAnswer holds the moments of every number of the plan, of a model of a number also those of the outcome, last,
 // and how often each level of each category was observed.

@@ -52,6 +52,7 @@ func rng(seed uint64, who string) *rand.Rand {
 type population struct {
 	schema   dataset.Schema
 	features [][]feature // by view
+	times    float64     // what features add is scaled by
 	bias     float64     // of activations
 	levels   []string
 	outcome  int // subject column
@@ -61,12 +62,8 @@ type population struct {
 	centre, unit float64
 }
 
-// feature is a number, or a category if it has frequencies.
-type feature struct {
-	mean, sd, low, high float64   // of a number, which stays between low and high
-	until               []float64 // cumulated frequencies of a category's levels
-	weights             []float64 // one for the standardised number, or one for each level
-}
+// feature draws a value, and what it adds to the activation before that is scaled.
+type feature func(r *rand.Rand) (value, adds float64)
 
 // populationOf draws the population.
 func populationOf(s *Setup, c method.Simulation) *population {
@@ -85,76 +82,55 @@ func populationOf(s *Setup, c method.Simulation) *population {
 	for _, v := range s.Plan.Views {
 		var features []feature
 		for i := range v.Features {
-			f := featureOf(s, &v.Features[i], &s.Encoding.Columns[at], r)
-			at++
-			first, second := f.moments()
-			mean, variance = mean+first, variance+second-first*first
+			f, first, second := featureOf(s, &v.Features[i], &s.Encoding.Columns[at], r)
+			mean, variance, at = mean+first, variance+second-first*first, at+1
 			features = append(features, f)
 		}
 		m.features = append(m.features, features)
 	}
-	times := 0.0 // nothing varies: there is no signal to scale
-	if variance > 0 {
-		times = math.Sqrt((1 - c.Noise) / c.Noise * noise / variance)
+	if variance > 0 { // else there is no signal to scale
+		m.times = math.Sqrt((1 - c.Noise) / c.Noise * noise / variance)
 	}
-	for _, features := range m.features {
-		for _, f := range features {
-			for l := range f.weights {
-				f.weights[l] *= times
-			}
-		}
-	}
-	m.bias = (2*r.Float64()-1)*math.Sqrt(noise) - times*mean
+	m.bias = (2*r.Float64()-1)*math.Sqrt(noise) - m.times*mean
 	return m
 }
 
-// featureOf draws a feature and its unscaled weights.
-func featureOf(s *Setup, f *study.Feature, c *glm.Column, r *rand.Rand) feature {
-	own := feature{mean: c.Centre, sd: c.Scale, low: math.Inf(-1), high: math.Inf(1)}
-	sum := 0.0 // gaps between exponential numbers: a flat Dirichlet distribution
+// featureOf draws a feature: a number that stays within its range, or a category with frequencies from a flat
+// Dirichlet distribution, and the mean and the mean square of what it adds.
+func featureOf(s *Setup, f *study.Feature, c *glm.Column, r *rand.Rand) (draw feature, first, second float64) {
+	var until, weights []float64 // of levels
+	sum := 0.0                   // gaps between exponential numbers
 	for range c.Levels {
 		sum += r.ExpFloat64()
-		own.until = append(own.until, sum)
+		until = append(until, sum)
 	}
-	for l := range own.until {
-		own.until[l] /= sum
-	}
+	mean, sd, low, high := c.Centre, c.Scale, math.Inf(-1), math.Inf(1)
 	if f.Range != nil {
-		own.low, own.high = f.Range[0], f.Range[1]
+		low, high = f.Range[0], f.Range[1]
 		if s.Options.Scaling != glm.ScaleConstants {
-			own.mean, own.sd = own.low/2+own.high/2, (own.high-own.low)/8
-			own.mean += 0.8 * own.sd * (2*r.Float64() - 1)
+			mean, sd = low/2+high/2, (high-low)/8
+			mean += 0.8 * sd * (2*r.Float64() - 1)
 		}
 	}
 	for range max(1, len(c.Levels)) {
-		own.weights = append(own.weights, r.NormFloat64())
+		weights = append(weights, r.NormFloat64())
 	}
-	return own
-}
-
-// moments returns the mean and the mean square of what the feature adds to an activation.
-func (f *feature) moments() (first, second float64) {
-	if f.until == nil {
-		return 0, f.weights[0] * f.weights[0]
+	if until == nil {
+		return func(r *rand.Rand) (value, adds float64) {
+			value = min(max(mean+sd*r.NormFloat64(), low), high)
+			return value, weights[0] * ((value - mean) / sd)
+		}, 0, weights[0] * weights[0]
 	}
 	last := 0.0
-	for l, u := range f.until {
-		first += (u - last) * f.weights[l]
-		second += (u - last) * f.weights[l] * f.weights[l]
-		last = u
+	for l, w := range weights {
+		share := (until[l] - last) / sum
+		first, second, last = first+share*w, second+share*w*w, until[l]
 	}
-	return first, second
-}
-
-// draw returns a value, and what it adds to the activation.
-func (f *feature) draw(r *rand.Rand) (value, adds float64) {
-	if f.until == nil {
-		value = min(max(f.mean+f.sd*r.NormFloat64(), f.low), f.high)
-		return value, f.weights[0] * ((value - f.mean) / f.sd)
-	}
-	level, _ := slices.BinarySearch(f.until, r.Float64())
-	level = min(level, len(f.until)-1) // the last frequency may be a rounding error below 1
-	return float64(level), f.weights[level]
+	return func(r *rand.Rand) (value, adds float64) {
+		level, _ := slices.BinarySearch(until, r.Float64()*sum)
+		level = min(level, len(until)-1) // a rounding error may be beyond the last
+		return float64(level), weights[level]
+	}, first, second
 }
 
 // draw returns an outcome.
@@ -198,8 +174,8 @@ func (m subjects) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 			activation := m.bias
 			for v, features := range m.features {
 				for j := range features {
-					value, adds := features[j].draw(r)
-					row.Views[v][j], activation = value, activation+adds
+					value, adds := features[j](r)
+					row.Views[v][j], activation = value, activation+m.times*adds
 				}
 			}
 			if ends := m.ends; ends != nil {

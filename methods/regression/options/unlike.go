@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -75,7 +76,8 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 	for i, name := range numbers {
 		says = append(says, otherUnit(name, names, all, i)...)
 	}
-	for at, c := range s.categories() {
+	for i, at := range s.levels()[:len(s.Encoding.Columns)] {
+		c := &s.Encoding.Columns[i]
 		says = append(says, otherLevels(c.Name, c.Levels, names, all, at)...)
 	}
 	return says
@@ -86,9 +88,8 @@ func (s *Setup) Unlike(sites []string, moments map[string]*ScaleAnswer) (says []
 // explains. Of fewer than five sites only the one that is farthest off is named.
 func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []glm.Finding) {
 	type off struct {
-		site               string
-		mean, sd, m, s, by float64
-		unit               string
+		by   float64
+		says []glm.Finding
 	}
 	var found []off
 	for k, a := range all {
@@ -123,29 +124,23 @@ func otherUnit(name string, sites []string, all []*ScaleAnswer, i int) (says []g
 		if by <= 1 {
 			continue
 		}
-		o := off{site: sites[k], mean: own, sd: sd, m: m, s: s, by: by}
-		least := 1.0
+		least, what := 1.0, "It may be another unit or coding, or a few values far from all others, which plan check "+
+			"--data names to the site."
 		for _, u := range conversions { // in which the site would be as the others
 			back, width := (own-u.plus)/u.times, sd/math.Abs(u.times)
 			if d := math.Abs(back-m)/(2*spread) + math.Abs(math.Log(width/s))/(math.Log(2)+chance); d < least {
-				least, o.unit = d, u.what
+				least, what = d, "So it would be with "+u.what+"."
 			}
 		}
-		found = append(found, o)
+		found = append(found, off{by, glm.OnRecording.Say(sites[k], name+" is unlike that of other sites:",
+			fmt.Sprintf("it has a mean of %.4g and a standard deviation of %.4g, where they have about %.4g and %.4g. "+
+				"%s", own, sd, m, s, what))})
 	}
 	if len(all) < 5 && len(found) > 1 {
-		found = []off{slices.MaxFunc(found, func(a, b off) int { return int(math.Copysign(1, a.by-b.by)) })}
+		found = []off{slices.MaxFunc(found, func(a, b off) int { return cmp.Compare(a.by, b.by) })}
 	}
 	for _, o := range found {
-		what := "It may be another unit or coding, or a few values far from all others, which plan check --data " +
-			"names to the site."
-		if o.unit != "" {
-			what = "So it would be with " + o.unit + "."
-		}
-		says = append(says, glm.OnRecording.Say(o.site, name+" is unlike that of other sites:", fmt.Sprintf("it has "+
-			"a mean of %.4g and a standard deviation of %.4g, where they have about %.4g and %.4g. "+
-			"%s", o.mean, o.sd, o.m, o.s,
-			what))...)
+		says = append(says, o.says...)
 	}
 	return says
 }

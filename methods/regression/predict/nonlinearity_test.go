@@ -72,7 +72,7 @@ func TestEffectsThatBend(t *testing.T) {
 			for i, x := range designs {
 				d := glm.NewDesign(3)
 				for k, row := range x {
-					testkit.Do(t, d.AppendDense(row, ys[i][k]))
+					testkit.Do(t, d.Append(glm.Dense(row), ys[i][k]))
 				}
 				sites = append(sites, Assess(glm.Linear{Variance: variance}, q, nil, d, false, true).Residuals)
 			}

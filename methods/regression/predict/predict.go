@@ -32,7 +32,7 @@ type lacking struct{ shift, variance float64 }
 func New(l glm.Likelihood, q glm.Normal, columns int) *Predictor {
 	k := l.Activations()
 	m := &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k),
-		P: make([]float64, k)}
+		P: make([]float64, k), lacking: make([]lacking, k)}
 	if k > 1 && q.Covariance != nil {
 		m.classes, m.covariance = newAverage(k), make([]float64, glm.Triangle(k))
 	}
@@ -64,7 +64,7 @@ func (m *Predictor) Row(r glm.Row) {
 // activation is that of a row at the site, and of all that the row may lack.
 func (m *Predictor) activation(r glm.Row, offset int) (a, c float64) {
 	a, c = m.observed(r, offset)
-	l := m.unseen(offset / m.columns)
+	l := m.lacking[offset/m.columns]
 	return a + l.shift, c + l.variance
 }
 
@@ -157,6 +157,26 @@ func (m *Predictor) Score(y float64, times int, to *Assessment) {
 	}
 }
 
+// Contribution returns what a row contributes to the sum of the quality of q. It is for one goroutine.
+func Contribution(l glm.Likelihood, q glm.Normal, columns int) func(x glm.Row, y float64, v []float64) {
+	m := New(l, q, columns)
+	return func(x glm.Row, y float64, v []float64) {
+		m.Row(x)
+		p, happened, correct, logLik := m.judge(y)
+		i := binOf(p)
+		v[i], v[tenths+i] = 1, (p-middle(i))*float64(tenths)
+		if happened {
+			v[2*tenths+i] = 1
+		}
+		if correct {
+			v[3*tenths] = 1
+		} else {
+			v[3*tenths+1] = 1
+		}
+		v[3*tenths+2] = -max(logLik, -Worst) / unit
+	}
+}
+
 // Forecast says what is expected of the last row's outcome.
 func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	dst.LogP = dst.LogP[:0]
@@ -175,25 +195,14 @@ func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	}
 }
 
-// unseen is what the next rows lack of an activation.
-func (m *Predictor) unseen(k int) lacking {
-	if m.lacking == nil {
-		return lacking{}
-	}
-	return m.lacking[k]
-}
-
 // Complete makes the next rows ones that lack nothing.
-func (m *Predictor) Complete() { m.lacking = nil }
+func (m *Predictor) Complete() { clear(m.lacking) }
 
 // Lacks makes the next rows ones of a subject who lacks a feature: its row x, where the feature has no effect, is one
 // of these others with these probabilities. Of several features each is taken by itself. The activation is taken for
 // normal. It keeps its mean where centred: what the feature is on average is then not known.
 func (m *Predictor) Lacks(x glm.Row, others []glm.Row, shares []float64, centred bool) {
 	k := len(m.A)
-	if m.lacking == nil {
-		m.lacking = make([]lacking, k)
-	}
 	here, there := make([]float64, k), make([]float64, k)
 	mean, square, unsure := make([]float64, k), make([]float64, k), make([]float64, k)
 	for j := range here {
@@ -337,7 +346,7 @@ func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 		at := glm.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1),
 			Offset: x.Offset}
 		a, c := m.observed(at, 0) // without what the row lacks, which is no small part: below alone
-		a += m.unseen(0).shift
+		a += m.lacking[0].shift
 		value, slope := m.Likelihood.(glm.Binary).ExpectNone(a, c)
 		log += value
 		slopes += slope
@@ -359,7 +368,7 @@ func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 // spread is the variance of Σ x w + times b for the site's intercept b.
 func (m *Predictor) spread(x glm.Row, times float64) float64 {
 	_, variance := m.posterior.Activation(m.sloped(x, times), 0)
-	return variance + times*times*(m.site.Variance+m.unseen(0).variance)
+	return variance + times*times*(m.site.Variance+m.lacking[0].variance)
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is b; nil if sites have

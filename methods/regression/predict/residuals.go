@@ -134,6 +134,19 @@ func SiteScoreTest(sites []*Residuals, all *Residuals, tests int) []float64 {
 	return d
 }
 
+// Farthest is the site whose sum is farthest off, and the way in which it is.
+func Farthest(by []float64) (at int, way string) {
+	for i, x := range by {
+		if math.Abs(x) > math.Abs(by[at]) {
+			at = i
+		}
+	}
+	if by[at] < 0 {
+		return at, "lower"
+	}
+	return at, "higher"
+}
+
 // EffectsDiffer says how each site's residuals go with a column, in one of so many tests, beyond what all sites have in
 // common: below zero where the effect is lower there. It is nil if the effect is the same at all sites, as far as the
 // data tell. An intercept of the site's own is taken out, so that sites may differ in that. The average of effects

@@ -53,7 +53,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			for i, x := range designs {
 				d := glm.NewDesign(3)
 				for k, row := range x {
-					testkit.Do(t, d.AppendDense(row, ys[i][k]))
+					testkit.Do(t, d.Append(glm.Dense(row), ys[i][k]))
 				}
 				sites = append(sites, Assess(glm.Linear{Variance: variance}, q, nil, d, false, true).Residuals)
 				testkit.Do(t, method.CheckSums(newResiduals(3), sites[i], glm.MostRows*rowLargest))
@@ -134,7 +134,7 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 	d := glm.NewDesign(2)
 	for _, x := range [][]float64{{1e300, 1}, {-1e-300, 1}, {0, 1}, {1e200, 1e200}} {
 		for _, y := range []float64{-1e308, 0, 1, 1e308} {
-			testkit.Do(t, d.AppendDense(x, y))
+			testkit.Do(t, d.Append(glm.Dense(x), y))
 		}
 	}
 	for _, l := range []glm.Likelihood{glm.Linear{Variance: 1e-300}, glm.Linear{Variance: 1e300}, glm.Poisson{},

@@ -560,7 +560,7 @@ func rehearse(c *columns, d data, mu float64, sites int, wrong fault,
 		sd := m / math.Sqrt(share(20, k))
 		f.Take(g, p, d.gradient(f.Mean, wrong.clips*f.Clip, sd, r), wrong.told*sd)
 	}
-	mean, covariance, _ := f.Posterior(g, p)
+	mean, covariance := f.Mean, f.last(g, p).covariance
 	return f, g, mean, covariance
 }
 

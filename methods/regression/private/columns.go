@@ -28,6 +28,14 @@ type columns struct {
 	offset *glm.Column
 	scaled int  // numbers that histograms tell the units of: all but the offset
 	linear bool // the outcome is a number, of which histograms tell the unit, too: see residual.go
+	told   []ranged
+}
+
+// ranged is a number that histograms tell the unit of, and its public range: a feature's, in the plan's order, and last
+// that of an outcome less an offset.
+type ranged struct {
+	name      string
+	low, high float64
 }
 
 // columnsOf lists the columns of an encoding with an intercept.
@@ -43,6 +51,17 @@ func columnsOf(s *options.Setup) *columns {
 			}
 			c.Feature, c.Category = append(c.Feature, i), append(c.Category, category)
 		}
+	}
+	for _, j := range s.Numbers() {
+		column := &e.Columns[j]
+		c.told = append(c.told, ranged{column.Name, column.Centre - column.Scale, column.Centre + column.Scale})
+	}
+	if y := s.Options.Outcome; c.linear {
+		low, high := y.Range[0], y.Range[1]
+		if o := s.Options.OffsetRange; o != nil {
+			low, high = low-o[1], high-o[0]
+		}
+		c.told = append(c.told, ranged{y.Column, low, high})
 	}
 	c.scaled = len(c.numbers)
 	if e.Offset != "" && !c.linear {
@@ -119,9 +138,7 @@ func (c *columns) shorten(v []float64) {
 		norm += x * x
 	}
 	if most := c.totalsBound()*c.totalsBound() - 1; norm > most {
-		for j := range v[:one] {
-			v[j] *= math.Sqrt(most / norm)
-		}
+		floats.Scale(math.Sqrt(most/norm), v[:one])
 	}
 }
 
@@ -191,70 +208,80 @@ func share(rounds, k int) float64 {
 // burn is how many rounds are the first few.
 func burn(rounds int) int { return rounds / 5 }
 
-// sums are what a site releases: histogram twice or, if it is nil, never, each of the next two once, early
-// and late ones as often as there are rounds of the kind, quality once or, if it is nil, never.
-type sums struct {
-	histogram                     *privacy.Sum
-	totals, products, early, late privacy.Sum
-	quality                       *privacy.Sum
+// The tasks. An early gradient has less of the budget.
+const (
+	taskHistogram = "histogram"
+	taskTotals    = "totals"
+	taskProducts  = "products"
+	taskEarly     = "early gradient"
+	taskLate      = "gradient"
+)
+
+// release is a sum that a site is asked for, and how often at most.
+type release struct {
+	kind  string // of the task
+	times int
+	sum   privacy.Sum
 }
 
-// declare chooses noise by which all releases of a site together cost the plan's total.
+// numbers is how many a release has.
+func (r *release) numbers() (n int) {
+	for _, length := range r.sum.Blocks {
+		if r.sum.Form == privacy.Moments {
+			length = glm.Triangle(length)
+		}
+		n += length
+	}
+	return n
+}
+
+// declare lists a site's releases, with noise by which all together cost the plan's total.
 //
 // Sensitivity: each sum is over subjects, the gate clips what one contributes to the declared bound, and nothing that
 // a subject contributes depends on another's row. So one subject more or less changes a sum by a vector no longer
 // than the bound, of products by a matrix x xᵀ no larger than its square in the Frobenius norm; one in another's
 // place by twice as much, of products √2 times. A histogram counts a subject in one bin of each number.
-func (c *columns) declare(learned bool, rounds int, p study.Privacy) (*sums, error) {
-	of := func(share, diameter float64, count int) account.Mechanism {
-		return account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter,
-			Count: count}
+func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []release, err error) {
+	var mechanisms []account.Mechanism
+	add := func(kind string, times int, share, diameter float64, sum privacy.Sum) {
+		sum.Unit = privacy.Subject
+		all = append(all, release{kind, times, sum})
+		mechanisms = append(mechanisms, account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1,
+			Diameter: diameter, Count: times})
 	}
 	rest := 1 - p.Diagnostics
 	each := rest * shareHistogram
 	if learned {
 		rest -= histograms * each
 	}
-	all := []account.Mechanism{
-		of(rest*shareTotals, 2, 1), of(rest*shareProducts, math.Sqrt2, 1),
-		of(rest*share(rounds, 0), 2, burn(rounds)), of(rest*share(rounds, rounds-1), 2, rounds-burn(rounds)),
-	}
-	if p.Diagnostics > 0 {
-		all = append(all, of(p.Diagnostics, 2, 1))
-	}
-	if learned {
-		all = append(all, of(each, 2, histograms))
-	}
-	factor, err := p.Scale(all)
-	if err != nil {
-		return nil, err
-	}
-	for i := range all {
-		all[i].Noise, all[i].Count = account.RoundUp(all[i].Noise*factor), 1
-	}
-	sum := func(name string, form privacy.Form, length, blocks int, bound float64, m account.Mechanism) privacy.Sum {
-		return privacy.Sum{Name: name, Unit: privacy.Subject, Form: form, Blocks: slices.Repeat([]int{length}, blocks),
-			Bound: bound, Mechanism: m}
-	}
-	totals, products, classes := "totals and squares of columns", "products of columns", max(c.classes, 1)
+	byClass, classes := "", max(c.classes, 1)
 	if classes > 1 {
-		totals, products = totals+" by class", products+" by class"
+		byClass = " by class"
 	}
-	s := &sums{
-		totals:   sum(totals, privacy.Vectors, c.totalsLen(), classes, c.totalsBound(), all[0]),
-		products: sum(products, privacy.Moments, c.width(), classes, c.reach(), all[1]),
-		early:    sum("clipped gradients of the log-likelihood", privacy.Vectors, c.scoresLen(), 1, 1, all[2]),
-		late:     sum("clipped gradients of the log-likelihood", privacy.Vectors, c.scoresLen(), 1, 1, all[3]),
-	}
+	scores := privacy.Sum{Name: "clipped gradients of the log-likelihood", Form: privacy.Vectors,
+		Blocks: []int{c.scoresLen()}, Bound: 1}
+	add(taskTotals, 1, rest*shareTotals, 2, privacy.Sum{Name: "totals and squares of columns" + byClass,
+		Form: privacy.Vectors, Blocks: slices.Repeat([]int{c.totalsLen()}, classes), Bound: c.totalsBound()})
+	add(taskProducts, 1, rest*shareProducts, math.Sqrt2, privacy.Sum{Name: "products of columns" + byClass,
+		Form: privacy.Moments, Blocks: slices.Repeat([]int{c.width()}, classes), Bound: c.reach()})
+	add(taskEarly, burn(rounds), rest*share(rounds, 0), 2, scores)
+	add(taskLate, rounds-burn(rounds), rest*share(rounds, rounds-1), 2, scores)
 	if p.Diagnostics > 0 {
-		s.quality = predict.Sum(all[4])
+		add(options.TaskAssess, 1, p.Diagnostics, 2, *predict.Sum(account.Mechanism{}))
 	}
 	if learned {
-		h := sum("histograms of numbers", privacy.Vectors, bins*c.told(), 1, math.Sqrt(float64(c.told())),
-			all[len(all)-1])
-		s.histogram = &h
+		add(taskHistogram, histograms, each, 2, privacy.Sum{Name: "histograms of numbers", Form: privacy.Vectors,
+			Blocks: []int{bins * len(c.told)}, Bound: math.Sqrt(float64(len(c.told)))})
 	}
-	return s, nil
+	factor, err := p.Scale(mechanisms)
+	for i, m := range mechanisms {
+		m.Noise, m.Count = account.RoundUp(m.Noise*factor), 1
+		all[i].sum.Mechanism = m
+	}
+	if last := len(all) - 1; learned { // which are asked for first
+		all = slices.Concat(all[last:], all[:last])
+	}
+	return all, err
 }
 
 // kept is the share that is left, where rows that are too long are shortened, of what a column gives to
@@ -263,11 +290,8 @@ type kept struct{ totals, products []float64 }
 
 // whole is where no row is shortened.
 func (c *columns) whole() *kept {
-	k := &kept{make([]float64, c.width()), make([]float64, c.width())}
-	for j := range k.totals {
-		k.totals[j], k.products[j] = 1, 1
-	}
-	return k
+	ones := slices.Repeat([]float64{1}, c.width())
+	return &kept{ones, slices.Clone(ones)}
 }
 
 // pair is the share of products of two columns.
@@ -306,7 +330,7 @@ func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale fl
 	}
 	var root *mat.Dense // of the covariance
 	if covariance != nil {
-		values, vectors := eigen(covariance)
+		values, vectors := glm.Eigen(covariance)
 		vectors.Apply(func(_, k int, u float64) float64 { return u * math.Sqrt(max(values[k], 0)) }, vectors)
 		root = vectors
 	}
@@ -358,40 +382,4 @@ func observe(shares []float64, ones, rows, variance float64) {
 	for j, x := range shares {
 		shares[j] = max(1-times*(1-x), leastKept)
 	}
-}
-
-// floored raises the eigenvalues of a matrix to smallest.
-func floored(m *mat.SymDense, smallest float64) *mat.SymDense {
-	values, vectors := eigen(m)
-	for k := range values {
-		values[k] = max(values[k], smallest)
-	}
-	return compose(vectors, values)
-}
-
-// eigen decomposes a symmetric matrix of finite numbers.
-func eigen(m *mat.SymDense) ([]float64, *mat.Dense) {
-	var e mat.EigenSym
-	if !e.Factorize(m, true) {
-		panic("noised: the eigenvalues of a symmetric matrix were not found")
-	}
-	var u mat.Dense
-	e.VectorsTo(&u)
-	return e.Values(nil), &u
-}
-
-// compose is U diag(values) Uᵀ.
-func compose(u *mat.Dense, values []float64) *mat.SymDense {
-	d := len(values)
-	var scaled mat.Dense
-	scaled.Apply(func(_, k int, x float64) float64 { return x * values[k] }, u)
-	var full mat.Dense
-	full.Mul(&scaled, u.T())
-	out := mat.NewSymDense(d, nil)
-	for i := range d {
-		for j := range i + 1 {
-			out.SetSym(i, j, (full.At(i, j)+full.At(j, i))/2)
-		}
-	}
-	return out
 }

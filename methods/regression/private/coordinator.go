@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/figure"
@@ -41,6 +42,9 @@ type state struct {
 	Reports map[string]*predict.Assessment  `cbor:"reports"`
 }
 
+// keeps are the tasks whose sums the state has, of gradients by that of the late ones.
+var keeps = []string{taskHistogram, taskTotals, taskProducts, taskLate}
+
 // MarshalBinary implements [method.State].
 func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
@@ -50,7 +54,7 @@ func (c coordinator) Init() (method.State, error) {
 	for range c.columns.pairs() {
 		s.Fits = append(s.Fits, newFit(c.columns, c.Options.Rounds))
 	}
-	for _, kind := range []string{taskHistogram, taskTotals, taskProducts, taskLate} {
+	for _, kind := range keeps {
 		s.Sums[kind] = map[string]*released{}
 	}
 	return s, nil
@@ -62,7 +66,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if len(s.Sums) != 4 || s.Reports == nil || len(s.Fits) == 0 || slices.Contains(s.Fits, nil) {
+	if len(s.Sums) != len(keeps) || s.Reports == nil || len(s.Fits) == 0 || slices.Contains(s.Fits, nil) {
 		return nil, fmt.Errorf("the state is not one of a private joint posterior")
 	}
 	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly,
@@ -76,18 +80,20 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		(!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
 		return nil, fmt.Errorf("the state has units after %d histograms, and waits for %q", s.Units.After, s.Phase)
 	}
-	d, classes := c.columns.width(), max(c.columns.classes, 1)
-	square := s.Scale * s.Scale // of what rows were divided by before their products were summed
-	for kind, x := range map[string]struct {
-		many  int
-		times float64
-	}{taskHistogram: {bins * c.columns.told(), 1}, taskTotals: {classes * c.columns.totalsLen(), 1},
-		taskProducts: {classes * glm.Triangle(d), square}, taskLate: {c.columns.scoresLen(), 1}} {
+	for _, kind := range keeps {
 		if s.Sums[kind] == nil {
 			return nil, fmt.Errorf("the state has no sums of %q", kind)
 		}
+		times := 1.0
+		if kind == taskProducts { // of rows that were divided before
+			times = s.Scale * s.Scale
+		}
 		if err := method.Kept(s.Sums[kind], c.Plan.Sites, "sums of "+kind, func(r *released) error {
-			return r.check(x.many, x.times)
+			declared := c.release(kind)
+			if declared == nil {
+				return fmt.Errorf("the plan has no task %q", kind)
+			}
+			return r.check(declared.numbers(), times)
 		}); err != nil {
 			return nil, err
 		}
@@ -136,7 +142,7 @@ func (c coordinator) checkFit(s *state, f *fit) error {
 	if f.Rounds != c.Options.Rounds || f.Round != s.Fits[0].Round || f.Round < 0 || f.Round > f.Rounds ||
 		f.checkPrior(c.prior) != nil ||
 		len(f.Trace) > f.Round || !glm.Inside(f.Unsure, 0, largest*largest) || f.Noise != 0 &&
-		(!glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
+		(len(f.Trace) == 0 || !glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
 			slices.ContainsFunc(f.Gradient, func(x float64) bool {
 				return !glm.Inside(x, -largest*largest, largest*largest)
 			}) || len(f.Gradient) != d || c.checkPoint(&point{Mean: f.Before, Clip: f.Clipped}, d) != nil) {
@@ -238,7 +244,7 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 		return c.ask(s, taskEarly, s.asked(c.scale(&s.Units)))
 	case round < c.Options.Rounds:
 		return c.ask(s, taskLate, s.asked(c.scale(&s.Units)))
-	case c.sums.quality == nil:
+	case c.release(options.TaskAssess) == nil:
 		s.Phase = method.Done
 		return nil, nil
 	}
@@ -264,7 +270,7 @@ func (c coordinator) divisor(s *state) float64 {
 	if totals.Values == nil { // all have left
 		return 1
 	}
-	sum, n := c.sums.products, c.columns.totalsLen()
+	sum, n := c.release(taskProducts).sum, c.columns.totalsLen()
 	return scaleOf(totals.Values[s.Base*n+n-1],
 		sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
 }
@@ -332,11 +338,11 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if err := method.Expect(in, c.Plan.Sites, s.Phase); err != nil {
 		return nil, err
 	}
-	declared := c.sum(in.Kind)
+	declared := c.release(in.Kind)
 	if declared == nil {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
-	sum, err := method.OnlySum(in, declared.Name)
+	sum, err := method.OnlySum(in, declared.sum.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -347,26 +353,24 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		s.Reports[in.Site], err = predict.Noised(sum)
 		return s, err
 	}
-	kept := s.Sums[in.Kind]
+	of := s.Sums[in.Kind]
 	if in.Kind == taskEarly {
-		kept = s.Sums[taskLate]
+		of = s.Sums[taskLate]
 	}
-	if err := method.Once(in, kept[in.Site] != nil); err != nil {
+	if err := method.Once(in, of[in.Site] != nil); err != nil {
 		return nil, err
 	}
 	r := &released{Variance: sum.SD() * sum.SD()}
-	for block := range declared.Blocks {
+	for block := range declared.sum.Blocks {
 		for _, v := range sum.Floats(block) {
 			r.Values = append(r.Values, glm.Clamp(v, largest))
 		}
 	}
 	if in.Kind == taskProducts {
-		for i := range r.Values {
-			r.Values[i] *= s.Scale * s.Scale
-		}
+		floats.Scale(s.Scale*s.Scale, r.Values)
 		r.Variance *= math.Pow(s.Scale, 4)
 	}
-	kept[in.Site] = r
+	of[in.Site] = r
 	return s, nil
 }
 
@@ -382,8 +386,8 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	if s.Phase == options.TaskAssess || s.Phase == method.Done {
 		return s, nil
 	}
-	for _, kept := range s.Sums {
-		delete(kept, site)
+	for _, of := range s.Sums {
+		delete(of, site)
 	}
 	for _, f := range s.Fits {
 		delete(f.Late.Sums, site)
@@ -447,9 +451,6 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	effects := fitted.Coefficients(m)
-	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
-		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those "+
-			"that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
 	var counted []figure.SiteSubjects
 	for _, name := range c.Plan.Sites {
 		if t := s.Sums[taskTotals][name]; t != nil {
@@ -474,13 +475,11 @@ func (c coordinator) limits(s *state) figure.Item {
 	u := &s.Units
 	limit := float64(c.Options.Limit())
 	for k, x := range u.Centre {
-		name, limit := c.Options.Outcome.Column, limit
-		if k == c.columns.scaled {
-			limit = math.NaN() // all values count
-		} else {
-			name = c.Encoding.Columns[c.Numbers()[k]].Name
+		if k == c.columns.scaled { // the last, of which all values count
+			limit = math.NaN()
 		}
-		names, from, to = append(names, name), append(from, x-limit*u.Scale[k]), append(to, x+limit*u.Scale[k])
+		names, from = append(names, c.columns.told[k].name), append(from, x-limit*u.Scale[k])
+		to = append(to, x+limit*u.Scale[k])
 		open = append(open, math.Exp(u.Open[k]))
 	}
 	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",

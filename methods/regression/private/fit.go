@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
@@ -113,10 +114,8 @@ func (f *fit) Forget() { f.Gradient, f.Noise, f.Learned = nil, 0, nil }
 func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	d := len(f.Mean)
 	at := f.expect(g, f.Mean, f.Clip, 0)
-	fresh := make([]float64, d)
-	for j := range fresh {
-		fresh[j] = f.Clip*sum[j] - at.Bias[j]
-	}
+	fresh := floats.ScaleTo(make([]float64, d), f.Clip, sum[:d])
+	floats.Sub(fresh, at.Bias)
 	f.filter(g, at, fresh, f.Clip*f.Clip*sd*sd)
 	f.Clipped, f.Before = f.Clip, slices.Clone(f.Mean)
 
@@ -133,9 +132,7 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	if far > farthest {
 		times *= farthest / far
 	}
-	for j := range f.Mean {
-		f.Mean[j] += times * step.AtVec(j)
-	}
+	floats.AddScaled(f.Mean, times, step.RawVector().Data)
 	f.Trace = append(f.Trace, times*far)
 	if f.Dispersion > 0 {
 		f.disperse(g, sum[d], sd, far*far+g.spread(covariance))
@@ -151,7 +148,7 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 // clipped where there are many for the noise, whatever rows are like.
 func (f *fit) choose(g *gram, sd float64) (clip float64) {
 	best := 0.0
-	_, vectors := eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
+	_, vectors := glm.Eigen(f.expect(g, f.Mean, f.Clip, 0).Hessian)
 	for longer := range clips {
 		c := g.Columns.clip(f.Dispersion, longer)
 		at := f.expect(g, f.Mean, c, 0)
@@ -197,11 +194,8 @@ const sweeps = 4
 // has the variance of the Gram matrix's entries, that of κ₀ (G − Ĝ)(w − m), by which the Hessian is off.
 func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 	d := len(f.Mean)
-	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), from: make([]float64, d),
-		precision: make([]float64, d), phi: f.phi()}
-	for j := range b.from {
-		b.from[j] = f.Mean[j] - p.mean[j]
-	}
+	b := &belief{noise: make([]float64, d), gradient: make([]float64, d), phi: f.phi(),
+		from: floats.SubTo(make([]float64, d), f.Mean, p.mean), precision: make([]float64, d)}
 	wrong := mat.NewVecDense(d, nil)
 	if doubt != nil {
 		wrong = g.wrong(g.expect(f.Mean, f.Clipped, 0), f.Mean, f.Clipped)
@@ -211,7 +205,7 @@ func (f *fit) believe(g *gram, p *prior, doubt *mat.Dense) *belief {
 			b.spread = g.spread(b.covariance)
 		}
 		at := f.expect(g, f.Mean, f.Clipped, b.spread)
-		b.values, b.vectors = eigen(at.Hessian)
+		b.values, b.vectors = glm.Eigen(at.Hessian)
 		for k := range b.values {
 			u := b.vectors.ColView(k)
 			off := mat.Dot(u, wrong)
@@ -290,11 +284,7 @@ func (g *gram) path(f *fit, b *belief) []float64 {
 	d := len(f.Mean)
 	out := make([]float64, d)
 	for _, q := range between {
-		m := slices.Clone(f.Mean)
-		for j := range m {
-			m[j] *= q.at
-		}
-		h := f.expect(g, m, f.Clipped, b.spread).Hessian
+		h := f.expect(g, floats.ScaleTo(make([]float64, d), q.at, f.Mean), f.Clipped, b.spread).Hessian
 		for k := range d {
 			u := b.vectors.ColView(k)
 			out[k] += q.weight * max(mat.Inner(u, h, u), flattest)
@@ -313,23 +303,16 @@ func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) 
 	moved, noise := f.carried(g, at)
 	if f.Clip != f.Clipped {
 		ratio := at.Mean / max(g.expect(f.Mean, f.Clipped, 0).Mean, 1e-9)
-		for j := range moved {
-			moved[j] *= ratio
-		}
+		floats.Scale(ratio, moved)
 		noise *= ratio * ratio
 	}
-	short := make([]float64, len(moved))
-	for j := range moved {
-		short[j] = moved[j] - fresh[j]
-	}
-	f.learn(at, short, noise+variance)
+	f.learn(at, floats.SubTo(make([]float64, len(moved)), moved, fresh), noise+variance)
 	weight := noise / (noise + variance)
 	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
 	}
-	for j := range moved {
-		f.Gradient[j] = (1-weight)*moved[j] + weight*fresh[j]
-	}
+	floats.ScaleTo(f.Gradient, 1-weight, moved)
+	floats.AddScaled(f.Gradient, weight, fresh)
 	f.Noise = (1-weight)*(1-weight)*noise + weight*weight*variance
 }
 
@@ -383,11 +366,9 @@ const steepest = 5
 // then made: long steps make less by themselves, as the Hessian changes along them.
 func (f *fit) learn(at *curvature, short []float64, variance float64) {
 	d := len(f.Mean)
-	values, vectors := eigen(at.Hessian)
-	y, step, all := mat.NewVecDense(d, nil), mat.NewVecDense(d, nil), mat.NewVecDense(d, short)
-	for j := range d {
-		step.SetVec(j, f.Mean[j]-f.Before[j])
-	}
+	values, vectors := glm.Eigen(at.Hessian)
+	y, all := mat.NewVecDense(d, nil), mat.NewVecDense(d, short)
+	step := mat.NewVecDense(d, floats.SubTo(make([]float64, d), f.Mean, f.Before))
 	size, along := 0.0, 0.0 // yᵀH⁻¹y and yᵀΔ
 	for k, h := range values {
 		u := vectors.ColView(k)
@@ -420,7 +401,7 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 		trusted[k] = along[k] / (along[k] + b.noise[k])
 		informed[k] = h * trusted[k] / b.phi
 	}
-	p := compose(b.vectors, informed)
+	p := glm.Compose(b.vectors, informed)
 	var right, turned mat.VecDense
 	turned.MulVec(b.vectors.T(), mat.NewVecDense(d, b.gradient))
 	for k := range trusted {
@@ -433,11 +414,8 @@ func (b *belief) posterior(along []float64) (*mat.VecDense, *mat.SymDense) {
 	}
 	// By eigenvalues, which rounding cannot make smaller than the prior's: sums from a
 	// hostile site may be of any size.
-	own, basis := eigen(p)
-	for k := range own {
-		own[k] = 1 / max(own[k], slices.Min(b.precision))
-	}
-	covariance := compose(basis, own)
+	least := slices.Min(b.precision)
+	covariance := glm.Spectral(p, func(x float64) float64 { return 1 / max(x, least) })
 	var step mat.VecDense
 	step.MulVec(covariance, &right)
 	return &step, covariance
@@ -448,14 +426,6 @@ func (f *fit) last(g *gram, p *prior) *belief {
 	last := *f
 	last.Gradient, last.Noise = f.carried(g, f.expect(g, f.Mean, f.Clip, 0))
 	return last.believe(g, p, g.Error)
-}
-
-// Posterior returns mean and covariance of all weights. Width is the median ratio of its standard deviations to
-// those without noise.
-func (f *fit) Posterior(g *gram, p *prior) (mean []float64, covariance *mat.SymDense, width float64) {
-	b := f.last(g, p)
-	width = b.width()
-	return slices.Clone(f.Mean), b.covariance, width
 }
 
 // width is the median ratio of standard deviations to those without noise, which it forgets.
@@ -470,11 +440,11 @@ func (b *belief) width() float64 {
 	return ratios[len(ratios)/2]
 }
 
-// Least is the covariance of the weights if the Hessian along each of its directions is less than the Gram
+// least is the covariance of the weights if the Hessian along each of its directions is less than the Gram
 // matrix makes of it by one standard deviation of that matrix's error, which for products is two of noise.
-func (f *fit) Least(g *gram, p *prior) *mat.SymDense {
-	b, slope := f.last(g, p), f.expect(g, f.Mean, f.Clip, 0).Mean
-	for k, h := range b.values {
+func (b *belief) least(f *fit, g *gram) *mat.SymDense {
+	values, slope := slices.Clone(b.values), f.expect(g, f.Mean, f.Clip, 0).Mean
+	for k, h := range values {
 		u, variance := b.vectors.ColView(k), 0.0
 		for i := range f.Mean {
 			for j := range i + 1 {
@@ -485,9 +455,11 @@ func (f *fit) Least(g *gram, p *prior) *mat.SymDense {
 				variance += x * x * g.Error.At(i, j)
 			}
 		}
-		b.values[k] = max(h-slope*math.Sqrt(variance), 0)
+		values[k] = max(h-slope*math.Sqrt(variance), 0)
 	}
-	_, covariance := b.posterior(b.values)
+	less := *b
+	less.values = values
+	_, covariance := less.posterior(values)
 	return covariance
 }
 
@@ -529,9 +501,6 @@ func (f *fit) unsized(g *gram, p *prior) bool {
 // unsettled says whether the last step moved activations by more than a covariance of the weights leaves them
 // unsure of: both are root mean squares over rows.
 func (f *fit) unsettled(g *gram, covariance *mat.SymDense) (step, spread float64, is bool) {
-	if len(f.Trace) == 0 {
-		return 0, 0, false
-	}
 	step, spread = f.Trace[len(f.Trace)-1], math.Sqrt(g.spread(covariance))
 	return step, spread, step > spread
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/stats"
@@ -97,7 +98,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 			}
 		}
 	}
-	g.Matrix = floored(g.Matrix, 1)
+	g.Matrix = glm.Floored(g.Matrix, 1)
 	return g
 }
 
@@ -277,9 +278,7 @@ func (r *released) add(o *released) {
 	if r.Values == nil {
 		r.Values = make(wire.Vector, len(o.Values))
 	}
-	for i, v := range o.Values {
-		r.Values[i] += v
-	}
+	floats.Add(r.Values, o.Values)
 	r.Variance += o.Variance
 }
 
@@ -315,14 +314,11 @@ func (l *lateSums) take(t point, gradients map[string]*released, i int) {
 	}
 	for site, all := range gradients {
 		g := all.part(i, len(t.Mean))
-		scaled := &released{make(wire.Vector, len(g.Values)), t.Clip * t.Clip * g.Variance}
-		for j, v := range g.Values {
-			scaled.Values[j] = t.Clip * v
-		}
 		if l.Sums[site] == nil {
 			l.Sums[site] = new(released)
 		}
-		l.Sums[site].add(scaled)
+		l.Sums[site].add(&released{floats.ScaleTo(make(wire.Vector, len(g.Values)), t.Clip, g.Values),
+			t.Clip * t.Clip * g.Variance})
 	}
 }
 
@@ -380,19 +376,6 @@ func differ(sites []*surplus, j, tests int) []float64 {
 		return nil
 	}
 	return by
-}
-
-// largestOf is the place of the largest number, by its size, and the way in which it is off.
-func largestOf(x []float64) (at int, way string) {
-	for i, v := range x {
-		if math.Abs(v) > math.Abs(x[at]) {
-			at = i
-		}
-	}
-	if x[at] < 0 {
-		return at, "lower"
-	}
-	return at, "higher"
 }
 
 // largest bounds entries of a sum: far beyond what rows of any study add up to, and so that

@@ -49,14 +49,6 @@ func (c *columns) dispersions() (least, most float64) {
 	return 1, 1
 }
 
-// told is of how many numbers histograms tell the unit.
-func (c *columns) told() int {
-	if c.linear {
-		return c.scaled + 1
-	}
-	return c.scaled
-}
-
 // scoresLen is the length of what [columns.scores] writes.
 func (c *columns) scoresLen() int {
 	if c.linear {

@@ -189,9 +189,9 @@ func (c *common) adassp(tb testing.TB, t *table, cells [][]float64, outcomes []f
 		xy.AddScaledVec(xy, glm.Clamp(outcomes[i]-centre, most), v)
 	}
 	// A Gaussian mechanism with the plan's μ, in three releases of a third each.
-	s := c.sums.totals
+	s := c.release(taskTotals).sum
 	rest := 1.0
-	if c.sums.histogram != nil {
+	if c.learned() {
 		rest -= histograms * shareHistogram
 	}
 	tau := s.Mechanism.Noise * math.Sqrt(rest*shareTotals) * math.Sqrt(3*float64(sites)) // 1/μ

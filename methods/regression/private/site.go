@@ -25,15 +25,6 @@ import (
 	"parley/privacy"
 )
 
-// The tasks. An early gradient has less of the budget.
-const (
-	taskHistogram = "histogram"
-	taskTotals    = "totals"
-	taskProducts  = "products"
-	taskEarly     = "early gradient"
-	taskLate      = "gradient"
-)
-
 // columnsTask asks for histograms of numbers, in the bins of Units, or for the totals of columns. As in all tasks,
 // Units are nil where the plan has constants, and else follow from it and from noised histograms: see
 // [common.encoding].
@@ -71,9 +62,9 @@ type modelTask struct {
 // common is what both halves know of a plan.
 type common struct {
 	*options.Setup
-	columns *columns
-	sums    *sums
-	prior   *prior
+	columns  *columns
+	releases []release
+	prior    *prior
 }
 
 func newCommon(s *options.Setup) (*common, error) {
@@ -103,26 +94,15 @@ func newCommon(s *options.Setup) (*common, error) {
 	}
 	c.prior.widest = widestOf(len(shared), variance)
 	var err error
-	c.sums, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && c.columns.told() > 0,
+	c.releases, err = c.columns.declare(s.Options.Scaling == glm.ScaleStandard && len(c.columns.told) > 0,
 		s.Options.Rounds, s.Plan.Privacy)
 	return c, err
 }
 
-// sum is what a task releases; nil of one that the plan does not have.
-func (c *common) sum(kind string) *privacy.Sum {
-	switch kind {
-	case taskHistogram:
-		return c.sums.histogram
-	case taskTotals:
-		return &c.sums.totals
-	case taskProducts:
-		return &c.sums.products
-	case taskEarly:
-		return &c.sums.early
-	case taskLate:
-		return &c.sums.late
-	case options.TaskAssess:
-		return c.sums.quality
+// release is what a task asks for; nil of one that the plan does not have.
+func (c *common) release(kind string) *release {
+	if i := slices.IndexFunc(c.releases, func(r release) bool { return r.kind == kind }); i >= 0 {
+		return &c.releases[i]
 	}
 	return nil
 }
@@ -195,16 +175,9 @@ func NewSite(s *options.Setup, name string) (*site, error) {
 
 // Listed is what the site is asked for over the whole study, at most.
 func (h *site) Listed() (list []privacy.Listed) {
-	early := burn(h.Options.Rounds)
-	for _, k := range []struct {
-		kind  string
-		times int
-	}{{taskHistogram, histograms}, {taskTotals, 1}, {taskProducts, 1}, {taskEarly, early},
-		{taskLate, h.Options.Rounds - early}, {options.TaskAssess, 1}} {
-		if sum := h.sum(k.kind); sum != nil {
-			list = append(list, privacy.Listed{Kind: k.kind, Times: k.times,
-				Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*sum}}})
-		}
+	for _, r := range h.releases {
+		list = append(list, privacy.Listed{Kind: r.kind, Times: r.times,
+			Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{r.sum}}})
 	}
 	return list
 }
@@ -220,7 +193,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if err != nil {
 		return method.Answer{}, err
 	}
-	b, err := h.Bind(e, h.Plan.Schema())
+	b, err := e.Bind(h.Plan.Schema(), &h.Outcome)
 	if err != nil {
 		return method.Answer{}, err
 	}
@@ -228,7 +201,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if t.Kind == taskTotals || t.Kind == taskProducts {
 		of = h.columns.class
 	}
-	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, of, contribution)); err != nil {
+	if _, err = s.Sum(ctx, h.release(t.Kind).sum.Name, h.OverRows(b, of, contribution)); err != nil {
 		return method.Answer{}, err
 	}
 	return method.AnswerTask(t, nil, s.State())
@@ -238,7 +211,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 func (h *site) contribution(t method.Task) (units *options.Scale, each func(x glm.Row, y float64, v []float64),
 	err error) {
 	switch {
-	case h.sum(t.Kind) == nil:
+	case h.release(t.Kind) == nil:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	case t.Kind == taskHistogram, t.Kind == taskTotals:
 		task := new(columnsTask)

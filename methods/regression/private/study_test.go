@@ -161,7 +161,7 @@ type outcome struct {
 
 // noise is the standard deviation of the noise of so many sites in what a task asks for.
 func (c *common) noise(kind string, sites int) float64 {
-	s := c.sum(kind)
+	s := c.release(kind).sum
 	unit := s.Bound
 	if kind == taskProducts {
 		unit *= s.Bound
@@ -190,7 +190,7 @@ func (c *common) ask(tb testing.TB, cells [][]float64, outcomes []float64, sites
 	for c.learned() && u.After < histograms {
 		m := c.window(&u)
 		_, rows := c.encode(tb, m, true, cells)
-		all, v := make([]float64, bins*c.columns.told()), make([]float64, bins*c.columns.told())
+		all, v := make([]float64, bins*len(c.columns.told)), make([]float64, bins*len(c.columns.told))
 		for i, x := range rows {
 			clear(v)
 			c.columns.histogram(x, c.columns.outcome(m, x, outcomes[i]), v)
@@ -266,15 +266,14 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 	}
 	m, _ := co.posterior(st)
 	out := outcome{st.Fits, e, testkit.Get(glm.NewNormal(m.Mean, m.Covariance))(tb), nil, st.Units, nil, "", m.Noise}
-	for k := range max(c.columns.classes, 1) {
-		out.effects = append(out.effects, testkit.Get(e.Effects(out.q, k*c.columns.width()))(tb)...)
-	}
+	out.effects = e.Effects(out.q)
 	for i, f := range st.Fits {
 		g := co.gram(st, i)
 		out.numbers += fmt.Sprint(co.misdescribed(st, g))
 		for name, says := range map[string][]glm.Finding{"misdescribed": co.misdescribed(st, g),
-			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g), "unsettled": co.unsettled(f, g),
-			"drowned": co.drowned(f, g, st.Units.Open)} {
+			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g),
+			"unsettled": co.unsettled(f, g, f.last(g, c.prior)),
+			"drowned":   co.drowned(f, g, f.last(g, c.prior), st.Units.Open)} {
 			if len(says) > 0 {
 				out.said = append(out.said, name)
 			}

@@ -37,26 +37,13 @@ const (
 )
 
 // learned says whether histograms tell the units.
-func (c *common) learned() bool { return c.sums.histogram != nil }
-
-// ends are those of the public range of number k of the plan.
-func (c *common) ends(k int) (low, high float64) {
-	if k == c.columns.scaled { // of the outcome, less an offset
-		low, high = c.Options.Outcome.Range[0], c.Options.Outcome.Range[1]
-		if o := c.Options.OffsetRange; o != nil {
-			low, high = low-o[1], high-o[0]
-		}
-		return low, high
-	}
-	column := &c.Encoding.Columns[c.Numbers()[k]]
-	return column.Centre - column.Scale, column.Centre + column.Scale
-}
+func (c *common) learned() bool { return c.release(taskHistogram) != nil }
 
 // window is the lower end and the width of a bin of each number's next histogram.
 func (c *common) window(u *units) *options.Scale {
 	var lower, width wire.Vector
-	for k := range c.columns.told() {
-		low, high := c.ends(k)
+	for k, x := range c.columns.told {
+		low, high := x.low, x.high
 		if u.After > 0 {
 			reach := windowReach * u.Scale[k] * math.Exp(min(u.Open[k], mostOpen))
 			low, high = max(low, u.Centre[k]-reach), min(high, u.Centre[k]+reach)
@@ -98,22 +85,21 @@ func (c *common) tell(u *units, counts *released) units {
 		before = overWindow
 	}
 	if counts.Values == nil { // noise alone
-		counts = &released{make(wire.Vector, bins*c.columns.told()), largest * largest}
+		counts = &released{make(wire.Vector, bins*len(c.columns.told)), largest * largest}
 	}
 	next := units{After: u.After + 1}
-	rows := max(floats.Sum(counts.Values)/float64(c.columns.told()), fewestRows)
-	for k := range c.columns.told() {
+	rows := max(floats.Sum(counts.Values)/float64(len(c.columns.told)), fewestRows)
+	for k, x := range c.columns.told {
 		at := everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
-		low, high := c.ends(k)
 		start, width := unit(m, k)
 		width *= bins
 		at.centre, at.scale = start+width*at.centre, width*at.scale
 		if u.After > 0 {
-			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k]}, at, (high-low)/bins)
+			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k]}, at, (x.high-x.low)/bins)
 		}
-		at.scale = max(at.scale, c.smallest(k)*(high-low))
-		next.Centre = append(next.Centre, min(max(at.centre, low), high))
-		next.Scale, next.Open = append(next.Scale, min(at.scale, high-low)), append(next.Open, at.open)
+		at.scale = max(at.scale, x.smallest()*(x.high-x.low))
+		next.Centre = append(next.Centre, min(max(at.centre, x.low), x.high))
+		next.Scale, next.Open = append(next.Scale, min(at.scale, x.high-x.low)), append(next.Open, at.open)
 	}
 	return next
 }
@@ -130,10 +116,10 @@ func combined(first, second located, width float64) located {
 		math.Exp(w*math.Log(first.scale) + (1-w)*math.Log(second.scale)), 1 / math.Sqrt(w1+w2)}
 }
 
-// smallest is the smallest scale of number k, as a share of its range. One from a whole number to the next is taken for
+// smallest is the smallest scale of a number, as a share of its range. One from a whole number to the next is taken for
 // an indicator, of whose two values neither may be beyond the limit: noise hides a rare one from the histograms.
-func (c *common) smallest(k int) float64 {
-	if low, high := c.ends(k); low == math.Trunc(low) && high == low+1 {
+func (x ranged) smallest() float64 {
+	if x.low == math.Trunc(x.low) && x.high == x.low+1 {
 		return 1. / options.Farthest
 	}
 	return finest
@@ -143,7 +129,7 @@ func (c *common) smallest(k int) float64 {
 func (u *units) check(c *common) error {
 	many := 0
 	if u.After > 0 {
-		many = c.columns.told()
+		many = len(c.columns.told)
 	}
 	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many ||
 		len(u.Scale) != many || len(u.Open) != many {
@@ -170,25 +156,19 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 	if !c.columns.linear && (m.Outcome != 0 || m.Mean != 0) {
 		return nil, fmt.Errorf("units of an outcome that is a class")
 	}
-	for k := range c.columns.told() {
-		low, high := c.ends(k)
-		least, most := finest*(high-low), high-low
-		name := c.Options.Outcome.Column
-		if k < c.columns.scaled {
-			column := &e.Columns[c.Numbers()[k]]
-			name = column.Name
-			if histogram {
-				column.Limit = 0
-			}
-		}
+	for k, x := range c.columns.told {
+		least, most := finest*(x.high-x.low), x.high-x.low
 		if histogram {
 			least, most = least/bins, most/bins
+			if k < c.columns.scaled {
+				e.Columns[c.Numbers()[k]].Limit = 0
+			}
 		}
 		centre, scale := unit(m, k)
 		const rounding = 1e-9
-		if !glm.Inside(centre, low, high) || !glm.Inside(scale, least*(1-rounding), most*(1+rounding)) {
+		if !glm.Inside(centre, x.low, x.high) || !glm.Inside(scale, least*(1-rounding), most*(1+rounding)) {
 			return nil, fmt.Errorf("%s, of which the plan has the range %v to %v: a centre of %v and a scale of %v",
-				name, low, high, centre, scale)
+				x.name, x.low, x.high, centre, scale)
 		}
 	}
 	return e, nil

@@ -9,6 +9,7 @@ import (
 
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
+	"parley/methods/regression/predict"
 	"parley/problem"
 )
 
@@ -17,8 +18,11 @@ func (c coordinator) verdicts(s *state) (all []glm.Finding) {
 	var said []glm.Finding
 	for i, f := range s.Fits {
 		g := c.gram(s, i)
-		of := slices.Concat(c.unsettled(f, g), c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g),
-			c.divided(f, g), c.drowned(f, g, s.Units.Open))
+		of := slices.Concat(c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g))
+		if f.Noise > 0 { // else no gradient is left
+			last := f.last(g, c.prior)
+			of = slices.Concat(c.unsettled(f, g, last), of, c.divided(f, g, last), c.drowned(f, g, last, s.Units.Open))
+		}
 		for _, says := range of {
 			if !slices.Contains(said, says) { // the pair stands in what is its title
 				said = append(said, says)
@@ -58,12 +62,8 @@ func (c coordinator) against(s *state, i int) string {
 }
 
 // unsettled says that the fit was still moving when its rounds ended.
-func (c coordinator) unsettled(f *fit, g *gram) []glm.Finding {
-	if f.Noise == 0 { // no gradient is left
-		return nil
-	}
-	_, covariance, _ := f.Posterior(g, c.prior)
-	step, spread, is := f.unsettled(g, covariance)
+func (c coordinator) unsettled(f *fit, g *gram, last *belief) []glm.Finding {
+	step, spread, is := f.unsettled(g, last.covariance)
 	if !is {
 		return nil
 	}
@@ -143,18 +143,17 @@ func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 
 // drowned says that a number does not vary as histograms told, or that noise leaves its predictions about as open as
 // features make them differ. The outcome's scale is the last of those that are open so far.
-func (c coordinator) drowned(f *fit, g *gram, open []float64) []glm.Finding {
-	if !c.columns.linear || f.Noise == 0 {
+func (c coordinator) drowned(f *fit, g *gram, last *belief, open []float64) []glm.Finding {
+	if !c.columns.linear {
 		return nil
 	}
-	mean, covariance, _ := f.Posterior(g, c.prior)
-	_, _, _, varies := g.activations(mean)
+	_, _, _, varies := g.activations(f.Mean)
 	name, told := c.Options.Outcome.Column, f.Dispersion+varies // of 1
 	const far = 9                                               // however open the scale is
 	switch unsure := 4 * open[len(open)-1]; {                   // two deviations of its logarithm
 	case told > far || math.Abs(math.Log(told)) > math.Log(glm.OnOutcome.Matters)+unsure:
 		return glm.OnOutcome.Say(told, name)
-	case varies < 1.5*g.spread(covariance):
+	case varies < 1.5*g.spread(last.covariance):
 		return glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
 			"much as they differ between subjects, so that they may be no better than the mean alone.")
 	}
@@ -162,16 +161,14 @@ func (c coordinator) drowned(f *fit, g *gram, open []float64) []glm.Finding {
 }
 
 // divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
-func (c coordinator) divided(f *fit, g *gram) []glm.Finding {
-	if f.Noise == 0 || f.unsized(g, c.prior) {
+func (c coordinator) divided(f *fit, g *gram, last *belief) []glm.Finding {
+	if f.unsized(g, c.prior) {
 		return nil
 	}
-	prior := c.prior.known(f.Narrow)
-	mean, covariance, _ := f.Posterior(g, c.prior)
 	normal := make([]glm.Normal, 3)
-	for i, of := range []*mat.SymDense{covariance, f.Least(g, c.prior), prior.covariance} {
+	for i, of := range []*mat.SymDense{last.covariance, last.least(f, g), c.prior.known(f.Narrow).covariance} {
 		var err error
-		if normal[i], err = glm.NewNormal(mean, glm.Lower(of)); err != nil {
+		if normal[i], err = glm.NewNormal(f.Mean, glm.Lower(of)); err != nil {
 			return nil // sums of a hostile site can be of any size
 		}
 	}
@@ -184,7 +181,7 @@ func (c coordinator) unlike(s *state, i int) []glm.Finding {
 	sites := c.surpluses(s, i)
 	one := c.columns.width() - 1
 	if by := differ(sites, one, 1); by != nil {
-		at, way := largestOf(by)
+		at, way := predict.Farthest(by)
 		size, what := math.Abs(by[at])/sites[at].Rows, ""
 		if c.columns.linear {
 			_, unit := unit(c.scale(&s.Units), c.columns.scaled)
@@ -200,7 +197,7 @@ func (c coordinator) unlike(s *state, i int) []glm.Finding {
 	var names []string
 	for j, name := range c.names()[:one] {
 		if by := differ(sites, j, one); by != nil {
-			at, way := largestOf(by)
+			at, way := predict.Farthest(by)
 			names = append(names, fmt.Sprintf("%s (%s at %s)", name, way, c.Plan.Sites[at]))
 		}
 	}

@@ -193,7 +193,7 @@ func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float
 		for j, w := range weights {
 			a += w * x[j]
 		}
-		if err := d.AppendDense(x, k.draw(r, a)); err != nil {
+		if err := d.Append(glm.Dense(x), k.draw(r, a)); err != nil {
 			panic(err) // finite numbers in as many columns
 		}
 	}
@@ -207,7 +207,7 @@ func search(p glm.Prior, sites []*glm.Marginal) (*glm.Posterior, int, error) {
 		points := s.Ask()
 		sums := make([]*glm.Derivatives, len(points))
 		for i, x := range points {
-			sums[i] = glm.NewDerivatives(len(x.Weights))
+			sums[i] = glm.NewDerivatives(len(x.Weights) + 1)
 			for _, m := range sites {
 				d, err := m.At(x)
 				if err != nil {
