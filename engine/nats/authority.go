@@ -27,6 +27,8 @@ type Authority struct {
 	account          nkeys.KeyPair // signs users
 	issuer           string        // the account's public key
 	ends             nkeys.KeyPair // of the account of sites and guests; nil for a foreign cluster
+	// roles sign these, by the buckets in which they may do something: what that is stands in the account.
+	roles map[string]nkeys.KeyPair
 }
 
 // authorityBytes is an authority as it is kept.
@@ -52,16 +54,25 @@ func NewAuthority() (*Authority, error) {
 	return a, a.derive()
 }
 
-// derive makes the key of the ends' account, which follows from the account's.
+// derive makes the keys of the ends' account, which follow from the account's.
 func (a *Authority) derive() error {
 	seed, err := a.account.Seed()
 	if err != nil {
 		return err
 	}
-	raw := sha256.Sum256(append([]byte("parley account of ends\x00"), seed...))
-	a.ends, err = nkeys.FromRawSeed(nkeys.PrefixByteAccount, raw[:])
-	return err
+	key := func(of string) (nkeys.KeyPair, error) {
+		raw := sha256.Sum256(append([]byte(of+"\x00"), seed...))
+		return nkeys.FromRawSeed(nkeys.PrefixByteAccount, raw[:])
+	}
+	ends, err1 := key("parley account of ends")
+	site, err2 := key("parley role in " + anywhere)
+	guest, err3 := key("parley role in " + control)
+	a.ends, a.roles = ends, map[string]nkeys.KeyPair{anywhere: site, control: guest}
+	return errors.Join(err1, err2, err3)
 }
+
+// anywhere is every bucket.
+const anywhere = "*"
 
 // AccountAuthority signs for an account of an existing cluster, with the seed of
 // the account itself (SA…).
@@ -177,7 +188,7 @@ func (a *Authority) Site(name, public string, expires time.Time) (string, error)
 		return "", fmt.Errorf("a site cannot have the name %.60q\n  hint: up to 40 of a-z, 0-9 and -, beginning with "+
 			"a letter or digit; coordinator is taken", name)
 	}
-	return a.user(name, "*", public, expires)
+	return a.user(name, anywhere, public, expires)
 }
 
 // Guest lets a key do the same in the bucket control only, as guest_ID.
@@ -188,41 +199,49 @@ func (a *Authority) Guest(id, public string, expires time.Time) (string, error) 
 	return a.user(guest+id, control, public, expires)
 }
 
-// user lists what an end other than the coordinator may do. The parts of a value
-// that it may write are listed one by one, so that it fills a bounded amount.
+// user lets an end other than the coordinator do what is its in a bucket. A token of a server of one's own says who it
+// is alone.
+func (a *Authority) user(name, bucket, public string, expires time.Time) (token string, err error) {
+	c := jwt.NewUserClaims(public)
+	switch {
+	case c == nil:
+		return "", errors.New("no public key was given")
+	case a.ends == nil: // a server may take shorter messages than the one within this program
+		c.UserPermissionLimits = rights(name, bucket, maxParts)
+		return a.sign(a.account, c, name, expires)
+	}
+	c.SetScoped(true)
+	if c.IssuerAccount, err = a.ends.PublicKey(); err != nil {
+		return "", err
+	}
+	return a.sign(a.roles[bucket], c, name, expires)
+}
+
+// rights lists what an end may do. The parts of a value that it may write are listed one by one, so that it fills a
+// bounded amount.
 //
 // An end can have an acknowledgement, or its own value read back, stored as another's
 // answer: see [Authority]. That is noise: values are signed by those who are named
 // in their keys, and the true one is put again.
-func (a *Authority) user(name, bucket, public string, expires time.Time) (string, error) {
-	c := jwt.NewUserClaims(public)
-	if c == nil {
-		return "", errors.New("no public key was given")
-	}
-	c.Limits.Subs = 16
-	c.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket, jwt.ConnectionTypeInProcess)
+func rights(name, bucket string, parts int) jwt.UserPermissionLimits {
+	r := jwt.NewUserScope().Template
+	r.Subs = 16
+	r.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard, jwt.ConnectionTypeWebsocket, jwt.ConnectionTypeInProcess)
 	task, answer := place{bucket, "task." + name}, place{bucket, "answer." + name}
-	c.Sub.Allow.Add(inbox(name)+".>", task.wake())
-	c.Pub.Allow.Add(answer.subject(), answer.wake())
-	parts := maxParts // of a server that may take shorter messages than the one within this program
-	if a.ends != nil {
-		parts = maxAnswer / maxMessage
-	}
+	r.Sub.Allow.Add(inbox(name)+".>", task.wake())
+	r.Pub.Allow.Add(answer.subject(), answer.wake())
 	for i := range parts {
-		c.Pub.Allow.Add(answer.part(i).subject())
+		r.Pub.Allow.Add(answer.part(i).subject())
 	}
 	stream := "*"
-	if bucket != "*" {
+	if bucket != anywhere {
 		stream = task.stream()
 	}
 	for _, p := range []place{task, answer} {
 		get := "$JS.API.DIRECT.GET." + stream + "." + p.subject()
-		c.Pub.Allow.Add(get, get+".*")
+		r.Pub.Allow.Add(get, get+".*")
 	}
-	if a.ends != nil {
-		return a.sign(a.ends, c, name, expires)
-	}
-	return a.sign(a.account, c, name, expires)
+	return r
 }
 
 func (a *Authority) sign(key nkeys.KeyPair, c *jwt.UserClaims, name string, expires time.Time) (string, error) {
@@ -299,7 +318,7 @@ func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, syste
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ways lead from the account of the ends into that of JetStream: values to write and
-// read, and wakes. What an end may use of them says its own token.
+// read, and wakes. What an end may use of them says its role.
 var ways = []string{"$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.task.>",
 	"w.*.answer.>"}
 
@@ -322,6 +341,14 @@ func (a *Authority) endsClaims(revoked []string) (*jwt.AccountClaims, error) {
 		ec.Imports.Add(&jwt.Import{Name: w, Account: a.issuer, Subject: jwt.Subject(w), Type: jwt.Service})
 	}
 	ec.Exports.Add(&jwt.Export{Name: wakes, Subject: wakes, Type: jwt.Service})
+	for bucket, key := range a.roles {
+		role := jwt.NewUserScope()
+		if role.Key, err = key.PublicKey(); err != nil {
+			return nil, err
+		}
+		role.Template = rights("{{name()}}", bucket, maxAnswer/maxMessage)
+		ec.SigningKeys.AddScopedSigner(role)
+	}
 	for _, public := range revoked {
 		if !nkeys.IsValidPublicUserKey(public) {
 			return nil, fmt.Errorf("cannot revoke %.80q: it is no public key of a user of the broker", public)

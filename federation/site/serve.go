@@ -307,10 +307,14 @@ func (d *Daemon) greet(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-again:
-				waiting = false
+				if waiting = !d.conn.Connected(); waiting {
+					again = time.After(wait)
+				}
 			case <-d.news:
 				switch now := d.stands(); {
-				case len(now.nonce) == 0 || err == nil && now.equal(said):
+				case len(now.nonce) == 0: // it has connected, and a board may come
+					again = time.After(wait)
+				case err == nil && now.equal(said):
 				case !now.looking:
 					waiting = false
 				case !held: // one hello says soon what two would
