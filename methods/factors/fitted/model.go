@@ -201,6 +201,9 @@ func (e *modelErrors) check(q int) error {
 // them out moves the loadings.
 func (m *Model) PutHeldOut(h *assess.HeldOut) {
 	for k, cells := range h.Cells {
+		if cells > 0 {
+			m.Views[k].SamplingTimes = h.Times[k]
+		}
 		if cells > 0 && h.Squares[k] > 0 {
 			m.Views[k].HeldOut = &ModelHeldOut{h.Gain(k), h.GainSE[k], h.Shift[k]}
 		}

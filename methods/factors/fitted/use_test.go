@@ -94,8 +94,8 @@ func cellNumber(t testing.TB, cell string) float64 {
 	return factorstest.Must(strconv.ParseFloat(cell, 64))(t)
 }
 
-// closedForm is the law of the factors, and of what is missing of a row, given the rest of it, by the textbook: with the
-// covariance S of all, factors first, S_us S_ss⁻¹ (t_s − μ_s) and S_uu − S_us S_ss⁻¹ S_su.
+// closedForm is the law of the factors, and of what is missing of a row, given the rest of it, by the textbook: with
+// the covariance S of all, factors first, S_us S_ss⁻¹ (t_s − μ_s) and S_uu − S_us S_ss⁻¹ S_su.
 func closedForm(m *Model, extra float64, row []float64) (missing []int, mean *mat.VecDense, cov *mat.Dense) {
 	l, _ := m.Layout()
 	p := m.params()
@@ -204,7 +204,8 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 						rt.Fatalf("subject %d, feature %d: %v, want %v", i, j, got, want)
 					}
 				}
-				centre, sd := mean.AtVec(3+k)/scale.Factor[j]+scale.Shift[j], math.Sqrt(cov.At(3+k, 3+k))/scale.Factor[j]
+				centre := mean.AtVec(3+k)/scale.Factor[j] + scale.Shift[j]
+				sd := math.Sqrt(cov.At(3+k, 3+k)) / scale.Factor[j]
 				close(line[3], centre)
 				close(line[4], sd)
 				const z = 1.6448536269514722 // 95 % point of N(0, 1)

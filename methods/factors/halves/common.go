@@ -51,9 +51,8 @@ type State struct {
 	// decoded are answers of the inbox that were decoded to check them, until the state is restored.
 	decoded map[string]any
 
-	// Of the finished study, once they have been asked for, since every site is told them:
-	noise    *map[string][]between.Noise
-	sampling *[]float64
+	// noise is that of the finished study, once it has been asked for, since every site is told it.
+	noise *map[string][]between.Noise
 }
 
 // MarshalBinary implements [method.State].

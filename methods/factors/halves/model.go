@@ -88,21 +88,21 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
-		for k := range m.Views {
-			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
-				m.Views[k].SamplingTimes = s.HeldOut.Times[k]
-			}
-		}
 	}
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		report.AddSites(m, sites)
-		sampling, err := c.sampling(s)
-		if err != nil {
-			return nil, err
+		var all []ppca.Pattern
+		for _, site := range sites {
+			patterns, err := ppca.UnpackPatterns(site.Patterns, c.Layout)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, patterns...)
 		}
-		for k, times := range sampling {
-			m.Views[k].SamplingTimes = times
+		for k, times := range ppca.SamplingTimes(c.Layout, c.Of(s).Factors, all) {
+			v := &m.Views[k]
+			v.SamplingTimes = cmp.Or(v.SamplingTimes, times)
 		}
 		noise, err := c.siteNoise(s)
 		if err != nil {
@@ -119,48 +119,17 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	return m, nil
 }
 
-// ofFinished returns what a state leads to, which is found once of a finished study.
-func ofFinished[T any](s *State, kept **T, find func() (T, error)) (T, error) {
-	if *kept != nil {
-		return **kept, nil
-	}
-	found, err := find()
-	if err == nil && s.Phase == method.Done {
-		*kept = &found
-	}
-	return found, err
-}
-
-// sampling is what the number of subjects multiplies the variance of each view's predictions
-// by; nil where sampling is not what the model's errors come from.
-func (c Common) sampling(s *State) ([]float64, error) {
-	return ofFinished(s, &s.sampling, func() ([]float64, error) {
-		sites := c.reports(s)
-		if c.Options.Mechanism != "" || len(sites) == 0 {
-			return nil, nil
-		}
-		var all []ppca.Pattern
-		for _, site := range sites {
-			patterns, err := ppca.UnpackPatterns(site.Patterns, c.Layout)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, patterns...)
-		}
-		times := ppca.SamplingTimes(c.Layout, c.Of(s).Factors, all)
-		for k := range times {
-			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
-				times[k] = s.HeldOut.Times[k]
-			}
-		}
-		return times, nil
-	})
-}
-
 // siteNoise is how the noise of the sites differs that said how the model describes them; nil
 // where it does not, or where the model is not that of all subjects.
 func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
-	return ofFinished(s, &s.noise, func() (map[string][]between.Noise, error) { return c.estimateNoise(s) })
+	if s.noise != nil {
+		return *s.noise, nil
+	}
+	found, err := c.estimateNoise(s)
+	if err == nil && s.Phase == method.Done {
+		s.noise = &found
+	}
+	return found, err
 }
 
 // estimateNoise is [Common.siteNoise], found anew.
@@ -201,12 +170,8 @@ func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sampling, err := c.sampling(s)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Doubt: s.Doubt, Sampling: sampling,
-		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(noise[site])})
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site),
+		Noise: fitted.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
