@@ -134,11 +134,11 @@ func implied(set ppca.Frame, m *fitted.Model) figure.Section {
 	return sec
 }
 
-// having returns how many of the subjects have a view.
-func having(s Site, view int) (subjects int) {
+// having returns how many of the subjects have a view, and so many in all at least.
+func (s Site) having(view, least int) (subjects float64) {
 	for _, p := range s.Patterns {
-		if slices.Contains(p.Views, view) {
-			subjects += p.Subjects
+		if len(p.Views) >= least && slices.Contains(p.Views, view) {
+			subjects += float64(p.Subjects)
 		}
 	}
 	return subjects

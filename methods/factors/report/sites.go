@@ -47,18 +47,6 @@ func (v *verdicts) heavinessOf(j int, expected [][]residual, sites ...Site) floa
 	return max(1, (kurtosis/subjects-1)/2)
 }
 
-// together counts the subjects of some sites that have view k and another.
-func (v *verdicts) together(k int, sites ...Site) (n float64) {
-	for _, s := range sites {
-		for _, p := range s.Patterns {
-			if len(p.Views) > 1 && slices.Contains(p.Views, k) {
-				n += float64(p.Subjects)
-			}
-		}
-	}
-	return n
-}
-
 // flat names features that vary far less at a site than at any other: what the factors leave of
 // them says nothing of that, because they leave of a constant what they explain. Where one site sees
 // all kinds of patients and another one kind, two sites tell nothing.
