@@ -20,7 +20,6 @@ import (
 const (
 	ruleStudy     = "smallest within one standard error of the likeliest"
 	ruleLikeliest = "largest left-out log-likelihood"
-	ruleElbow     = "elbow: smallest that loses at most 2 % of the range"
 )
 
 // Names of a candidate's scores.
@@ -164,8 +163,6 @@ func (s *selector) choose() {
 	add(ruleStudy, s.choice, "what a study with latent: select takes among these; the error is that of the "+
 		"difference, by how tenths of the subjects differ")
 	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
-	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the "+
-		"candidates")
 	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
 }
 
@@ -202,10 +199,8 @@ func (s *selector) result() *method.Result {
 		y[i] = -y[i]
 		low[i], high[i] = y[i]-se[i], y[i]+se[i]
 	}
-	rules := map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out", ruleElbow: "elbow"}
-	return drawn(s.out, rules,
-		[]figure.Fact{{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))},
-			{Name: "at the elbow", Value: strconv.Itoa(s.out.Choice(ruleElbow))}},
+	return drawn(s.out, map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out"},
+		[]figure.Fact{{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))}},
 		"Every rule below was worked out from the sums of the sites. A recommendation follows the first, if nothing "+
 			"is warned of.",
 		figure.Section{ID: "left-out", Title: "How likely subjects are who were left out",
@@ -245,16 +240,6 @@ func drawn(out *method.Selection, rules map[string]string, facts []figure.Fact, 
 	return &method.Result{Metrics: out.Metrics(rules), Headline: append([]figure.Fact{out.Headline()}, facts...),
 		Sections: []figure.Section{out.Section(from), why,
 			{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: t}}}}}
-}
-
-// elbowShare is how much of the range of the left-out log-likelihood over the
-// candidates the elbow may lose.
-const elbowShare = 0.02
-
-// elbow returns the first candidate that loses at most 2 % of the range.
-func elbow(mean []float64) int {
-	top, bottom := slices.Max(mean), slices.Min(mean)
-	return slices.IndexFunc(mean, func(m float64) bool { return top-m <= elbowShare*(top-bottom) })
 }
 
 // parameters is how many numbers a model has, rotations of its factors aside.
