@@ -47,7 +47,7 @@ func (h *HeldOut) Check(l ppca.Layout, q int) error {
 	if h.Errors == nil {
 		return fmt.Errorf("%s: no errors of loadings", what)
 	}
-	return h.Errors.Check(l.Features(), q)
+	return cmp.Or(h.Errors.Check(q), ppca.Numbers(what, l.Features()*q, 0, h.Errors.Loading, h.Errors.Standardised))
 }
 
 // hidden is how well a model predicts each view of some subjects from their other views, by their sums.

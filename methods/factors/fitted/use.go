@@ -52,7 +52,7 @@ func (m *Model) check() error {
 		m.scale().Check(l),
 		ppca.Finite("strengths of the factors", m.Factors),
 		m.Rotation.check(q),
-		m.Errors.check(q),
+		m.Errors.Check(q),
 		ppca.Numbers("directions of new sites' means", l.Features(), math.Inf(-1), m.NewSiteDirections...),
 	); err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -415,9 +416,9 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		"two features":                    func(m *Model) { m.Views[1].Features[0].Name = "f0" },
 		"deviations between sites: -1 is": func(m *Model) { m.Views[0].MeanSD = &minus },
 		"of predictions, times: 0.5 is":   func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
-		"errors of factors: 3 numbers":    func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
+		"errors of factors: 3 numbers":    func(m *Model) { m.Errors = &assess.Errors{Turns: []float64{1, 1, 1}} },
 		"standard errors of loadings: 0 ": func(m *Model) {
-			m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
+			m.Errors = &assess.Errors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
 		},
 		"shares of variance": func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
 		"noise variance": func(m *Model) {
