@@ -188,6 +188,13 @@ func (r *reader) own(j int, z float64) float64 {
 
 // reader reads the subjects of a population under the model.
 func (m *Model) reader(rows dataset.Schema, who Population) (*reader, error) {
+	if m.Scaling == ppca.ScaleSiteRange {
+		return nil, problem.Problem{Where: "model " + m.Study,
+			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
+				m.Scaling),
+			Hint: fmt.Sprintf("fit it with another scaling, such as %s, which uses one minimum and maximum for all; "+
+				"each site's scores are in its own report", ppca.ScaleMinMax)}
+	}
 	p, scale, err := m.PredictorFor(who)
 	if err != nil {
 		return nil, err
@@ -208,14 +215,11 @@ type users struct {
 
 // use prepares the model for new subjects of a population.
 func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, error) {
-	if m.Scaling == ppca.ScaleSiteRange {
-		return nil, nil, problem.Problem{Where: "model " + m.Study,
-			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
-				m.Scaling),
-			Hint: "fit it with another scaling; each site's scores are in its own report"}
+	r, err := m.reader(data.Schema(), who)
+	if err != nil {
+		return nil, nil, err
 	}
 	var notes method.Notes
-	var err error
 	switch {
 	case who.New && who.Site != "":
 		err = problem.Problem{Where: "--site", What: "subjects are of a site of the fit, or of a new one",
@@ -225,16 +229,9 @@ func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, 
 	case who.Site != "":
 		err = m.checkSite(who.Site)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := m.reader(data.Schema(), who)
-	if err != nil {
-		return nil, nil, err
-	}
 	all := m.features()
 	return &users{reader: r, model: m, oneSite: who.Site != "", features: all, values: make([]method.Values, len(all))},
-		notes, nil
+		notes, err
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a site that took no part, given what
