@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
@@ -151,17 +152,9 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 	if m.Separate() {
 		mean, never = "the site's mean", "it had not been measured of these subjects, though of others of the site"
 	}
-	type row struct {
-		name string
-		sums *assess.Sums
-	}
-	var rows []row
-	for _, s := range sites {
-		rows = append(rows, row{s.Name, s.LeftOut})
-	}
-	all := leftOut(set, sites)
-	if len(rows) > 1 {
-		rows = append([]row{{"All sites", all}}, rows...)
+	all, rows := leftOut(set, sites), sites
+	if len(sites) > 1 {
+		rows = append([]Site{{"All sites", &fitted.Assessment{LeftOut: all}}}, sites...)
 	}
 	out := make(figure.Numbers, len(m.Views))
 	for k, v := range m.Views {
@@ -188,27 +181,25 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 		gain.Columns = append(gain.Columns, v.Name)
 	}
 	calibration.Columns, distribution.Columns = gain.Columns, gain.Columns
-	gain.Rows, gain.Facets[0].Values = []string{"Subjects left out"}, []figure.Numbers{out}
+	gain.Facets[0].Values = []figure.Numbers{out}
+	bins := func(m wire.Matrix, k int) figure.Numbers { return figure.Numbers(m.Data[k*m.Cols:][:m.Cols]) }
 	for _, r := range rows {
 		values := make(figure.Numbers, len(gain.Columns))
 		for k := range values {
-			values[k] = r.sums.Gain(k)
+			values[k] = r.LeftOut.Gain(k)
 			var cell, both figure.Histogram
-			if n := r.sums.Cells[k]; n > 0 {
-				cell.Filled = figure.Numbers(
-					r.sums.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins])
+			if n := r.LeftOut.Cells[k]; n > 0 {
+				cell.Filled = bins(r.LeftOut.Calibration, k)
 				cell.Outline = slices.Repeat(figure.Numbers{n / assess.CalibrationBins}, assess.CalibrationBins)
-				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.Coverage(k))
-				both.Filled = figure.Numbers(r.sums.Observed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
-				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
+				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.LeftOut.Coverage(k))
+				both.Filled, both.Outline = bins(r.LeftOut.Observed, k), bins(r.LeftOut.Imputed, k)
 			}
 			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
 		}
-		for _, rows := range []*[]string{&gain.Rows, &calibration.Rows, &distribution.Rows} {
-			*rows = append(*rows, r.name)
-		}
 		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
+		calibration.Rows = append(calibration.Rows, r.Name)
 	}
+	gain.Rows, distribution.Rows = append([]string{"Subjects left out"}, calibration.Rows...), calibration.Rows
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
 		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never +
 			". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a " +

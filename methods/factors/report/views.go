@@ -85,14 +85,7 @@ func (v *verdicts) takesLess(k int, s Site, tail float64) (bool, error) {
 		if len(pt.Views) < 2 || !slices.Contains(pt.Views, k) {
 			continue
 		}
-		features, err := v.set.Layout.FeaturesOf(slices.DeleteFunc(slices.Clone(pt.Views),
-			func(l int) bool { return l == k }))
-		if err != nil {
-			return false, err
-		}
-		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool {
-			return !v.predictor.Describes(j)
-		}))
+		post, err := v.given(slices.DeleteFunc(slices.Clone(pt.Views), func(l int) bool { return l == k }))
 		if err != nil {
 			return false, err
 		}
