@@ -292,53 +292,48 @@ func untried(set ppca.Frame, sites []Site) bool {
 // sure says in words how well the model predicts views that are hidden from it.
 func sure(set ppca.Frame, m *fitted.Model, sites []Site) string {
 	all := leftOut(set, sites)
-	gain, held := newReach(), newReach()
+	var gains, shares []float64
 	for k, v := range m.Views {
 		if h := v.HeldOut; h != nil && !m.Void(v.Name) {
-			gain.add(100 * h.Gain)
-			held.add(100 * covered(m, all, k)) // nothing of a single view
+			gains = append(gains, h.Gain)
+			shares = append(shares, covered(m, all, k)) // nothing of a single view
 		}
 	}
-	switch {
-	case gain.empty() && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
+	switch gain, held := fromTo(gains), fromTo(shares); {
+	case gain == "" && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
 		return "Nothing on this page says how good the model is, for the reasons below."
-	case !gain.empty() && len(m.Views) == 1:
-		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the "+
-			"others takes away %s of the squared error of their means.", gain)
-	case gain.empty() && (len(m.Views) == 1 || !untried(set, sites)):
+	case gain == "" && (len(m.Views) == 1 || !untried(set, sites)):
 		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be " +
 			"trusted is not known."
-	case gain.empty():
+	case gain == "":
 		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be " +
 			"trusted is not known."
-	}
-	says := fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away "+
-		"%s of the squared error of its mean", gain)
-	if held.empty() { // no site has said how its subjects lie in their intervals
-		return says + "."
-	}
-	return says + fmt.Sprintf(", and intervals of 90 %% hold %s of its values.", held)
-}
-
-// reach is from where to where percentages go.
-type reach struct{ low, high float64 }
-
-func newReach() *reach { return &reach{math.Inf(1), math.Inf(-1)} }
-
-func (r *reach) add(x float64) {
-	if !math.IsNaN(x) {
-		r.low, r.high = min(r.low, math.Round(x)), max(r.high, math.Round(x))
+	case len(m.Views) == 1:
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the "+
+			"others takes away %s of the squared error of their means.", gain)
+	default:
+		if held != "" { // sites have said how their subjects lie in their intervals
+			held = fmt.Sprintf(", and intervals of 90 %% hold %s of its values", held)
+		}
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes "+
+			"away %s of the squared error of its mean%s.", gain, held)
 	}
 }
 
-func (r *reach) empty() bool { return r.low > r.high }
-
-func (r *reach) String() string {
-	text := func(x float64) string { return strings.ReplaceAll(fmt.Sprintf("%.0f", x+0), "-", "−") }
-	if r.low == r.high {
-		return text(r.low) + " %"
+// fromTo says from where to where shares go, in percent; nothing of none.
+func fromTo(shares []float64) string {
+	shares = slices.DeleteFunc(shares, math.IsNaN)
+	if len(shares) == 0 {
+		return ""
 	}
-	return text(r.low) + " to " + text(r.high) + " %"
+	text := func(x float64) string {
+		return strings.ReplaceAll(fmt.Sprintf("%.0f", math.Round(100*x)+0), "-", "−")
+	}
+	low, high := text(slices.Min(shares)), text(slices.Max(shares))
+	if low == high {
+		return low + " %"
+	}
+	return low + " to " + high + " %"
 }
 
 // covered is how many values of view k intervals of 90 % hold of subjects who take no part in the fit: as many as of

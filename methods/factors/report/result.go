@@ -156,20 +156,20 @@ func metrics(set ppca.Frame, model *fitted.Model, pooled *fitted.Assessment) map
 // not be relied on are left out. Where every site has one subject,
 // nothing varies within sites, and there is nothing to explain.
 func Explained(m *fitted.Model, pooled *ppca.Explained) string {
-	found := newReach()
+	var found []float64
 	var void []string
 	for k, v := range m.Views {
 		if m.Void(v.Name) {
 			void = append(void, v.Name)
 		} else {
-			found.add(100 * pooled.R2(k, pooled.Rank()))
+			found = append(found, pooled.R2(k, pooled.Rank()))
 		}
 	}
-	says := found.String()
+	says := fromTo(found)
 	switch {
 	case len(void) == len(m.Views):
 		return notMeaningful
-	case found.empty():
+	case says == "":
 		says = "unknown: no view varies within a site"
 	}
 	if len(void) > 0 {
