@@ -304,26 +304,21 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 
 // Plans whose covariates cannot be are refused by place.
 func TestCovariatesThatCannotBe(t *testing.T) {
-	for options, want := range map[string]string{
-		"  adjust: [height]\n": `method.adjust: "height" is not a ` +
-			`column under subjects`,
-		"  adjust: [age, age]\n": "method.adjust: column age is named " +
-			"twice",
-		"  adjust: [{levels: [a, b]}]\n": "method.adjust: no column is named",
-		"  adjust: [{column: sex, levels: [f]}]\n": "method.adjust.levels: a category of " +
-			"one level says nothing",
-		"  adjust: [{column: sex, levels: [f, f]}]\n": `level "f" stands for what is not ` +
-			`known, or is there twice`,
-		"  adjust: [{column: sex, levels: [f, NA]}]\n": `level "NA" stands for what is not ` +
-			`known, or is there twice`,
-		"  adjust: age\n": "where a list is expected",
-		"  adjust: [{column: sex, level: [f, m]}]\n":                         "did you mean levels?",
-		fmt.Sprintf("  adjust: [{column: sex, levels: [%s]}]\n", levels(66)): "65 numbers and levels to adjust for",
+	for adjust, want := range map[string]string{
+		"[height]":                         `method.adjust: "height" is not a column under subjects`,
+		"[age, age]":                       "method.adjust: column age is named twice",
+		"[{levels: [a, b]}]":               "method.adjust: no column is named",
+		"[{column: sex, levels: [f]}]":     "method.adjust.levels: a category of one level says nothing",
+		"[{column: sex, levels: [f, f]}]":  `level "f" stands for what is not known, or is there twice`,
+		"[{column: sex, levels: [f, NA]}]": `level "NA" stands for what is not known, or is there twice`,
+		"age":                              "where a list is expected",
+		"[{column: sex, level: [f, m]}]":   "did you mean levels?",
+		"[{column: sex, levels: [" + levels(66) + "]}]": "65 numbers and levels to adjust for",
 	} {
 		_, err := parse("subjects: [age, sex]\n" + planWith("  - {name: clinic, features: [bmi, weight]}\n",
-			"  latent: 1\n"+options))
+			"  latent: 1\n  adjust: "+adjust+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\ngives %v\nwant  %s", options, err, want)
+			t.Errorf("%s\ngives %v\nwant  %s", adjust, err, want)
 		}
 	}
 	_, err := parse(strings.Replace("subjects: [age]\n"+
