@@ -1,6 +1,7 @@
 package factors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,13 +34,8 @@ const (
 // from the sums that sites send, again once what subjects lack was filled by the model chosen first.
 func selectFactors(ctx context.Context, set options.Setup, data map[string]dataset.Source,
 	c method.SelectConfig) (*method.Selection, error) {
-	if err := c.Check(); err != nil {
+	if err := cmp.Or(c.Check(), set.CheckLatent(c.Values...)); err != nil {
 		return nil, err
-	}
-	for _, q := range c.Values {
-		if err := set.CheckLatent(q); err != nil {
-			return nil, err
-		}
 	}
 	rows, err := read(ctx, set, data)
 	if err != nil {

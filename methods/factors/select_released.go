@@ -1,6 +1,7 @@
 package factors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -32,13 +33,8 @@ const (
 // differently, and nothing is recommended. Every fit has a noise variance for each feature, whatever the plan says.
 func selectReleased(ctx context.Context, set options.Setup, releases []moments.Released,
 	c method.SelectConfig) (*method.Selection, error) {
-	if err := c.Check(); err != nil {
+	if err := cmp.Or(c.Check(), set.CheckLatent(c.Values...)); err != nil {
 		return nil, err
-	}
-	for _, q := range c.Values {
-		if err := set.CheckLatent(q); err != nil {
-			return nil, err
-		}
 	}
 	set.Layout.Noise = ppca.NoisePerFeature
 	s := &releasedSelector{set: set, releases: releases, values: c.Values, bic: make([]float64, len(c.Values)),
