@@ -89,26 +89,19 @@ func (m *Model) check() error {
 			}
 		}
 	}
-	if err := m.checkAdjusted(l.Features()); err != nil {
-		return err
-	}
+	err = cmp.Or(m.checkAdjusted(l.Features()), m.Biases.check(names))
 	for i := range m.SiteMeans {
-		if err := m.SiteMeans[i].check(l.Features(), q); err != nil {
-			return err
-		}
-	}
-	if err := m.Biases.check(names); err != nil {
-		return err
+		err = cmp.Or(err, m.SiteMeans[i].check(l.Features(), q))
 	}
 	for _, s := range m.SiteNoise {
 		if len(s.Views) != l.Views() {
 			return fmt.Errorf("site %q: noise of %d views, not %d", s.Name, len(s.Views), l.Views())
 		}
-		if _, err := between.At(l, m.params(), NoiseTimes(s.Views)); err != nil {
-			return fmt.Errorf("site %q: %w", s.Name, err)
+		if _, wrong := between.At(l, m.params(), NoiseTimes(s.Views)); wrong != nil {
+			err = cmp.Or(err, fmt.Errorf("site %q: %w", s.Name, wrong))
 		}
 	}
-	return nil
+	return err
 }
 
 // Method implements [method.Model].
