@@ -195,8 +195,8 @@ func (m *Model) reader(rows dataset.Schema, who Population) (*reader, error) {
 	return newReader(p, scale, m.adjustedFor(), m.effects(), rows)
 }
 
-// users reads new subjects under a model.
-type users struct {
+// newcomers reads new subjects under a model.
+type newcomers struct {
 	*reader
 	model    *Model
 	oneSite  bool // subjects are of one site
@@ -207,7 +207,7 @@ type users struct {
 }
 
 // use prepares the model for new subjects of a population.
-func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, error) {
+func (m *Model) use(data dataset.Source, who Population) (*newcomers, method.Notes, error) {
 	r, err := m.reader(data.Schema(), who)
 	if err != nil {
 		return nil, nil, err
@@ -223,8 +223,8 @@ func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, 
 		err = m.checkSite(who.Site)
 	}
 	all := m.features()
-	return &users{reader: r, model: m, oneSite: who.Site != "", features: all, values: make([]method.Values, len(all))},
-		notes, err
+	return &newcomers{reader: r, model: m, oneSite: who.Site != "", features: all,
+		values: make([]method.Values, len(all))}, notes, err
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a site that took no part, given what
@@ -293,7 +293,7 @@ func (m *Model) sitesWith(view string) (n int) {
 // each reads the subjects one by one, in bounded memory, and counts them. The values are those of the posterior's
 // observed features, in scaled units. It is an error if a subject lacks what the features are adjusted for: nothing is
 // expected of such a subject.
-func (r *users) each(ctx context.Context, data dataset.Source,
+func (r *newcomers) each(ctx context.Context, data dataset.Source,
 	do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
 	var lacking []string
 	for row, err := range data.Rows(ctx) {
@@ -351,7 +351,7 @@ func strange(distance float64, values int) bool {
 }
 
 // notes are what readers are told once all subjects have been read.
-func (r *users) notes() method.Notes {
+func (r *newcomers) notes() method.Notes {
 	notes := r.oddUnits()
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data",
