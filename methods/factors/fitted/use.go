@@ -252,11 +252,9 @@ func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) {
 	group, j := l.GroupOf(), 0
 	for k := range m.Views {
 		extra := m.newSiteVariance(&m.Views[k])
-		seen := map[int]bool{}
 		for _, f := range m.Views[k].Features {
-			if g := group[j]; f.Noise != 0 && !seen[g] { // else no site had it
-				seen[g] = true
-				p.Noise[g] += extra
+			if f.Noise != 0 { // else no site had it
+				p.Noise[group[j]] = f.Noise + extra
 			}
 			j++
 		}
