@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -139,50 +138,6 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 	}
 }
 
-// crowd is many subjects, made of few by repeating them, with labels.
-type crowd struct {
-	dataset.Source
-	n      int
-	labels []string
-	label  func(column, i int) string
-}
-
-func (c crowd) Schema() dataset.Schema {
-	s := c.Source.Schema()
-	s.Subject = nil
-	for _, name := range c.labels {
-		s.Subject = append(s.Subject, dataset.Column{Name: name, Kind: dataset.Label})
-	}
-	return s
-}
-
-func (c crowd) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		var few []dataset.Row
-		for row, err := range c.Source.Rows(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			copied := dataset.Row{}
-			for _, v := range row.Views {
-				copied.Views = append(copied.Views, slices.Clone(v))
-			}
-			few = append(few, copied)
-		}
-		for i := range c.n {
-			row := few[i%len(few)]
-			row.ID = fmt.Sprintf("subject-%07d", i)
-			for j := range c.labels {
-				row.Subject = append(row.Subject, c.label(j, i))
-			}
-			if !yield(&row, nil) {
-				return
-			}
-		}
-	}
-}
-
 func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	s := shape{dims: []int{5, 3, 4}, sites: 2, rows: 40, options: "  latent: 6\n", seed: 3}.study(t)
 	p := newPlay(t, s)
@@ -192,10 +147,17 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	name := s.plan.Sites[0]
 	shared := p.Shares[name]
 	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
-	source := crowd{s.data[name], 100_000, []string{"sex", "age", "centre", "visit", "id2"},
-		func(column, i int) string {
-			return fmt.Sprint(i * (column + 1) % []int{2, 6, 3, 5, 99_991}[column])
-		}}
+	schema, rows := s.data[name].Schema(), make([]dataset.Row, 100_000)
+	for c := range 5 {
+		schema.Subject = append(schema.Subject, dataset.Column{Name: fmt.Sprint("label", c), Kind: dataset.Label})
+	}
+	for i := range rows {
+		rows[i] = dataset.Row{ID: fmt.Sprintf("subject-%07d", i), Views: s.data[name].Row(i % 40).Views}
+		for c, values := range []int{2, 6, 3, 5, 99_991} {
+			rows[i].Subject = append(rows[i].Subject, fmt.Sprint(i*(c+1)%values))
+		}
+	}
+	source := factorstest.Must(dataset.NewTable(schema, rows))(t)
 	r := factorstest.Must(half.Report(context.Background(), shared, source))(t)
 	var page bytes.Buffer
 	testkit.Do(t, (&report.Report{Title: "large", Local: true, Headline: r.Headline, Sections: r.Sections}).HTML(&page))
