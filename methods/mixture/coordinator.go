@@ -1,11 +1,8 @@
 package mixture
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -200,13 +197,7 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 		return nil, err
 	}
 	all := new(released)
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err = d.Decode(all); err == nil {
-		if _, end := d.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("something follows its end")
-		}
-	}
+	err = method.DecodeJSON(data, all)
 	switch {
 	case err != nil:
 	case all.Format != releasedFormat:
