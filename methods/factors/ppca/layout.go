@@ -6,7 +6,7 @@
 //
 // All results are functions of the arguments alone, to the last bit on one
 // architecture. Values that come from other sites are checked where they enter (Check,
-// Measured, [Finite], [Within], [Counts]) and give errors, never panics.
+// [Block.Take], [Between], [Counts]) and give errors, never panics.
 //
 // A subject's features, of all views together, follow t = W x + μ + noise with q
 // factors x ~ N(0, I) and one noise variance per view or per feature: [Params].
