@@ -73,7 +73,7 @@ type State interface {
 type Coordinator interface {
 	// Init is the state before any task.
 	Init() (State, error)
-	// Restore decodes what a State's MarshalBinary wrote.
+	// Restore decodes what a State's MarshalBinary wrote, and refuses all else: see [OpenState].
 	Restore([]byte) (State, error)
 	// Next moves the state on. It is called at the start, and again as soon as
 	// the last Step's Wait is met. After a Step that was Done it is Done again.

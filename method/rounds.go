@@ -1,6 +1,7 @@
 package method
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -99,6 +100,35 @@ func KnownPhase(phase string, left, sites []string, phases ...string) error {
 		}
 	}
 	return nil
+}
+
+// sealed is an encoded state and its SHA-256.
+type sealed struct {
+	State  wire.Raw `cbor:"state"`
+	SHA256 []byte   `cbor:"sha256"`
+}
+
+// SealState encodes a state, so that [OpenState] tells whether anything was damaged since.
+func SealState(x any) ([]byte, error) {
+	data, err := wire.Marshal(x)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(data)
+	return wire.Marshal(sealed{data, sum[:]})
+}
+
+// OpenState decodes what [SealState] made to x, a pointer, and refuses anything else. So [Coordinator] Restore takes
+// only what a coordinator has checked before it was sealed.
+func OpenState(data []byte, x any) error {
+	var s sealed
+	if err := wire.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(s.State); !bytes.Equal(sum[:], s.SHA256) {
+		return fmt.Errorf("the state is damaged: its SHA-256 is another than when it was encoded")
+	}
+	return wire.Unmarshal(s.State, x)
 }
 
 // Expect reports an answer of nobody of the sites, or to another task than the study

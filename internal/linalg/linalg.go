@@ -330,7 +330,7 @@ type Eigen struct {
 	work    []float64
 	matrix  blas64.Symmetric
 
-	power, scaled []float64 // n: scratch of Power
+	power, scaled []float64 // n: scratch of Map
 }
 
 func NewEigen(n int) *Eigen {
@@ -351,29 +351,39 @@ func (e *Eigen) Factorise(a []float64, ld int) bool {
 	return lapack64.Syev(lapack.EVCompute, e.matrix, e.Values, e.work, len(e.work))
 }
 
-// Power writes Σ vᵢ λᵢᵖ vᵢᵀ, the symmetric power of the positive definite
-// matrix last factorised. It reports false if that matrix was not.
+// Power writes the symmetric power of the positive definite matrix last factorised. It reports false if that
+// matrix was not.
 func (e *Eigen) Power(dst []float64, ld int, p float64) bool {
 	if !(e.Values[0] > 0) {
 		return false
 	}
+	e.Map(dst, ld, func(_ int, x float64) float64 { return math.Pow(x, p) })
+	for i := range e.n {
+		for j := range i {
+			dst[j*ld+i] = dst[i*ld+j]
+		}
+	}
+	return true
+}
+
+// Map writes Σ f(k, λₖ) vₖ vₖᵀ of the matrix last factorised, symmetric but for rounding.
+func (e *Eigen) Map(dst []float64, ld int, f func(k int, x float64) float64) {
 	n := e.n
-	for k, v := range e.Values {
-		e.power[k] = math.Pow(v, p)
+	for k, x := range e.Values {
+		e.power[k] = f(k, x)
 	}
 	for i := range n {
 		for k, v := range e.power {
 			e.scaled[k] = e.Vectors[i*n+k] * v
 		}
-		for j := range i + 1 {
+		for j := range n {
 			s := 0.0
 			for k, v := range e.Vectors[j*n:][:n] {
 				s += e.scaled[k] * v
 			}
-			dst[i*ld+j], dst[j*ld+i] = s, s
+			dst[i*ld+j] = s
 		}
 	}
-	return true
 }
 
 // Sweep takes term k of d into a regression, given the sums of products of the terms and of

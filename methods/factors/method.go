@@ -356,7 +356,7 @@ func (m Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][
 		err := wire.Unmarshal(body, &sums)
 		return map[string][]float64{sumMoments: sums.Raw()}, err
 	}
-	var answer federated.FitAnswer
+	var answer ppca.Description
 	if err := wire.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func (m Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	numbers, err := answer.Raw(set, task)
+	numbers, err := federated.Raw(set, &answer, task)
 	return map[string][]float64{sumName(set): numbers}, err
 }
 

@@ -197,15 +197,14 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 	for i := range sites {
 		counts, variance := overviews[i].Counts()
 		block := factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[1], sd(1), s.Contribution(coarse))[0]
-		out.Releases = append(out.Releases, moments.Released{{Coarse: &coarse[0], CoarseSums: block, CoarseSD: sd(1),
-			Count: counts[0], CountVar: variance}})
+		out.Releases = append(out.Releases, moments.Released{{Count: counts[0], CountVar: variance,
+			Coarse: moments.Moments{Whitening: &coarse[0], Sums: block, SD: sd(1)}}})
 	}
 	fine := factorstest.Must(moments.Pool(out.Releases)[0].RefineWhitening())(t)
 	for i := range sites {
 		x := &out.Releases[i][0]
-		x.Fine, x.FineSD = &fine, sd(2)
-		x.FineSums = factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[2], sd(2),
-			s.Contribution([]moments.Whitening{fine}))[0]
+		x.Fine = moments.Moments{Whitening: &fine, SD: sd(2), Sums: factorstest.NoisedSum(r,
+			subjects[i*n:(i+1)*n], sums[2], sd(2), s.Contribution([]moments.Whitening{fine}))[0]}
 	}
 	return out
 }

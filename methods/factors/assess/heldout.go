@@ -1,7 +1,6 @@
 package assess
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -35,20 +34,6 @@ type HeldOut struct {
 // Gain is the share of the squared error of "everybody has the mean" that the prediction takes away; NaN
 // where nobody has the view and another.
 func (h *HeldOut) Gain(k int) float64 { return 1 - h.Error[k]/h.Squares[k] }
-
-// Check says what is wrong with what was kept of a layout and q factors.
-func (h *HeldOut) Check(l ppca.Layout, q int) error {
-	const what = "subjects left out"
-	if err := cmp.Or(ppca.Numbers(what, l.Views(), 0, h.Cells, h.Error, h.Squares, h.GainSE),
-		ppca.Numbers(what, l.Views(), 1, h.Times),
-		ppca.Numbers(what, l.Views(), -1, h.Shift)); err != nil {
-		return err
-	}
-	if h.Errors == nil {
-		return fmt.Errorf("%s: no errors of loadings", what)
-	}
-	return cmp.Or(h.Errors.Check(q), ppca.Numbers(what, l.Features()*q, 0, h.Errors.Loading, h.Errors.Standardised))
-}
 
 // hidden is how well a model predicts each view of some subjects from their other views, by their sums.
 type hidden struct {

@@ -8,12 +8,15 @@
 package between
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"parley/internal/wire"
 	"parley/methods/factors/ppca"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Offsets is what a fit says of how the sites' means differ.
@@ -21,21 +24,46 @@ type Offsets struct {
 	// Variance is v, the variance between sites of each feature's mean, d numbers in
 	// squared units of the features. It is 0 where nobody can tell: where fewer than two
 	// sites have the feature, or their subjects are fewer than two for each site.
-	Variance []float64
+	Variance wire.Vector `cbor:"variance"`
 	// NewSite is the variance with which the mean of each feature at a site that took no
 	// part differs from μ, what is not known of μ and v included: (v + v/Σg) f/(f − 2),
 	// the variance of a t distribution of f = min(Σg + 4, Σ over the view of Σg) − 1 degrees of
 	// freedom, at least 3, where Σg is over the sites that have the feature (see [Fit]);
 	// and |w_j|²/N_j, see [SiteOffset]. 0 where the variance is.
-	NewSite []float64
+	NewSite wire.Vector `cbor:"new_site"`
 	// Along are directions along which a new site's means shift together, r × d by rows, what NewSite says of their
 	// features included; none where nothing says so. See [Offsets.Together].
-	Along []float64
-	Sites []SiteOffset // in the order given
+	Along wire.Vector  `cbor:"along"`
+	Sites []SiteOffset `cbor:"sites"` // in the order given
+	Names []string     `cbor:"names"` // of the sites, where somebody has set them
 	// Parameters is how many variances the data determine: one for each view that has
 	// offsets, and Σ_j Σg_j/(Σg_j + 4), the weight of each feature's own variance beside that
 	// of its view.
-	Parameters float64
+	Parameters float64 `cbor:"parameters"`
+}
+
+// SD returns the standard deviation between sites of the means of each view: the root mean
+// square over its features.
+func (o *Offsets) SD(l ppca.Layout) []float64 {
+	out := make([]float64, l.Views())
+	for k := range out {
+		lo, hi := l.View(k)
+		out[k] = math.Sqrt(floats.Sum(o.Variance[lo:hi]) / float64(hi-lo))
+	}
+	return out
+}
+
+// At returns what is known of a site's offset; nil if sites have none. A site that said
+// nothing of its subjects is as any that took no part.
+func (o *Offsets) At(site string) *SiteOffset {
+	if o == nil {
+		return nil
+	}
+	if at := slices.Index(o.Names, site); at >= 0 {
+		return &o.Sites[at]
+	}
+	d := len(o.NewSite)
+	return &SiteOffset{Mean: make(wire.Vector, d), Diag: o.NewSite, Factor: wire.Matrix{Cols: d}}
 }
 
 // SiteOffset is the posterior of the offset of one site, given the model:
@@ -53,10 +81,7 @@ type SiteOffset struct {
 
 // CheckMean holds the offset's mean to the layout, and to what values can be.
 func (s *SiteOffset) CheckMean(l ppca.Layout) error {
-	if len(s.Mean) != l.Features() {
-		return fmt.Errorf("an offset of %d features, not %d", len(s.Mean), l.Features())
-	}
-	return ppca.Within("offset of the site", s.Mean, ppca.LargestValue)
+	return ppca.Between("offset of the site", l.Features(), -ppca.LargestValue, ppca.LargestValue, s.Mean)
 }
 
 // Variance returns the variance of each feature's mean at the site, d numbers.
@@ -155,25 +180,15 @@ func AtSite(l ppca.Layout, p *ppca.Params, s *SiteOffset) (*ppca.Predictor, erro
 		return nil, err
 	}
 	d := l.Features()
-	if len(s.Mean) != d || len(s.Diag) != d || len(s.Factor.Data)%d != 0 {
-		return nil, fmt.Errorf("offset of a site: %d means, %d variances and a factor of %d numbers for %d features",
-			len(s.Mean), len(s.Diag), len(s.Factor.Data), d)
-	}
-	for _, x := range [][]float64{s.Mean, s.Diag, s.Factor.Data} {
-		if err := ppca.Finite("offset of a site", x); err != nil {
-			return nil, err
-		}
-	}
-	if err := p.Check(l); err != nil {
+	r := len(s.Factor.Data) / d
+	if err := cmp.Or(ppca.Numbers("offset of a site", d, -ppca.Largest, s.Mean),
+		ppca.Numbers("variances of a site's offset", d, 0, s.Diag),
+		ppca.Numbers("directions of a site's offset", r*d, -ppca.Largest, s.Factor.Data), p.Check(l)); err != nil {
 		return nil, err
 	}
-	r := len(s.Factor.Data) / d
 	md := ppca.NewModel(l, p.Rank+r)
 	md.LoadNoise(p.Noise)
 	for _, j := range p.Features {
-		if s.Diag[j] < 0 {
-			return nil, fmt.Errorf("offset of a site: variance %v of feature %d", s.Diag[j], j)
-		}
 		w := md.W[j*md.LD:]
 		copy(w, p.W[j*p.Rank:][:p.Rank])
 		for i := range r {

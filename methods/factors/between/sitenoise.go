@@ -1,6 +1,7 @@
 package between
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,10 +56,8 @@ func (s *Sums) Add(model *ppca.Predictor, post *ppca.Posterior, values, x []floa
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *Sums) Check(views int) error {
-	if len(s.Subjects) != views || len(s.U) != views || len(s.Squares) != views {
-		return fmt.Errorf("residuals of %d, %d and %d views, not %d", len(s.Subjects), len(s.U), len(s.Squares), views)
-	}
-	if err := ppca.Counts("subjects with residuals", s.Subjects, ppca.LargestCount); err != nil {
+	if err := cmp.Or(ppca.Numbers("residuals", views, 0, s.Subjects, s.U, s.Squares),
+		ppca.Counts("subjects with residuals", s.Subjects, ppca.LargestCount)); err != nil {
 		return err
 	}
 	for k, n := range s.Subjects {
@@ -157,7 +156,7 @@ func solve(predictor *ppca.Predictor, site *SiteNoise, known map[string]*taken) 
 	s = solution{make([]float64, views), make([]float64, views)}
 	system, right, rows := mat.NewDense(views, views, nil), mat.NewVecDense(views, nil), make([]float64, views)
 	for _, pt := range site.Patterns {
-		pattern := fmt.Sprint(pt.Views)
+		pattern, subjects := fmt.Sprint(pt.Views), float64(pt.Subjects)
 		n := known[pattern]
 		if n == nil {
 			if n, err = newTaken(predictor, pt.Views); err != nil {
@@ -166,15 +165,15 @@ func solve(predictor *ppca.Predictor, site *SiteNoise, known map[string]*taken) 
 			known[pattern] = n
 		}
 		for i, k := range n.views {
-			rows[k] += pt.Subjects
+			rows[k] += subjects
 			expected := n.width[i] - mat.Trace(n.ma[i])
 			var m2a, mama mat.Dense
 			m2a.Mul(n.m, n.ma[i])
-			right.SetVec(k, right.AtVec(k)-pt.Subjects*mat.Trace(&m2a)/expected)
-			system.Set(k, k, system.At(k, k)+pt.Subjects*(n.width[i]-2*mat.Trace(n.ma[i]))/expected)
+			right.SetVec(k, right.AtVec(k)-subjects*mat.Trace(&m2a)/expected)
+			system.Set(k, k, system.At(k, k)+subjects*(n.width[i]-2*mat.Trace(n.ma[i]))/expected)
 			for e, other := range n.views {
 				mama.Mul(n.ma[e], n.ma[i])
-				system.Set(k, other, system.At(k, other)+pt.Subjects*mat.Trace(&mama)/expected)
+				system.Set(k, other, system.At(k, other)+subjects*mat.Trace(&mama)/expected)
 			}
 		}
 	}
@@ -218,11 +217,7 @@ type taken struct {
 
 func newTaken(predictor *ppca.Predictor, views []int) (*taken, error) {
 	l, md := predictor.Model()
-	features, err := l.FeaturesOf(views)
-	if err != nil {
-		return nil, err
-	}
-	post, err := predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !predictor.Describes(j) }))
+	post, err := predictor.GivenViews(views)
 	if err != nil {
 		return nil, err
 	}

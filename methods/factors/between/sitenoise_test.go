@@ -53,7 +53,7 @@ func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd [
 		}
 		testkit.Do(t, s.Check(truth.L.Views()))
 		all = append(all, between.SiteNoise{Sums: s,
-			Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: float64(n), Share: 1}}, OwnMean: ownMean})
+			Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: n, Share: 1}}, OwnMean: ownMean})
 	}
 	return all
 }

@@ -37,28 +37,27 @@ type record struct {
 	Fit    *outcome `cbor:"fit"`
 	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
 	// meanwhile.
-	Said map[string][]byte `cbor:"said,omitempty"`
+	Said method.Inbox `cbor:"said,omitempty"`
 	// LogLik is the log-likelihood per subject of all models that sites were sent.
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
 	Steps []exchanged `cbor:"steps,omitempty"`
 	// Sent is the model by which sites fill cells at the moment.
-	Sent *ppca.PackedParams `cbor:"sent,omitempty"`
+	Sent *ppca.Params `cbor:"sent,omitempty"`
 	// Beside are directions beside those of Sent along which they tell of what is too large to be sent.
 	Beside wire.Vector `cbor:"beside"`
 }
 
 // exchanged is a model by which cells were filled, and the one fitted to the sums.
 type exchanged struct {
-	Sent  ppca.PackedParams `cbor:"sent"`
-	Found ppca.PackedParams `cbor:"found"`
+	Sent  *ppca.Params `cbor:"sent"`
+	Found *ppca.Params `cbor:"found"`
 }
 
 // outcome is the last model, and how its fit went.
 type outcome struct {
-	Params    ppca.PackedParams `cbor:"params"`
-	Converged bool              `cbor:"converged"`
-	Filled    float64           `cbor:"filled"` // cells
+	Converged bool    `cbor:"converged"`
+	Filled    float64 `cbor:"filled"` // cells
 	// nats per subject by which the last exchange moved the model, about; 0 without one
 	Moved float64 `cbor:"moved"`
 	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
@@ -76,118 +75,24 @@ type outcome struct {
 
 func (way) Record() any { return new(record) }
 
-// Check implements [halves.Way].
-func (c way) Check(s *halves.State) error {
-	o := recordOf(s)
-	for _, q := range o.Latent {
-		if c.Options.Latent != options.Select || c.CheckRank(q) != nil {
-			return fmt.Errorf("it has chosen %d factors", q)
-		}
-	}
-	for _, p := range slices.Concat([]*ppca.PackedParams{o.Sent}, sentAndFound(o.Steps)) {
-		if p == nil {
-			continue
-		}
-		if m, err := p.Unpack(c.Layout); err != nil {
-			return err
-		} else if err := c.checkModel(m); err != nil {
-			return err
-		}
-	}
-	if err := c.CheckBeside(o.Beside); err != nil {
-		return err
-	}
-	again := s.Round > 1 && s.Phase == options.TaskFit
-	if o.Sent == nil && (again || len(o.Steps) > 0) || again && o.Fit == nil {
-		return fmt.Errorf("it has no model by which cells are filled")
-	}
-	if o.Fit == nil {
-		if slices.Contains([]string{options.TaskAssess, method.Done}, s.Phase) {
-			return fmt.Errorf("it has no fit")
-		}
-		return nil
-	}
-	if p, err := o.Fit.Params.Unpack(c.Layout); err != nil {
-		return err
-	} else if err := c.checkModel(p); err != nil {
-		return err
-	}
-	if o.Fit.Spread == nil && s.Phase != options.TaskFit {
-		return fmt.Errorf("it has no spread between sites")
-	}
-	if o.Fit.Spread != nil {
-		if err := o.Fit.Spread.check(c.Layout); err != nil {
-			return err
-		}
-	}
-	for _, x := range o.Fit.Discords {
-		if err := c.HasFeatures(x.Feature); err != nil {
-			return err
-		}
-	}
-	if slices.ContainsFunc(o.Fit.Compositions, func(k int) bool { return k < 0 || k >= c.Layout.Views() }) {
-		return fmt.Errorf("compositions of views %v", o.Fit.Compositions)
-	}
-	return nil
-}
-
-func sentAndFound(steps []exchanged) (list []*ppca.PackedParams) {
-	for i := range steps {
-		list = append(list, &steps[i].Sent, &steps[i].Found)
-	}
-	return list
-}
-
-// checkModel refuses a model that is not of all features and as many factors as the plan has.
-func (c way) checkModel(p *ppca.Params) error {
-	if err := c.CheckRank(p.Rank); err != nil {
-		return err
-	}
-	return c.Complete(p)
-}
-
 func recordOf(s *halves.State) *record { return s.Own.(*record) }
 
-func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
+func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
+	if s.Phase == options.TaskFit {
+		return c.fitted(s)
+	}
 	tasks, err := c.Ask(s, options.TaskFit, func(string) (any, error) { return FitTask{Scale: *s.Scale}, nil })
 	return tasks, nil, err
 }
 
-func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	if s.Phase != options.TaskFit {
-		return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
-	}
-	return c.fitted(s)
-}
-
 // Receive keeps products with directions as what a fit makes of them, so that later no directions need to be known.
-func (c way) Receive(s *halves.State, a method.Contribution) (halves.Answer, error) {
+func (c way) Receive(s *halves.State, a method.Contribution) (any, error) {
 	if a.Kind != options.TaskFit {
-		return halves.Answer{}, fmt.Errorf("no such task")
+		return nil, fmt.Errorf("no such task")
 	}
-	sent, err := c.sent(s)
-	if err != nil {
-		return halves.Answer{}, err
-	}
-	along := false
-	kept, err := halves.Received(a, func(x *FitAnswer) (err error) {
-		if along, err = x.resolve(c.Setup, c.Bound(sent, recordOf(s).Beside).Along); err == nil {
-			_, err = x.blocks(c.Setup)
-		}
-		return err
+	return method.Received(a, func(x *ppca.Description) error {
+		return take(c.Setup, x, c.Bound(recordOf(s).Sent, recordOf(s).Beside).Along)
 	})
-	if err == nil && along {
-		return kept.Encode()
-	}
-	return kept, err
-}
-
-// sent is the model by which sites fill cells at the moment; nil at first.
-func (c way) sent(s *halves.State) (*ppca.Params, error) {
-	if sent := recordOf(s).Sent; sent != nil {
-		return sent.Unpack(c.Layout)
-	}
-	return nil, nil
 }
 
 func (c way) Describe(s *halves.State, m *fitted.Model) error {
@@ -281,23 +186,38 @@ type answered struct {
 	filled, logLik, subjects float64
 }
 
+func (a *answered) add(d *ppca.Description) {
+	a.sites = append(a.sites, d.Blocks)
+	a.filled, a.logLik = a.filled+d.Filled, a.logLik+d.LogLik
+	for i := range d.Blocks {
+		a.subjects += d.Blocks[i].N
+	}
+	a.along = a.along || slices.ContainsFunc(d.Blocks, told)
+}
+
+// again says whether another model would have sites say something else.
+func (a *answered) again() bool { return a.filled > 0 || a.along }
+
 // answered reads what the sites said, and of sites that have left since what they said before.
 func (c way) answered(s *halves.State) (*answered, error) {
-	got := new(answered)
-	take := func(site string, a *FitAnswer) error {
-		own, err := a.blocks(c.Setup)
-		got.names, got.sites = append(got.names, site), append(got.sites, own)
-		got.filled, got.logLik = got.filled+a.Filled, got.logLik+a.LogLik
-		for i := range own {
-			got.subjects += own[i].N
-		}
-		got.along = got.along || slices.ContainsFunc(own, told)
-		return err
-	}
-	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
+	names := c.Staying(s)
+	all, err := method.Answers[ppca.Description](s.Inbox, names)
+	if err != nil {
 		return nil, err
 	}
-	return got, halves.Left(c.Common, s, recordOf(s).Said, take)
+	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool {
+		_, said := recordOf(s).Said[site]
+		return !said || !slices.Contains(s.Left, site)
+	})
+	before, err := method.Answers[ppca.Description](recordOf(s).Said, left)
+	if err != nil {
+		return nil, err
+	}
+	got := &answered{names: append(names, left...)}
+	for _, a := range append(all, before...) {
+		got.add(a)
+	}
+	return got, nil
 }
 
 // fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and
@@ -307,16 +227,11 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	names, sites, filled := got.names, got.sites, got.filled
 	o := recordOf(s)
-	sent, err := c.sent(s)
-	if err != nil {
-		return nil, nil, err
-	}
-	asked := c
+	sent, asked := o.Sent, c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
-			q, err := assess.ChooseRank(c.Layout, sites, false, c.Factors, c.draws())
+			q, err := assess.ChooseRank(c.Layout, got.sites, false, c.Factors, c.draws())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -328,39 +243,33 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(o.LogLik) == 0 {
 		start = nil // cells have been filled by no common model until now
 	}
-	found, means, differ, err := fitSums(c.Setup, sites, start)
+	found, err := c.exchange(o, got, sent, start)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	if s.SiteMeans = nil; differ {
-		s.SiteMeans = options.PackSiteMeans(names, means)
-	}
+	s.SiteMeans = found.apart
 	if err := c.Complete(&found.Params); err != nil {
 		return nil, nil, err
 	}
-	model := ppca.PackParams(c.Layout, &found.Params)
-	s.Model = &model
+	s.Model = &found.Params
 	info := method.Info{"iterations": float64(found.Iterations),
 		"log-likelihood per subject of what the sites said": found.LogLik / found.Subjects}
 	if s.SiteMeans != nil {
 		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
 	}
-	last := &outcome{Params: model, Converged: found.Converged,
-		Filled: filled, Starts: found.Starts, AtBest: found.AtBest, Along: got.along}
+	last := &outcome{Converged: found.Converged, Filled: got.filled, Starts: found.Starts, AtBest: found.AtBest,
+		Along: got.along, Moved: found.moved}
 	if found.Starts == 0 && o.Fit != nil {
 		last.Starts, last.AtBest = o.Fit.Starts, o.Fit.AtBest
 	}
 	o.Fit = last
-	next := &found.Params
 	if sent != nil {
-		o.LogLik = append(o.LogLik, got.logLik/got.subjects)
-		info["log-likelihood per subject"], info["single cells filled"] = got.logLik/got.subjects, filled
-		next = c.next(o, sent, &found.Params)
+		info["log-likelihood per subject"], info["single cells filled"] = got.logLik/got.subjects, got.filled
 	}
-	more := (filled > 0 || got.along) && len(o.LogLik) < c.Options.Rounds
+	more := got.again() && len(o.LogLik) < c.Options.Rounds
 	settled := sent != nil && last.Moved < settledBy
 	if more && settled && asked.Options.Latent == options.Select {
-		q, err := assess.ChooseRank(c.Layout, sites, true, c.Factors, c.draws())
+		q, err := assess.ChooseRank(c.Layout, got.sites, true, c.Factors, c.draws())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -370,25 +279,50 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		}
 	}
 	if more && !settled {
-		packed := ppca.PackParams(c.Layout, next)
-		o.Sent, o.Said = &packed, maps.Clone(s.Inbox)
-		if o.Beside, err = c.beside(found, sites); err != nil {
-			return nil, nil, err
-		}
+		o.Sent, o.Said = found.next, maps.Clone(s.Inbox)
+		packed := ppca.PackParams(c.Layout, found.next)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: o.Sent, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
+			return FitTask{Scale: *s.Scale, Model: &packed, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}
 	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
-	if err := c.judge(s, &found.Params, names, sites, means); err != nil {
+	if err := c.judge(s, &found.Params, got, found.means); err != nil {
 		return nil, nil, err
 	}
 	if !c.Options.Asks(c.Plan, options.TaskAssess) {
-		return nil, info, c.endTotals(s, &found.Params, sites[0])
+		return nil, info, c.endTotals(s, &found.Params, got.sites[0])
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err
+}
+
+// exchange is what the sums of all sites lead to: the model that is fitted to them, and the next to send.
+type exchange struct {
+	*ppca.Fitted
+	means *between.Offsets // how the sites' means differ, if that was found
+	apart *between.Offsets // the same where they do; else they are samples of one population
+	next  *ppca.Params
+	moved float64 // nats per subject by which the model has moved from the last that was sent, about; 0 without one
+}
+
+// exchange fits one model, from a start or several, to what sites said after they were sent another.
+func (c way) exchange(o *record, got *answered, sent, start *ppca.Params) (x exchange, err error) {
+	differ := false
+	if x.Fitted, x.means, differ, err = fitSums(c.Setup, got.sites, start); err != nil {
+		return x, err
+	}
+	if differ {
+		x.apart, x.means.Names = x.means, got.names
+	}
+	if x.next = &x.Params; sent != nil {
+		o.LogLik = append(o.LogLik, got.logLik/got.subjects)
+		x.moved, x.next = newStep(c.Layout, sent, &x.Params, sent).moved(), c.next(o, sent, &x.Params)
+	}
+	if sent == nil || x.moved >= settledBy {
+		o.Beside, err = c.beside(x.Fitted, got.sites)
+	}
+	return x, err
 }
 
 // beside are directions to be told of beside those of the model found, where some scatter is told of along directions.
@@ -400,14 +334,10 @@ func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error)
 	return ppca.Beside(c.Layout, found.Others, all, c.Surplus())
 }
 
-// told says whether a site told of a scatter matrix along directions.
-func told(b ppca.Block) bool { return b.Rest != nil }
-
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
-func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]ppca.Block,
-	means *between.Offsets) (err error) {
-	last := recordOf(s).Fit
+func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *between.Offsets) (err error) {
+	last, sites := recordOf(s).Fit, got.sites
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
 		if _, means, err = between.Fit(c.Layout, sites, c.Factors, p, o); err != nil {
@@ -418,18 +348,13 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 		if err := means.Together(c.Layout, sites, p); err != nil {
 			return fmt.Errorf("finding how the means of sites shift together: %w", err)
 		}
-		s.SiteMeans = options.PackSiteMeans(names, means)
 	}
 	if s.HeldOut, err = assess.LeaveOut(c.Layout, p, s.SiteMeans != nil, sites, c.draws()); err != nil {
 		return err
 	}
 	last.Spread = spreadOf(c.Layout, p, sites, means.Variance)
-	scale, err := s.Scale.Unpack(c.Layout)
-	if err != nil {
-		return err
-	}
-	last.Compositions = compositions(c.Layout, scale, sites)
-	last.Discords = discords(c.Layout, p, names, sites)
+	last.Compositions = compositions(c.Layout, &s.Scale.Scale, sites)
+	last.Discords = discords(c.Layout, p, got.names, sites)
 	return nil
 }
 
@@ -437,28 +362,20 @@ func (c way) judge(s *halves.State, p *ppca.Params, names []string, sites [][]pp
 // or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
 // found before is sent in its place: it is no less likely than what was sent before.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
-	o.Fit.Moved = newStep(c.Layout, sent, found, sent).moved()
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps
 		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
-			if back, err := before[len(before)-1].Found.Unpack(c.Layout); err == nil {
-				return back
-			}
+			return before[len(before)-1].Found
 		}
 	}
-	o.Steps = append(o.Steps, exchanged{ppca.PackParams(c.Layout, sent), ppca.PackParams(c.Layout, found)})
+	o.Steps = append(o.Steps, exchanged{sent, found})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
 	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) == 1 {
 		return found
 	}
 	list := make([]step, 0, remembered)
 	for _, x := range o.Steps {
-		was, err := x.Sent.Unpack(c.Layout)
-		is, err2 := x.Found.Unpack(c.Layout)
-		if err != nil || err2 != nil {
-			return found // not of what was packed
-		}
-		list = append(list, newStep(c.Layout, was, is, sent))
+		list = append(list, newStep(c.Layout, x.Sent, x.Found, sent))
 	}
 	next := unflatten(c.Layout, extrapolate(list), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {

@@ -64,24 +64,12 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 			if err := h.CheckBeside(task.Beside); err != nil {
 				return nil, err
 			}
-			return h.sums(blocks, model, task.Beside)
+			return h.describe(model, task.Beside, blocks)
 		})
 	})
 }
 
-// sums is the site's answer. The model fills what subjects lack, if there is one.
-func (h siteWay) sums(blocks []ppca.Block, model *ppca.Params, beside []float64) (*FitAnswer, error) {
-	said, err := h.describe(model, beside, blocks)
-	if err != nil {
-		return nil, fmt.Errorf("adding up the site's subjects: %w", err)
-	}
-	answer := &FitAnswer{Filled: said.Filled, LogLik: said.LogLik}
-	for i := range said.Blocks {
-		answer.Blocks = append(answer.Blocks, options.PackBlock(&said.Blocks[i]))
-	}
-	return answer, nil
-}
-
+// describe is the site's answer. The model fills what subjects lack, if there is one.
 func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
 	if h.Plan.Privacy.Secure() {
 		return ppca.Totals(h.Layout, model, blocks, h.TotalSets(), h.Bound(model, beside))
@@ -113,57 +101,33 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 // so many has settled. Again says whether another model would have them say something else.
 func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 	rank int) (sites [][]ppca.Block, again bool, err error) {
-	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, &record{Fit: new(outcome)}
+	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, new(record)
 	var sent *ppca.Params
-	var means *options.SiteMeans
+	var means *between.Offsets
 	for {
-		var logLik, subjects float64
-		sites, again = nil, false
+		got := &answered{names: set.Plan.Sites}
 		for i, sums := range rows {
 			blocks, _, err := sums.Scaled(set.Frame, scale)
 			if err != nil {
 				return nil, false, err
 			}
-			answer, err := (siteWay{c.Setup}).sums(blocks, atSite(sent, means.At(set.Plan.Sites[i])), o.Beside)
+			said, err := (siteWay{c.Setup}).describe(atSite(sent, means.At(set.Plan.Sites[i])), o.Beside, blocks)
+			if err == nil {
+				err = take(c.Setup, said, c.Bound(sent, o.Beside).Along)
+			}
 			if err != nil {
 				return nil, false, err
 			}
-			along, err := answer.resolve(c.Setup, c.Bound(sent, o.Beside).Along)
-			if err != nil {
-				return nil, false, err
-			}
-			own, err := answer.blocks(set)
-			if err != nil {
-				return nil, false, err
-			}
-			sites = append(sites, own)
-			again = again || along || answer.Filled > 0
-			logLik += answer.LogLik
-			for k := range own {
-				subjects += own[k].N
-			}
+			got.add(said)
 		}
-		if rank == 0 || !again || len(o.LogLik) >= set.Options.Rounds {
-			return sites, again, nil
+		if rank == 0 || !got.again() || len(o.LogLik) >= set.Options.Rounds {
+			return got.sites, got.again(), nil
 		}
-		found, offsets, differ, err := fitSums(c.Setup, sites, sent)
-		if err != nil {
-			return nil, false, err
+		found, err := c.exchange(o, got, sent, sent)
+		if err != nil || sent != nil && found.moved < settledBy {
+			return got.sites, got.again(), err
 		}
-		if means = nil; differ {
-			means = options.PackSiteMeans(set.Plan.Sites, offsets)
-		}
-		next := &found.Params
-		if sent != nil {
-			o.LogLik = append(o.LogLik, logLik/subjects)
-			if next = c.next(o, sent, &found.Params); o.Fit.Moved < settledBy {
-				return sites, again, nil
-			}
-		}
-		sent = next
-		if o.Beside, err = c.beside(found, sites); err != nil {
-			return nil, false, err
-		}
+		sent, means = found.next, found.apart
 	}
 }
 
@@ -180,7 +144,7 @@ func atSite(model *ppca.Params, offset *between.SiteOffset) *ppca.Params {
 }
 
 // Raw is the answer to a task as numbers that add up over sites, of one set after the other.
-func (a *FitAnswer) Raw(set options.Setup, task *FitTask) ([]float64, error) {
+func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, error) {
 	model, err := siteWay{set}.model(task)
 	if err != nil {
 		return nil, err
@@ -191,16 +155,10 @@ func (a *FitAnswer) Raw(set options.Setup, task *FitTask) ([]float64, error) {
 		d := len(features)
 		raw := make([]float64, bound.Sums(d))
 		out = append(out, raw...)
-		if len(blocks) == 0 || len(blocks[0].Mean) != d {
+		if len(blocks) == 0 || !slices.Equal(blocks[0].Features, features) {
 			continue // nobody has the set
 		}
-		b, err := blocks[0].Unpack(set.Layout)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Equal(b.Features, features) {
-			continue
-		}
+		b := &blocks[0]
 		raw = out[len(out)-len(raw):]
 		if raw[0] = b.N; len(blocks) == len(a.Blocks) {
 			raw[1] = a.LogLik
@@ -225,13 +183,13 @@ func (a *FitAnswer) Raw(set options.Setup, task *FitTask) ([]float64, error) {
 	return out, nil
 }
 
-// AnswerOf is the inverse of [FitAnswer.Raw], of all subjects, but for products with directions: these are still of
+// AnswerOf is the inverse of [Raw], of all subjects, but for products with directions: these are still of
 // values and not of deviations from the mean.
-func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
+func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
 	if n := set.SumNumbers(); len(sums) != n {
 		return nil, fmt.Errorf("%d sums, where there are %d", len(sums), n)
 	}
-	out, bound := &FitAnswer{}, set.Bound(nil, nil)
+	out, bound := &ppca.Description{}, set.Bound(nil, nil)
 	for _, features := range set.TotalSets() {
 		d := len(features)
 		raw := sums[:bound.Sums(d)]
@@ -265,7 +223,7 @@ func AnswerOf(set options.Setup, sums []float64) (*FitAnswer, error) {
 		} else {
 			b.Diag, b.Products = rest[:d], rest[d:]
 		}
-		out.Blocks = append(out.Blocks, options.PackBlock(&b))
+		out.Blocks = append(out.Blocks, b)
 	}
 	return out, nil
 }
@@ -277,11 +235,7 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	if err := c.Finish(s, model); err != nil {
 		return err
 	}
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return err
-	}
-	x, logLik, subjects, err := ppca.NewExplained(c.Layout, model, sums)
+	x, logLik, subjects, err := ppca.NewExplained(c.Layout, s.Model, sums)
 	if err != nil {
 		return err
 	}
@@ -290,7 +244,7 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	for k := range views {
 		views[k] = k
 	}
-	a.Patterns = ppca.PackPatterns([]ppca.Pattern{{Views: views, Subjects: subjects, Share: 1}})
+	a.Patterns = []ppca.Pattern{{Views: views, Subjects: int(subjects), Share: 1}}
 	s.LogLik = logLik / subjects
 	if o := recordOf(s); len(o.LogLik) > 0 { // of cells that subjects have
 		s.LogLik = o.LogLik[len(o.LogLik)-1]

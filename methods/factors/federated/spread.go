@@ -24,11 +24,6 @@ type spread struct {
 	Means    wire.Vector `cbor:"means"`
 }
 
-func (s *spread) check(l ppca.Layout) error {
-	const what = "standard deviations between sites"
-	return ppca.Numbers(what, l.Views(), -1, s.Loadings, s.Means)
-}
-
 // moments adds up what differs between sites beyond chance, and how much a variance of one would add.
 type moments struct{ beyond, times float64 }
 
@@ -121,27 +116,20 @@ const constantSum = 1e-4
 func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views []int) {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
-		together, apart, keep := 0.0, 0.0, make([]bool, l.Features())
-		for j := lo; j < hi; j++ {
-			keep[j] = true
-		}
-		for _, blocks := range sites {
-			for i := range blocks {
-				b := blocks[i].Only(keep)
-				p := len(b.Features)
-				if p < max(hi-lo, 3) || blocks[i].Filled != nil || b.Rest != nil {
-					continue
-				}
-				unit, squares := make([]float64, p), make([]float64, p)
-				for a, j := range b.Features {
-					unit[a] = 1 / scale.Factor[j]
-				}
-				b.Squares(squares)
-				for a, u := range unit {
-					apart += u * u * squares[a]
-				}
-				together += b.Quadratic(unit)
+		together, apart := 0.0, 0.0
+		for _, b := range slices.Concat(sites...) {
+			first, _ := slices.BinarySearch(b.Features, lo)
+			end, _ := slices.BinarySearch(b.Features, hi)
+			if end-first < max(hi-lo, 3) || b.Filled != nil || told(b) {
+				continue
 			}
+			unit, squares := make([]float64, len(b.Features)), make([]float64, len(b.Features))
+			b.Squares(squares)
+			for a := first; a < end; a++ {
+				unit[a] = 1 / scale.Factor[b.Features[a]]
+				apart += unit[a] * unit[a] * squares[a]
+			}
+			together += b.Quadratic(unit)
 		}
 		if apart > 0 && together < constantSum*apart {
 			views = append(views, k)
@@ -174,64 +162,42 @@ type FitTask struct {
 	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }
 
-// FitAnswer is what a site says of its subjects, as [ppca.Describe] makes it.
-type FitAnswer struct {
-	Blocks []options.Block `cbor:"blocks"`
-	Filled float64         `cbor:"filled"`  // cells
-	LogLik float64         `cbor:"log_lik"` // of its subjects by the task's model; 0 without
-}
+// told says whether a site told of a scatter matrix along directions.
+func told(b ppca.Block) bool { return b.Rest != nil }
 
-// resolve makes of products with directions what a fit needs, and says whether there were any.
-func (a *FitAnswer) resolve(set options.Setup, v *ppca.Directions) (along bool, err error) {
-	for i := range a.Blocks {
-		if len(a.Blocks[i].Rest) > 0 {
-			return false, fmt.Errorf("block %d: a rest of the diagonal, which no site sends", i)
-		}
-		if len(a.Blocks[i].Products) == 0 {
-			continue
-		}
-		b, err := a.Blocks[i].Unpack(set.Layout)
-		if err != nil {
-			return false, err
-		}
-		if set.Plan.Privacy.Secure() {
-			b.AboutZero(v, true)
-		}
-		whole, err := b.Resolve(v)
-		if err != nil {
-			return false, err
-		}
-		a.Blocks[i], along = options.PackBlock(&whole), true
-	}
-	return along, nil
-}
-
-// blocks returns them as data for the coordinator's fit.
-func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
-	if len(a.Blocks) == 0 {
-		return nil, fmt.Errorf("it says nothing of any subject")
-	}
+// take holds what a site says of its subjects to what it can be, and makes of products with directions what a fit
+// needs.
+func take(set options.Setup, a *ppca.Description, v *ppca.Directions) error {
 	if err := cmp.Or(
 		ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures),
+		ppca.Counts("sets of views", []float64{float64(len(a.Blocks))}, ppca.LargestPatterns),
 		ppca.Finite("log-likelihood", []float64{a.LogLik}),
 	); err != nil {
-		return nil, err
+		return err
 	}
-	if len(a.Blocks) > ppca.LargestPatterns {
-		return nil, fmt.Errorf("%d sets of views, want at most %d", len(a.Blocks), ppca.LargestPatterns)
+	if len(a.Blocks) == 0 {
+		return fmt.Errorf("it says nothing of any subject")
 	}
 	for i := range a.Blocks {
-		b, err := a.Blocks[i].Unpack(set.Layout)
+		b := &a.Blocks[i]
+		if told(*b) {
+			return fmt.Errorf("block %d: a rest of the diagonal, which no site sends", i)
+		}
+		err := b.Take(set.Layout)
+		if err == nil && b.Products != nil {
+			if set.Plan.Privacy.Secure() {
+				b.AboutZero(v, true)
+			}
+			if *b, err = b.Resolve(v); err == nil {
+				err = b.Take(set.Layout)
+			}
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if i > 0 && slices.Compare(set.Layout.ViewsOf(blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
-			return nil, fmt.Errorf("block %d: its views do not follow those of the one before", i)
+		if i > 0 && slices.Compare(set.Layout.ViewsOf(a.Blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
+			return fmt.Errorf("block %d: its views do not follow those of the one before", i)
 		}
-		if b.Products != nil {
-			return nil, fmt.Errorf("block %d: products of which nothing was made", i)
-		}
-		blocks = append(blocks, *b)
 	}
-	return blocks, nil
+	return nil
 }

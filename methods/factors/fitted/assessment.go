@@ -43,7 +43,7 @@ func Shared(l ppca.Layout, data []byte) (t *AssessTask, p *ppca.Predictor, scale
 		return nil, nil, nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
 	if p, _, err = t.Predictor(l); err == nil {
-		scale, err = t.Scale.Unpack(l)
+		scale, err = &t.Scale.Scale, t.Scale.Check(l)
 	}
 	return t, p, scale, err
 }
@@ -73,12 +73,12 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 // site's subjects, in scaled units.
 type Assessment struct {
 	ppca.Explained
-	Patterns []ppca.PackedPattern `cbor:"patterns"`
-	LogLik   float64              `cbor:"log_lik"`   // summed over subjects
-	Expected float64              `cbor:"expected"`  // what LogLik is on average, if the model is right
-	AbsError wire.Vector          `cbor:"abs_error"` // of reconstructed values, per view
-	Mean     wire.Vector          `cbor:"mean"`      // of the subjects' factors: q
-	Cov      wire.Vector          `cbor:"cov"`       // and their covariance: q × q by rows
+	Patterns []ppca.Pattern `cbor:"patterns"`
+	LogLik   float64        `cbor:"log_lik"`   // summed over subjects
+	Expected float64        `cbor:"expected"`  // what LogLik is on average, if the model is right
+	AbsError wire.Vector    `cbor:"abs_error"` // of reconstructed values, per view
+	Mean     wire.Vector    `cbor:"mean"`      // of the subjects' factors: q
+	Cov      wire.Vector    `cbor:"cov"`       // and their covariance: q × q by rows
 	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
 	FeatureSquares wire.Vector `cbor:"feature_squares"`
 	FeatureFourths wire.Vector `cbor:"feature_fourths"`
@@ -109,8 +109,7 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	case a.LeftOut == nil || a.Noise == nil || !a.Serial.Usable():
 		return fmt.Errorf("no sums of views left out, of residuals, or of scores and the next ones")
 	}
-	_, err := ppca.UnpackPatterns(a.Patterns, l)
-	if err = cmp.Or(err,
+	err := cmp.Or(ppca.CheckPatterns(a.Patterns, l),
 		ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}),
 		ppca.Numbers("absolute errors and outliers", views, 0, a.AbsError, a.Outliers),
 		ppca.Counts("outliers", []float64{a.Outlying}, ppca.LargestCount),
@@ -118,7 +117,8 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		a.Explained.Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
 		ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount),
 		ppca.Numbers("sums of squares", d, 0, a.FeatureSquares, a.FeatureFourths),
-		ppca.CheckFactors(q, a.Mean, a.Cov)); err != nil {
+		ppca.CheckFactors(q, a.Mean, a.Cov))
+	if err != nil {
 		return err
 	}
 	if a.Order != nil {
@@ -217,7 +217,7 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 	}
 	q, d, views := model.Rank, set.Layout.Features(), set.Layout.Views()
 	a := &Assessment{
-		Explained: *x, Patterns: ppca.PackPatterns(patterns), LogLik: logLik,
+		Explained: *x, Patterns: patterns, LogLik: logLik,
 		AbsError: make(wire.Vector, views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
 		FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
 		LeftOut: assess.NewSums(views), Noise: between.NewSums(views), Outliers: make(wire.Vector, views),

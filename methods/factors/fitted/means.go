@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ import (
 
 // PutSiteMeans puts in how the sites' means differ. The standard deviation between sites of
 // a view's means is then the total one.
-func (m *Model) PutSiteMeans(l ppca.Layout, s *options.SiteMeans) {
+func (m *Model) PutSiteMeans(l ppca.Layout, s *between.Offsets) {
 	d, sd := l.Features(), s.SD(l)
 	for k := range m.Views {
 		m.Views[k].MeanSD = &sd[k]
@@ -29,8 +28,8 @@ func (m *Model) PutSiteMeans(l ppca.Layout, s *options.SiteMeans) {
 		f.SiteVariance, f.NewSiteVariance = s.Variance[j], s.NewSite[j]
 	}
 	m.NewSiteDirections = slices.Collect(slices.Chunk([]float64(s.Along), d))
-	for _, name := range slices.Sorted(maps.Keys(s.Sites)) {
-		at := s.Sites[name]
+	for _, name := range slices.Sorted(slices.Values(s.Names)) {
+		at := s.At(name)
 		x := modelSiteMeans{Name: name, Offset: at.Mean, Variance: at.Diag, Factor: [][]float64{}}
 		for row := range slices.Chunk([]float64(at.Factor.Data), d) {
 			x.Factor = append(x.Factor, row)

@@ -63,11 +63,7 @@ func (c Common) reports(s *State) (sites []report.Site) {
 
 // model names what the coordinator fitted.
 func (c *Coordinator) model(s *State) (*fitted.Model, error) {
-	params, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	m, err := fitted.NewModelFile(c.Of(s).Frame, params, &s.Scale.Scale, s.Strengths)
+	m, err := fitted.NewModelFile(c.Of(s).Frame, s.Model, &s.Scale.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +80,7 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.OfTotals != nil {
 		m.Explains(&s.OfTotals.Explained)
-		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, params); err != nil {
+		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, s.Model); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
@@ -94,22 +90,13 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 		report.AddSites(m, sites)
 		var all []ppca.Pattern
 		for _, site := range sites {
-			patterns, err := ppca.UnpackPatterns(site.Patterns, c.Layout)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, patterns...)
+			all = append(all, site.Patterns...)
 		}
 		for k, times := range ppca.SamplingTimes(c.Layout, c.Of(s).Factors, all) {
-			v := &m.Views[k]
-			v.SamplingTimes = cmp.Or(v.SamplingTimes, times)
+			m.Views[k].SamplingTimes = cmp.Or(m.Views[k].SamplingTimes, times)
 		}
-		noise, err := c.siteNoise(s)
-		if err != nil {
-			return nil, err
-		}
-		m.PutSiteNoise(noise)
-		if err := report.Verdicts(c.Of(s).Frame, m, params, sites, s.Apart); err != nil {
+		m.PutSiteNoise(s.Noise)
+		if err := report.Verdicts(c.Of(s).Frame, m, s.Model, sites, s.Apart); err != nil {
 			return nil, err
 		}
 	}
@@ -119,37 +106,16 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 	return m, nil
 }
 
-// siteNoise is how the noise of the sites differs that said how the model describes them; nil
-// where it does not, or where the model is not that of all subjects.
+// siteNoise is how the noise of the sites differs that said how the model describes them; nil where it does not.
 func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
-	if s.noise != nil {
-		return *s.noise, nil
-	}
-	found, err := c.estimateNoise(s)
-	if err == nil && s.Phase == method.Done {
-		s.noise = &found
-	}
-	return found, err
-}
-
-// estimateNoise is [Common.siteNoise], found anew.
-func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	predictor, err := ppca.NewPredictor(c.Layout, model)
+	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
 	if err != nil {
 		return nil, err
 	}
 	sites := c.reports(s)
 	sums := make([]between.SiteNoise, len(sites))
 	for i, site := range sites {
-		patterns, err := ppca.UnpackPatterns(site.Patterns, c.Layout)
-		if err != nil {
-			return nil, err
-		}
-		sums[i] = between.SiteNoise{Sums: site.Noise, Patterns: patterns, OwnMean: s.SiteMeans != nil}
+		sums[i] = between.SiteNoise{Sums: site.Noise, Patterns: site.Patterns, OwnMean: s.SiteMeans != nil}
 	}
 	found, err := between.Estimate(predictor, sums)
 	if err != nil || found == nil {
@@ -166,12 +132,8 @@ func (c Common) estimateNoise(s *State) (map[string][]between.Noise, error) {
 // and noise.
 func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	noise, err := c.siteNoise(s)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site),
-		Noise: fitted.NoiseTimes(noise[site])})
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: ppca.PackParams(c.Layout, s.Model),
+		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -223,42 +185,29 @@ func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dat
 // Assess puts the model into its canonical form and asks every site about it. The study
 // goes on without those that do not answer.
 func (c Common) Assess(s *State) ([]method.Task, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
+	if err := c.Finish(s, s.Model); err != nil {
 		return nil, err
 	}
-	if err := c.Finish(s, model); err != nil {
-		return nil, err
-	}
+	model := ppca.PackParams(c.Layout, s.Model)
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
+		return fitted.AssessTask{Scale: *s.Scale, Model: model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
 
 // Finish turns the final model to the axes on which fits of the same data agree.
 func (c Common) Finish(s *State, model *ppca.Params) error {
-	turned, strengths, _, err := ppca.Canonical(c.Layout, model)
-	if err != nil {
+	var err error
+	if s.Model, s.Strengths, _, err = ppca.Canonical(c.Layout, model); err != nil {
 		return err
 	}
-	packed := ppca.PackParams(c.Layout, turned)
-	s.Model, s.Strengths = &packed, strengths
-	return nil
-}
-
-// checkAssessment refuses what no site could say of the finished model.
-func (c *Coordinator) checkAssessment(s *State) func(*fitted.Assessment) error {
-	return func(a *fitted.Assessment) error {
-		return a.Check(c.Layout, c.Of(s).Factors)
-	}
+	return s.Model.Check(c.Layout)
 }
 
 // assessed keeps what the sites said; then the study is done.
 func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
-	sites, all, err := Answers(c.Common, s, func(_ string, a *fitted.Assessment) error {
-		return c.checkAssessment(s)(a)
-	})
+	sites := c.Staying(s)
+	all, err := method.Answers[fitted.Assessment](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -271,7 +220,8 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	}
 	sum := fitted.Together(all)
 	s.LogLik = sum.LogLik / float64(sum.Subjects())
-	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil
+	s.Noise, err = c.siteNoise(s)
+	return nil, method.Info{"log-likelihood per subject": s.LogLik}, err
 }
 
 // assess says how well the model describes the site.

@@ -151,13 +151,19 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	return method.AnswerTask(t, answer, nil)
 }
 
-// regress sums up the site's rows for the regression on covariates.
-func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
+// rows are those of a session, as far as the model describes them.
+func (h *Site) rows(ctx context.Context, s *privacy.Session) (dataset.Source, error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
 	}
-	if data, err = h.described(ctx, data); err != nil {
+	return h.described(ctx, data)
+}
+
+// regress sums up the site's rows for the regression on covariates.
+func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
+	data, err := h.rows(ctx, s)
+	if err != nil {
 		return nil, err
 	}
 	design, err := options.Bind(h.Options.Adjust, data.Schema().Subject)
@@ -170,11 +176,8 @@ func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 // Exact answers a task without protection, from rows less the effects of covariates.
 func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *options.Effects,
 	answer func(sums *ppca.RowSums, data dataset.Source) (any, error)) (any, error) {
-	data, err := s.Data()
+	data, err := h.rows(ctx, s)
 	if err != nil {
-		return nil, err
-	}
-	if data, err = h.described(ctx, data); err != nil {
 		return nil, err
 	}
 	if data, err = h.adjusted(effects, data); err != nil {

@@ -79,28 +79,26 @@ func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params) (*Bias
 // misses adds what the subjects of a pattern say of predictions of each feature from those of other views, or of its
 // own where there is no other; nothing where noise hides how many they are.
 func (o *ProjectedMoments) misses(to []missed, u *NoisyMoments, predictor *ppca.Predictor, m *ppca.Params) error {
-	n, fit, view, p := u.count(), o.fitOf(u), o.layout.ViewOf(), len(u.features)
+	n, fit, view, p := u.count(), u.fit, o.layout.ViewOf(), len(u.features)
 	if !(n > fewestCounts*math.Sqrt(u.total.countVar)) {
 		return nil
 	}
 	one := len(o.layout.ViewsOf(u.features)) == 1
 	row, spread := make([]float64, p), make([]float64, p)
-	for i, j := range u.features {
+	for _, j := range u.features {
 		others := slices.DeleteFunc(slices.Clone(u.features), func(other int) bool {
 			return other == j || !one && view[other] == view[j]
 		})
-		post, err := predictor.Given(others)
+		all, err := missRow(predictor, m, j, others)
 		if err != nil {
 			return err
 		}
-		clear(row)
 		centre := m.Mu[j] - 0.5
-		for a, other := range others {
-			at, _ := slices.BinarySearch(u.features, other)
-			row[at] = -dot(m.W[j*m.Rank:][:m.Rank], post.Gain(a))
-			centre += row[at] * (m.Mu[other] - 0.5)
+		for a, other := range u.features {
+			if row[a] = all[other]; other != j {
+				centre += row[a] * (m.Mu[other] - 0.5)
+			}
 		}
-		row[i] = 1
 		value, noise := u.total.linear(row, -centre)
 		for a := range spread {
 			spread[a] = dot(fit.cov[a*p:][:p], row)
@@ -139,7 +137,7 @@ func (o *ProjectedMoments) Apart(sites [][]NoisyMoments, m *ppca.Params) []Betwe
 				row := make([]float64, len(u.features))
 				row[at] = 1
 				value, noised := u.total.linear(row, 0.5-m.Mu[j])
-				within := u.count() * o.fitOf(u).variance(at)
+				within := u.count() * u.fit.variance(at)
 				off, variance, model = off+value, variance+noised+within, model+within
 				n, noise = n+u.count(), noise+u.total.countVar
 			}

@@ -50,12 +50,9 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 	}
 	a[p*d+p] = n.Constant
 	// Means are let pass otherwise than spreads.
-	mean := make([]float64, p)
+	mean, turned := make([]float64, p), make([]float64, p)
 	for j := range mean {
 		mean[j] = m[j*d+p]
-	}
-	turned := make([]float64, p)
-	for j := range turned {
 		turned[j] = mean[j] * pass.rest / pass.mean
 	}
 	for i := range squeeze {
@@ -76,19 +73,18 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 // Q₁ᵀ M₁ Q₁ = Y + noise and Q₂ᵀ M₂ Q₂ = Λ^½ Y Λ^½ + noise, entry by entry, for
 // symmetric noise of this kind looks alike in all orthonormal bases.
 func (r *PatternSums) combine(pass [2]passed) (*total, error) {
-	coarse, fine := r.Coarse, r.Fine
+	coarse, fine := &r.Coarse, &r.Fine
 	p := len(fine.Scale)
 	d := p + 1
-	m1, err := unpackMoments(r.CoarseSums, p)
+	m1, err := coarse.matrix()
 	if err != nil {
 		return nil, err
 	}
-	m2, err := unpackMoments(r.FineSums, p)
+	m2, err := fine.matrix()
 	if err != nil {
 		return nil, err
 	}
-	ones := unclipped(len(fine.Shrinkage)).axes
-	a1 := coarse.optics(fine.Axes, ones, pass[0], m1)
+	a1 := coarse.optics(fine.Axes, unclipped(len(fine.Shrinkage)).axes, pass[0], m1)
 	a2 := fine.optics(fine.Axes, fine.Shrinkage, pass[1], m2)
 	// The whitenings' constants are never 0 and squeezes are positive: A₁ is invertible.
 	inv, ok := inverse(a1, d)
@@ -96,14 +92,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 		return nil, fmt.Errorf("pattern %v: its coarse whitening cannot be inverted", fine.Views)
 	}
 	b := product(a2, inv, d) // A₂ A₁⁻¹
-	g := make([]float64, d*d)
-	for x := range d {
-		for k := range d {
-			for y := range d {
-				g[x*d+y] += b[k*d+x] * b[k*d+y]
-			}
-		}
-	}
+	g := product(transpose(b, d), b, d)
 	linalg.Symmetrise(g, d, d)
 	e := linalg.NewEigen(d)
 	if !e.Factorise(g, d) {
@@ -120,7 +109,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 		}
 	}
 	y1, y2 := congruent(transpose(e.Vectors, d), m1, d), congruent(transpose(q2, d), m2, d)
-	v1, v2 := r.CoarseSD*r.CoarseSD/2, r.FineSD*r.FineSD/2
+	v1, v2 := coarse.SD*coarse.SD/2, fine.SD*fine.SD/2
 	for x := range d {
 		for k := range d {
 			f := w[x] * w[k]
@@ -129,7 +118,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 			out.sd[x*d+k] = 1 / math.Sqrt(precision)
 		}
 	}
-	out.sizes = [2]sizes{coarse.sizes(r.CoarseSums, r.CoarseSD, pass[0]), fine.sizes(r.FineSums, r.FineSD, pass[1])}
+	out.sizes = [2]sizes{coarse.sizes(pass[0]), fine.sizes(pass[1])}
 	out.t = congruent(out.z, y1, d)
 	// The overview counted too. Cov(Y, T_dd) = 2 sd² ∘ z zᵀ, z the last row of Z.
 	cov := make([]float64, d*d)
@@ -161,7 +150,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 // same noise.
 func (r *PatternSums) countOf(coarse, fine float64) (n, variance, overview float64) {
 	b1, b2 := r.Coarse.Constant*r.Coarse.Constant, r.Fine.Constant*r.Fine.Constant
-	p0, p1, p2 := 1/r.CountVar, b1*b1/(r.CoarseSD*r.CoarseSD), b2*b2/(r.FineSD*r.FineSD)
+	p0, p1, p2 := 1/r.CountVar, b1*b1/(r.Coarse.SD*r.Coarse.SD), b2*b2/(r.Fine.SD*r.Fine.SD)
 	variance = 1 / (p0 + p1 + p2)
 	return variance * (p0*r.Count + p1*coarse/b1 + p2*fine/b2), variance, p0 * variance
 }

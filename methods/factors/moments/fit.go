@@ -16,8 +16,6 @@ type ProjectedMoments struct {
 	layout ppca.Layout
 	blocks []ppca.Block
 	pooled []*pooled
-	fits   []*repaired
-	noise  [][][]float64 // per pattern and draw
 }
 
 const (
@@ -39,72 +37,60 @@ func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, e
 		}
 	}
 	out := &ProjectedMoments{layout: l}
-	for _, x := range Pool(sites) {
-		features, err := l.FeaturesOf(x.Fine.Views)
-		if err != nil {
-			return nil, err
-		}
-		out.pooled = append(out.pooled, &pooled{sums: x, views: x.Fine.Views, features: features})
-	}
-	for i, q := range out.pooled {
-		fit, noise, err := q.project(l, seed, uint64(i))
-		if err != nil {
+	for i, x := range Pool(sites) {
+		q := &pooled{sums: x, views: x.Fine.Views, features: l.FeaturesOf(x.Fine.Views)}
+		if err := q.project(l, seed, uint64(i)); err != nil {
 			return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 		}
-		out.fits, out.noise = append(out.fits, fit), append(out.noise, noise)
+		out.pooled, out.blocks = append(out.pooled, q), append(out.blocks, q.block(q.fit))
 	}
-	out.blocks = append(repairedBlocks(out.pooled, out.fits), out.assumed()...)
+	out.blocks = append(out.blocks, out.assumed()...)
 	return out, nil
 }
 
 // project estimates T and repairs the moments, in turn with what clipping did to subjects
 // like these, and draws noise like that of T.
-func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (fit *repaired, draws [][]float64, err error) {
+func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (err error) {
 	u := unclipped(len(q.sums.Fine.Shrinkage))
 	pass := [2]passed{u, u}
 	for round := range clipPasses + 1 {
 		if q.total, err = q.sums.combine(pass); err != nil {
-			return nil, nil, err
+			return err
 		}
 		r := rand.New(rand.NewPCG(seed, 0x6d6f6d656e7473+pattern))
-		draws = make([][]float64, noiseDraws)
+		q.draws = make([][]float64, noiseDraws)
 		if round < clipPasses {
-			draws = draws[:4]
+			q.draws = q.draws[:4]
 		}
-		for k := range draws {
-			draws[k] = q.total.noise(r)
+		for k := range q.draws {
+			q.draws[k] = q.total.noise(r)
 		}
-		if fit, err = q.repair(l, q.total.t, draws, q.size(draws)); err != nil {
-			return nil, nil, err
+		if q.fit, err = q.repair(l, q.total.t, q.draws, q.size(q.draws)); err != nil {
+			return err
 		}
 		if round >= clipPasses-1 { // before, means and variances are still too small to tell what lies beyond
-			fit.clamp()
+			q.fit.clamp()
 		}
 		if round < clipPasses {
-			if pass, err = clipping(fit, q.sums.Coarse, q.sums.Fine, seed); err != nil {
-				return nil, nil, err
+			if pass, err = clipping(q.fit, &q.sums, seed); err != nil {
+				return err
 			}
 		}
 	}
-	return fit, draws, nil
+	return nil
 }
 
-// repairedBlocks makes blocks of repaired moments.
-func repairedBlocks(pooled []*pooled, fits []*repaired) []ppca.Block {
-	var out []ppca.Block
-	for i, q := range pooled {
-		f := fits[i]
-		p := len(f.mean)
-		b := ppca.Block{Features: q.features, N: f.n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
-		for j, m := range f.mean {
-			b.Mean[j] = m + 0.5
-		}
-		for j, c := range f.cov {
-			b.Scatter[j] = c * f.n
-		}
-		out = append(out, b)
+// block is the subjects of a pattern by repaired moments.
+func (q *pooled) block(f *repaired) ppca.Block {
+	p := len(f.mean)
+	b := ppca.Block{Features: q.features, N: f.n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
+	for j, m := range f.mean {
+		b.Mean[j] = m + 0.5
 	}
-	return out
+	for j, c := range f.cov {
+		b.Scatter[j] = c * f.n
+	}
+	return b
 }
 
 // assumed returns, for views of which no site released anything, what was
@@ -136,7 +122,7 @@ func (o *ProjectedMoments) assumed() (out []ppca.Block) {
 // two whitenings of a pattern let pass. Once their laws are known ([repaired.clamp]), values
 // lie within the ranges, as those of all subjects do: a normal law with the variance of
 // numbers that are 0 or 1 has values far beyond, of which more would seem to be clipped.
-func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, error) {
+func clipping(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
 	r := rand.New(rand.NewPCG(seed, 0x636c6970))
 	p := len(f.mean)
 	chol := slices.Clone(f.cov)
@@ -158,8 +144,8 @@ func clipping(f *repaired, coarse, fine *Whitening, seed uint64) ([2]passed, err
 		}
 	}
 	var out [2]passed
-	for i, n := range []*Whitening{coarse, fine} {
-		e, k := n.through(fine.Axes, f.mean, draws), len(fine.Shrinkage)
+	for i, n := range sums.both() {
+		e, k := n.through(sums.Fine.Axes, f.mean, draws), len(sums.Fine.Shrinkage)
 		root := make([]float64, k+1)
 		for a := range root {
 			root[a] = 1
@@ -244,21 +230,22 @@ func (o *ProjectedMoments) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 		return nil, err
 	}
 	noise := make([][][]float64, len(o.pooled))
-	for i, f := range o.fits {
-		for _, x := range o.noise[i] {
-			noise[i] = append(noise[i], f.sized(x))
+	for i, q := range o.pooled {
+		for _, x := range q.draws {
+			noise[i] = append(noise[i], q.fit.sized(x))
 		}
 	}
-	for draw := range o.noise[0] {
-		again := make([]*repaired, len(o.pooled))
+	for draw := range noiseDraws {
+		var blocks []ppca.Block
 		for i, q := range o.pooled {
-			t := o.fits[i].moments(noise[i][draw])
-			if again[i], err = q.repair(o.layout, t, noise[i], 1); err != nil {
+			again, err := q.repair(o.layout, q.fit.moments(noise[i][draw]), noise[i], 1)
+			if err != nil {
 				return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 			}
+			blocks = append(blocks, q.block(again))
 		}
-		blocks := append(repairedBlocks(o.pooled, again), o.assumed()...)
-		refit, err := ppca.Fit(o.layout, blocks, fit.Rank, nil, ppca.FitOptions{Tol: 1e-4, MaxIter: 100})
+		refit, err := ppca.Fit(o.layout, append(blocks, o.assumed()...), fit.Rank, nil,
+			ppca.FitOptions{Tol: 1e-4, MaxIter: 100})
 		if err != nil {
 			return nil, fmt.Errorf("fitting to fresh noise: %w", err)
 		}
@@ -267,7 +254,7 @@ func (o *ProjectedMoments) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 			return nil, err
 		}
 		for j, squared := range truth.errors(other) {
-			extra[j] += squared / float64(len(o.noise[0]))
+			extra[j] += squared / noiseDraws
 		}
 	}
 	for j := range extra {
@@ -292,12 +279,26 @@ func (f *repaired) moments(noise []float64) []float64 {
 	return t
 }
 
-// conditionals predict each view from all others: t_h = μ_h + G (t_o − μ_o).
+// missRow is by how much the prediction of feature j from others misses, as weights of deviations of all features from
+// the model's means: 1 of its own, and minus the prediction's of the others.
+func missRow(predictor *ppca.Predictor, m *ppca.Params, j int, others []int) ([]float64, error) {
+	post, err := predictor.Given(others)
+	if err != nil {
+		return nil, err
+	}
+	row := make([]float64, len(m.Mu))
+	for a, o := range others {
+		row[o] = -dot(m.W[j*m.Rank:][:m.Rank], post.Gain(a))
+	}
+	row[j] = 1
+	return row, nil
+}
+
+// conditionals predict each view from all others.
 type conditionals struct {
-	l     ppca.Layout
-	p     *ppca.Params
-	cov   []float64 // d × d
-	gains [][]float64
+	p    *ppca.Params
+	cov  []float64   // d × d
+	miss [][]float64 // of each feature; see [missRow]
 }
 
 func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
@@ -306,8 +307,8 @@ func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
 		return nil, err
 	}
 	d, q := l.Features(), p.Rank
-	group := l.GroupOf()
-	c := &conditionals{l: l, p: p, cov: make([]float64, d*d)}
+	group, view := l.GroupOf(), l.ViewOf()
+	c := &conditionals{p: p, cov: make([]float64, d*d)}
 	for i := range d {
 		for j := range d {
 			for a := range q {
@@ -315,50 +316,29 @@ func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
 			}
 		}
 		c.cov[i*d+i] += p.Noise[group[i]]
-	}
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		post, err := pred.Given(slices.Delete(l.AllFeatures(), lo, hi))
+		lo, hi := l.View(view[i])
+		row, err := missRow(pred, p, i, slices.Delete(l.AllFeatures(), lo, hi))
 		if err != nil {
 			return nil, err
 		}
-		n := len(post.Observed)
-		g := make([]float64, (hi-lo)*n)
-		for i := range hi - lo {
-			for j := range n {
-				g[i*n+j] = dot(p.W[(lo+i)*q:][:q], post.Gain(j))
-			}
-		}
-		c.gains = append(c.gains, g)
+		c.miss = append(c.miss, row)
 	}
 	return c, nil
 }
 
 // errors is, of every feature, the mean squared error of another model's predictions under this one.
 func (c *conditionals) errors(other *conditionals) (squared []float64) {
-	d := c.l.Features()
-	for k := range c.l.Views() {
-		lo, hi := c.l.View(k)
-		seen := slices.Delete(c.l.AllFeatures(), lo, hi)
-		n := len(seen)
-		diff, turned := make([]float64, n), make([]float64, n)
-		for i := range hi - lo {
-			j := lo + i
-			offset := other.p.Mu[j] - c.p.Mu[j]
-			for a, o := range seen {
-				g := other.gains[k][i*n+a]
-				diff[a] = g - c.gains[k][i*n+a]
-				offset -= g * (other.p.Mu[o] - c.p.Mu[o])
+	d := len(c.miss)
+	diff, turned := make([]float64, d), make([]float64, d)
+	for j, row := range other.miss {
+		offset := other.p.Mu[j] - c.p.Mu[j]
+		for o, x := range row {
+			if diff[o] = x - c.miss[j][o]; o != j {
+				offset += x * (other.p.Mu[o] - c.p.Mu[o])
 			}
-			for a, o := range seen {
-				s := 0.0
-				for b, x := range diff {
-					s += x * c.cov[o*d+seen[b]]
-				}
-				turned[a] = s
-			}
-			squared = append(squared, offset*offset+max(0, dot(diff, turned)))
 		}
+		linalg.Times(turned, c.cov, d, diff)
+		squared = append(squared, offset*offset+max(0, dot(diff, turned)))
 	}
 	return squared
 }

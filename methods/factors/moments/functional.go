@@ -14,6 +14,7 @@ import (
 type NoisyMoments struct {
 	features []int
 	total    *total
+	fit      *repaired // what the whole study says of the subjects of the pattern
 }
 
 // LogLik returns the log-likelihood that a model of values in parts of the ranges, from 0 to 1, gives the subjects: it
@@ -40,11 +41,6 @@ func (u *NoisyMoments) LogLik(l ppca.Layout, m *ppca.Params) (float64, error) {
 // count is the noised number of subjects, not below 0.
 func (u *NoisyMoments) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
 
-// fitOf is what the whole study says of the subjects of the pattern.
-func (o *ProjectedMoments) fitOf(u *NoisyMoments) *repaired {
-	return o.fits[slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })]
-}
-
 // Unrepaired estimates T of every pattern that a site released. What clipping
 // took is made up for by what it takes from subjects like those of the whole
 // study; that is the same for all candidates.
@@ -56,7 +52,7 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		if at < 0 {
 			return nil, fmt.Errorf("pattern %v is not one of the study's", x.Fine.Views)
 		}
-		pass, err := clipping(o.fits[at], x.Coarse, x.Fine, seed)
+		pass, err := clipping(o.pooled[at].fit, x, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +60,7 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, NoisyMoments{o.pooled[at].features, t})
+		out = append(out, NoisyMoments{o.pooled[at].features, t, o.pooled[at].fit})
 	}
 	return out, nil
 }

@@ -37,7 +37,7 @@ func TestDensityIsTheLogLikelihood(t *testing.T) {
 				}
 			}
 		}
-		u := NoisyMoments{l.AllFeatures(), x}
+		u := NoisyMoments{l.AllFeatures(), x, nil}
 		if got := factorstest.Must(u.LogLik(l, &tr.P))(t); math.Abs(got-want) > 1e-9*math.Abs(want) {
 			t.Errorf("%v, want %v", got, want)
 		}
@@ -84,21 +84,22 @@ func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 200))
 	rel := testRelease(t, r, s, 3, rows)[0]
 	x, sums := &rel[0], s.Sums()
-	exact := factorstest.NoisedSum(r, rows, sums[2], 0, s.Contribution([]Whitening{*x.Fine}))[0]
+	exact := factorstest.NoisedSum(r, rows, sums[2], 0, s.Contribution([]Whitening{*x.Fine.Whitening}))[0]
 	for _, at := range []int{0, 1} { // on the diagonal, and beside it
 		var plus, minus []float64
 		for range 2000 {
-			x.FineSums = factorstest.NoisedSum(r, rows, sums[2], x.FineSD, s.Contribution([]Whitening{*x.Fine}))[0]
+			x.Fine.Sums = factorstest.NoisedSum(r, rows, sums[2], x.Fine.SD,
+				s.Contribution([]Whitening{*x.Fine.Whitening}))[0]
 			a, b := rel.SplitNoise(r)
-			plus, minus = append(plus, a[0].FineSums[at]-exact[at]), append(minus, b[0].FineSums[at]-exact[at])
-			if math.Abs(a[0].FineSums[at]+b[0].FineSums[at]-2*x.FineSums[at]) > 1e-9 {
+			plus, minus = append(plus, a[0].Fine.Sums[at]-exact[at]), append(minus, b[0].Fine.Sums[at]-exact[at])
+			if math.Abs(a[0].Fine.Sums[at]+b[0].Fine.Sums[at]-2*x.Fine.Sums[at]) > 1e-9 {
 				t.Fatal("the halves do not have the release as their mean")
 			}
-			if a[0].FineSD != x.FineSD*math.Sqrt2 || b[0].CountVar != 2*x.CountVar {
+			if a[0].Fine.SD != x.Fine.SD*math.Sqrt2 || b[0].CountVar != 2*x.CountVar {
 				t.Fatal("the halves do not say how noisy they are")
 			}
 		}
-		sd := x.FineSD * math.Sqrt2
+		sd := x.Fine.SD * math.Sqrt2
 		if at == 1 {
 			sd /= math.Sqrt2
 		}
@@ -232,13 +233,14 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		counts, variance := overview.Counts()
 		var released Released
 		for i, d := range sums[1].Blocks {
-			x := PatternSums{Coarse: &whitenings[i], CoarseSD: sd, FineSD: sd, Count: counts[i], CountVar: variance,
-				CoarseSums: draw(d * (d + 1) / 2), FineSums: draw(d * (d + 1) / 2)}
+			x := PatternSums{Count: counts[i], CountVar: variance,
+				Coarse: Moments{&whitenings[i], draw(d * (d + 1) / 2), sd},
+				Fine:   Moments{nil, draw(d * (d + 1) / 2), sd}}
 			fine, err := x.RefineWhitening()
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			x.Fine = &fine
+			x.Fine.Whitening = &fine
 			released = append(released, x)
 		}
 		var first []float64

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/factors/ppca"
@@ -14,14 +15,21 @@ import (
 // largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
 const largestMoment = 1e15
 
-// PatternSums are the noised sums over the subjects of one pattern of views, of one site or of
-// several, and the whitenings through which these entered them.
-type PatternSums struct {
-	Coarse, Fine         *Whitening
-	CoarseSums, FineSums []float64 // upper triangles by rows
-	CoarseSD, FineSD     float64   // of the noise on the diagonal
-	Count, CountVar      float64   // subjects, by the overview, and the variance of the noise in that
+// Moments is a noised sum of moments over the subjects of a pattern, and the whitening through which they entered it.
+type Moments struct {
+	*Whitening           // nil where there is no such sum yet
+	Sums       []float64 // upper triangle by rows
+	SD         float64   // of the noise on the diagonal
 }
+
+// PatternSums are the noised sums over the subjects of one pattern of views, of one site or of several.
+type PatternSums struct {
+	Coarse, Fine    Moments
+	Count, CountVar float64 // subjects, by the overview, and the variance of the noise in that
+}
+
+// both are the sums of moments, in order.
+func (x *PatternSums) both() [2]*Moments { return [2]*Moments{&x.Coarse, &x.Fine} }
 
 // Released are the sums of all patterns that one site released, or of all of a study.
 type Released []PatternSums
@@ -33,14 +41,14 @@ func (r Released) Check(l ppca.Layout) error {
 	}
 	for i := range r {
 		x := &r[i]
-		if !(x.CoarseSD >= 1e-6 && x.CoarseSD <= largestMoment && x.FineSD >= 1e-6 && x.FineSD <= largestMoment) {
-			return fmt.Errorf("release has noise %v and %v", x.CoarseSD, x.FineSD)
-		}
 		if !(math.Abs(x.Count) <= largestMoment && x.CountVar >= 1e-30 && x.CountVar <= 1e30) {
 			return fmt.Errorf("release of %v subjects, noise of variance %v", x.Count, x.CountVar)
 		}
-		for _, whitening := range []*Whitening{x.Coarse, x.Fine} {
-			if err := whitening.Check(l); err != nil {
+		for _, m := range x.both() {
+			if !(m.SD >= 1e-6 && m.SD <= largestMoment) {
+				return fmt.Errorf("release has noise %v", m.SD)
+			}
+			if err := m.Check(l); err != nil {
 				return err
 			}
 		}
@@ -65,32 +73,27 @@ func (r Released) Subjects() (n, variance float64) {
 // with independent noise of twice the variance.
 func (r Released) SplitNoise(rng *rand.Rand) (a, b Released) {
 	a, b = slices.Clone(r), slices.Clone(r)
-	split := func(sums []float64, n int, sd float64) (plus, minus []float64) {
-		plus, minus = slices.Clone(sums), slices.Clone(sums)
-		for k := 0; n > 0; n-- { // a row of the upper triangle
-			for i := range n {
-				w := sd * rng.NormFloat64()
-				if i > 0 {
-					w /= math.Sqrt2
-				}
-				plus[k] += w
-				minus[k] -= w
-				k++
-			}
-		}
-		return plus, minus
-	}
 	for i := range r {
-		x, y, n := &a[i], &b[i], len(r[i].Fine.Scale)+2
-		x.CoarseSums, y.CoarseSums = split(r[i].CoarseSums, n, r[i].CoarseSD)
-		x.FineSums, y.FineSums = split(r[i].FineSums, n, r[i].FineSD)
-		w := math.Sqrt(r[i].CountVar) * rng.NormFloat64()
-		x.Count, y.Count = x.Count+w, y.Count-w
-		for _, half := range []*PatternSums{x, y} {
-			half.CoarseSD *= math.Sqrt2
-			half.FineSD *= math.Sqrt2
-			half.CountVar *= 2
+		for k, plus := range a[i].both() {
+			minus, at := b[i].both()[k], 0
+			plus.Sums, minus.Sums = slices.Clone(plus.Sums), slices.Clone(plus.Sums)
+			for n := len(plus.Scale) + 2; n > 0; n-- { // a row of the upper triangle
+				for e := range n {
+					w := plus.SD * rng.NormFloat64()
+					if e > 0 {
+						w /= math.Sqrt2
+					}
+					plus.Sums[at] += w
+					minus.Sums[at] -= w
+					at++
+				}
+			}
+			plus.SD *= math.Sqrt2
+			minus.SD *= math.Sqrt2
 		}
+		w, variance := math.Sqrt(r[i].CountVar)*rng.NormFloat64(), 2*r[i].CountVar
+		a[i].Count, a[i].CountVar = a[i].Count+w, variance
+		b[i].Count, b[i].CountVar = b[i].Count-w, variance
 	}
 	return a, b
 }
@@ -121,17 +124,16 @@ func Pool(sites []Released) Released {
 	out := make(Released, len(all))
 	for k, of := range all {
 		o := &out[k]
-		o.Coarse, o.Fine = of[0].Coarse, of[0].Fine
-		o.CoarseSums, o.FineSums = make([]float64, len(of[0].CoarseSums)), make([]float64, len(of[0].FineSums))
 		for i, x := range of {
 			w, slope := weights[k][i]/top, slopes[k][i]/top
-			for e, v := range x.CoarseSums {
-				o.CoarseSums[e] += w * v
+			for s, m := range x.both() {
+				to := o.both()[s]
+				if i == 0 {
+					*to = Moments{Whitening: m.Whitening, Sums: make([]float64, len(m.Sums))}
+				}
+				floats.AddScaled(to.Sums, w, m.Sums)
+				to.SD = math.Hypot(to.SD, w*m.SD)
 			}
-			for e, v := range x.FineSums {
-				o.FineSums[e] += w * v
-			}
-			o.CoarseSD, o.FineSD = math.Hypot(o.CoarseSD, w*x.CoarseSD), math.Hypot(o.FineSD, w*x.FineSD)
 			// A weight that follows the noise in a count favours what the noise did to the count:
 			// E[w(n) e] = w'(n) Var e (Stein's lemma). The sums have noise of their own.
 			o.Count += w*x.Count - slope*x.CountVar
@@ -167,14 +169,13 @@ func weigh(of []*PatternSums) (weight, slope []float64, typical float64) {
 		if n < 1 {
 			n, by = 1, 0
 		}
-		whitening, sd := x.Coarse, x.CoarseSD
-		if x.Fine != nil {
-			whitening, sd = x.Fine, x.FineSD
+		m := x.Fine
+		if m.Whitening == nil {
+			m = x.Coarse
 		}
 		// Over the mean square that the whitening was made for.
-		unit := whitening.Bound * whitening.Bound / (whitening.room() * whitening.room()) * 4 *
-			float64(len(whitening.Scale)) / whitening.reach()
-		kappa := sd * sd / 2 * unit * unit
+		unit := m.Bound * m.Bound / (m.room() * m.room()) * 4 * float64(len(m.Scale)) / m.reach()
+		kappa := m.SD * m.SD / 2 * unit * unit
 		weight, slope = append(weight, n/(n+kappa)), append(slope, by*kappa/((n+kappa)*(n+kappa)))
 		typical += max(1, mean) / (max(1, mean) + kappa) / sites
 	}
@@ -211,10 +212,10 @@ type sizes struct {
 }
 
 // sizes reads what a sum of moments says of sizes: b s Σ min(1, |z|²/r²).
-func (n *Whitening) sizes(block []float64, sd float64, pass passed) sizes {
-	p := len(n.Scale)
-	unit := n.reach() / (n.Constant * sizeWeight * pass.size)
-	return sizes{n, unit * block[triangle(p, p+1, p+2)], unit * unit * sd * sd / 2}
+func (m *Moments) sizes(pass passed) sizes {
+	p := len(m.Scale)
+	unit := m.reach() / (m.Constant * sizeWeight * pass.size)
+	return sizes{m.Whitening, unit * m.Sums[triangle(p, p+1, p+2)], unit * unit * m.SD * m.SD / 2}
 }
 
 // passed is how clipping acts on a sum of moments: along each axis of the fine
@@ -227,13 +228,9 @@ type passed struct {
 	size float64
 }
 
-// clear says that nothing was clipped.
+// unclipped says that nothing was clipped.
 func unclipped(k int) passed {
-	out := passed{axes: make([]float64, k), rest: 1, mean: 1, size: 1}
-	for i := range out.axes {
-		out.axes[i] = 1
-	}
-	return out
+	return passed{axes: slices.Repeat([]float64{1}, k), rest: 1, mean: 1, size: 1}
 }
 
 // censoredNormal is a normal law whose values beyond ±½ count as ±½, as those beyond a range count as its ends.

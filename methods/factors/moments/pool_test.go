@@ -146,7 +146,7 @@ func TestSubjectsToSeeADirection(t *testing.T) {
 						all = append(all, factorstest.SplitAll(l, rows))
 					}
 					re := factorstest.Must(Project(l, testRelease(t, r, s, mu, all...), 1))(t)
-					if low := re.fits[0].cov[8]; low > 0.2*0.085*0.085 { // of features with the same loadings on both
+					if low := re.pooled[0].fit.cov[8]; low > 0.2*0.085*0.085 { // of the same loadings on both
 						seen[times]++
 					}
 				}

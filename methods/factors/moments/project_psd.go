@@ -26,15 +26,7 @@ func (r *repairing) projectPSD() ([]float64, error) {
 		return nil, ppca.ErrCollapsed
 	}
 	if e.Values[0] < leastShare {
-		clear(y)
-		for a, x := range e.Values {
-			x = max(x, leastShare)
-			for i := range p {
-				for j := range p {
-					y[i*p+j] += x * e.Vectors[i*p+a] * e.Vectors[j*p+a]
-				}
-			}
-		}
+		e.Map(y, p, func(_ int, x float64) float64 { return max(x, leastShare) })
 	}
 	for i := range p {
 		for j := range p {

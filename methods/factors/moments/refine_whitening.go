@@ -17,22 +17,19 @@ func triangle(i, j, n int) int {
 	return i*(2*n-i+1)/2 + j - i
 }
 
-// unpackMoments returns the (p+1) × (p+1) matrix of one block without the size,
-// x first and the constant last.
-func unpackMoments(block []float64, p int) ([]float64, error) {
-	n := p + 1
-	if want := (n + 1) * (n + 2) / 2; len(block) != want {
-		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(block), want, p)
+// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last.
+func (m *Moments) matrix() ([]float64, error) {
+	n := len(m.Scale) + 1
+	if want := (n + 1) * (n + 2) / 2; len(m.Sums) != want {
+		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(m.Sums), want, n-1)
 	}
-	for i, x := range block {
-		if !(math.Abs(x) <= largestMoment) {
-			return nil, fmt.Errorf("moments: entry %d is %v, want at most %g in size", i, x, largestMoment)
-		}
+	if err := ppca.Within("moments", m.Sums, largestMoment); err != nil {
+		return nil, err
 	}
 	out := make([]float64, n*n)
 	for i := range n {
 		for j := range n {
-			out[i*n+j] = block[triangle(i, j, n+1)]
+			out[i*n+j] = m.Sums[triangle(i, j, n+1)]
 		}
 	}
 	return out, nil
@@ -68,9 +65,9 @@ func unshrunk(y, sd float64, p int) float64 {
 // RefineWhitening turns the noised coarse sums of all sites together into the whitening of the
 // fine ones. The coarse whitening has neither axes nor a centre, so that y = z.
 func (r PatternSums) RefineWhitening() (Whitening, error) {
-	n, sd := r.Coarse, r.CoarseSD
+	n, sd := &r.Coarse, r.Coarse.SD
 	p := len(n.Scale)
-	m, err := unpackMoments(r.CoarseSums, p)
+	m, err := n.matrix()
 	if err != nil {
 		return Whitening{}, err
 	}

@@ -14,6 +14,8 @@ type pooled struct {
 	views    []int
 	features []int
 	total    *total
+	fit      *repaired
+	draws    [][]float64 // of noise like that of the total
 }
 
 // gram returns E[N Nᵀ] of the noise N in the moments about a mean, without the
@@ -70,13 +72,9 @@ func (f *repaired) clamp() {
 func (q *pooled) repair(l ppca.Layout, t []float64, draws [][]float64, size float64) (*repaired, error) {
 	d := int(math.Sqrt(float64(len(t))))
 	p := d - 1
-	r := &repairing{perFeature: l.Noise == ppca.NoisePerFeature, p: p, group: make([]int, p), views: len(q.views)}
-	i := 0
+	r := &repairing{perFeature: l.Noise == ppca.NoisePerFeature, p: p, views: len(q.views)}
 	for k, v := range q.views {
-		for range l.Dims[v] {
-			r.group[i] = k
-			i++
-		}
+		r.group, r.size = append(r.group, slices.Repeat([]int{k}, l.Dims[v])...), append(r.size, float64(l.Dims[v]))
 	}
 	out := &repaired{n: max(1, t[d*d-1]), size: size}
 	r.count(out.n, t, draws)
@@ -93,13 +91,23 @@ func (q *pooled) repair(l ppca.Layout, t []float64, draws [][]float64, size floa
 type repairing struct {
 	perFeature bool // whether features of a view may differ in what L leaves
 	p, views   int
-	doubt      float64 // relative standard deviation of the count
-	group      []int   // view of each feature, numbered within the pattern
+	doubt      float64   // relative standard deviation of the count
+	group      []int     // view of each feature, numbered within the pattern
+	size       []float64 // features of each view
 	cov        []float64
 	draws      [][]float64 // of the noise in cov
 	variance   []float64   // per view
 	diagonal   []float64   // D
 	low        []float64   // L
+}
+
+// byView adds up numbers of features over each view.
+func (r *repairing) byView(of func(j int) float64) []float64 {
+	sum := make([]float64, r.views)
+	for j, g := range r.group {
+		sum[g] += of(j)
+	}
+	return sum
 }
 
 // count finds the relative error of the count, which all else is divided by.
@@ -122,7 +130,7 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 	for j := range mean {
 		mean[j] = max(-1, min(1, t[j*d+p]/n))
 	}
-	square, noise, size := make([]float64, r.views), make([]float64, r.views), make([]float64, r.views)
+	square, noise := r.byView(func(j int) float64 { return mean[j] * mean[j] }), make([]float64, r.views)
 	r.cov = make([]float64, p*p)
 	for _, x := range draws {
 		c := make([]float64, p*p)
@@ -135,21 +143,17 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 		}
 		r.draws = append(r.draws, c)
 	}
-	for j, m := range mean {
-		square[r.group[j]] += m * m
-		size[r.group[j]]++
-	}
 	for i := range p {
 		for j := range p {
 			r.cov[i*p+j] = up * (t[i*d+j]/n - mean[i]*mean[j])
 		}
 		g := r.group[i]
-		r.cov[i*p+i] += min(0.25, noise[g]/size[g]) // the noise in mean meanᵀ
+		r.cov[i*p+i] += min(0.25, noise[g]/r.size[g]) // the noise in mean meanᵀ
 	}
 	out.mean = mean
 	for j := range mean {
 		g := r.group[j]
-		e := noise[g] / size[g]
+		e := noise[g] / r.size[g]
 		// No mean is far out in its range on average.
 		keep := min(max(0, 1-noise[g]/max(square[g], 1e-300)), meanSpread*meanSpread/(meanSpread*meanSpread+e))
 		mean[j] = max(-0.5, min(0.5, keep*mean[j]))
@@ -171,27 +175,20 @@ const (
 // sizes finds the variance of each view, with a prior for where noise tells nothing.
 func (r *repairing) sizes() {
 	p := r.p
-	v, s, size := make([]float64, r.views), make([]float64, r.views), make([]float64, r.views)
-	for j := range p {
-		size[r.group[j]]++
+	mean := func(c []float64) []float64 { // variances of each view
+		return r.byView(func(j int) float64 { return c[j*p+j] / r.size[r.group[j]] })
 	}
-	for j := range p {
-		v[r.group[j]] += r.cov[j*p+j] / size[r.group[j]]
-	}
+	v, s := mean(r.cov), make([]float64, r.views)
 	for _, x := range r.draws {
-		m := make([]float64, r.views)
-		for j := range p {
-			m[r.group[j]] += x[j*p+j] / size[r.group[j]]
-		}
-		for k, y := range m {
+		for k, y := range mean(x) {
 			s[k] += y * y / float64(len(r.draws))
 		}
 	}
-	const mean, doubt = unknownVariance, unknownDoubt
+	const usual, doubt = unknownVariance, unknownDoubt
 	for k := range v {
 		s[k] += v[k] * v[k] * r.doubt * r.doubt
 		w := doubt * doubt / (doubt*doubt + s[k]) / (1 + math.Pow(r.doubt/countDoubt, 4))
-		v[k] = max(mean+w*(v[k]-mean), 0.5*min(math.Sqrt(s[k]), mean), 1e-9)
+		v[k] = max(usual+w*(v[k]-usual), 0.5*min(math.Sqrt(s[k]), usual), 1e-9)
 		v[k] = min(v[k], largestVariance)
 	}
 	r.variance = v
@@ -243,8 +240,6 @@ func (r *repairing) separate(gram []float64) error {
 		if !e.Factorise(congruent(forth, rest, p), p) {
 			return ppca.ErrCollapsed
 		}
-		in := make([]float64, p*p)
-		var strong []int
 		tiny := 0.0
 		if last {
 			through := make([]float64, p*p)
@@ -257,28 +252,29 @@ func (r *repairing) separate(gram []float64) error {
 			}
 			tiny = min(tiny, 0.2*sd*math.Sqrt(float64(p)))
 		}
-		for a := range p {
-			x := spike(e.Values[a], sd, p)
-			if x != 0 && p-a <= p/2 { // of little noise even the rest stands out
-				strong = append(strong, a)
+		in, weak := make([]float64, p*p), make([]float64, p*p)
+		e.Map(in, p, func(a int, y float64) float64 {
+			x := spike(y, sd, p)
+			if x == 0 && last && y > 0 && p-a <= p/2 {
+				x = tiny * float64(a) / float64(p) // what direction it is may still be guessed
 			}
-			if x == 0 && last && e.Values[a] > 0 && p-a <= p/2 {
-				// What direction it is may still be guessed.
-				x = tiny * float64(a) / float64(p)
-			}
-			if x == 0 {
-				continue
-			}
-			for i := range p {
-				f := x * e.Vectors[i*p+a]
-				for j := range p {
-					in[i*p+j] += f * e.Vectors[j*p+a]
+			return x
+		})
+		for j := range p {
+			weak[j*p+j] = 1
+		}
+		for a, y := range e.Values {
+			if spike(y, sd, p) != 0 && p-a <= p/2 { // of little noise even the rest stands out
+				for i := range p {
+					for j := range p {
+						weak[i*p+j] -= e.Vectors[i*p+a] * e.Vectors[j*p+a]
+					}
 				}
 			}
 		}
 		r.low = congruent(back, in, p)
 		r.limit()
-		r.remainder(e, strong, forth, back)
+		r.remainder(product(product(back, weak, p), forth, p))
 	}
 	return nil
 }
@@ -309,14 +305,9 @@ func (r *repairing) offDiagonal(forth []float64) float64 {
 // limit keeps what L says of a view within the view's variance.
 func (r *repairing) limit() {
 	p := r.p
-	sum, size := make([]float64, r.views), make([]float64, r.views)
-	for j := range p {
-		sum[r.group[j]] += r.low[j*p+j]
-		size[r.group[j]]++
-	}
 	f := 1.0
-	for g, s := range sum {
-		f = min(f, r.variance[g]*size[g]/max(s, 1e-300))
+	for g, s := range r.byView(func(j int) float64 { return r.low[j*p+j] }) {
+		f = min(f, r.variance[g]*r.size[g]/max(s, 1e-300))
 	}
 	for i := range r.low {
 		r.low[i] *= f
@@ -327,37 +318,21 @@ func (r *repairing) limit() {
 const sizeDraws = 4
 
 // remainder makes D of the covariance without its strong directions,
-// M C Mᵀ with M = back (I − V Vᵀ) forth. Along these directions the noise is
+// m C mᵀ with m = back (I − V Vᵀ) forth. Along these directions the noise is
 // as large as they are, and what L took off it would pass for D. A D of one
-// value ψ per view has mean diagonals Σ_h A_gh ψ_h in M D Mᵀ; that is solved.
+// value ψ per view has mean diagonals Σ_h A_gh ψ_h in m D mᵀ; that is solved.
 //
 // If the model has a noise variance for each feature, features of a view differ
 // by as much as noise does not explain. Otherwise they do not, or the
 // differences would pass for factors.
-func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float64) {
+func (r *repairing) remainder(m []float64) {
 	p, v := r.p, r.views
-	m := make([]float64, p*p)
-	for j := range p {
-		m[j*p+j] = 1
-	}
-	for _, a := range strong {
-		for i := range p {
-			for j := range p {
-				m[i*p+j] -= e.Vectors[i*p+a] * e.Vectors[j*p+a]
-			}
-		}
-	}
-	m = product(product(back, m, p), forth, p)
-	size, before := make([]float64, v), make([]float64, v)
-	for j := range p {
-		size[r.group[j]]++
-		before[r.group[j]] += r.low[j*p+j]
-	}
+	before := r.byView(func(j int) float64 { return r.low[j*p+j] })
 	a := make([]float64, v*v)
 	for j := range p {
 		g := r.group[j]
 		for i, x := range m[j*p:][:p] {
-			a[g*v+r.group[i]] += x * x / size[g]
+			a[g*v+r.group[i]] += x * x / r.size[g]
 		}
 	}
 	solve, ok := inverse(a, v)
@@ -370,11 +345,10 @@ func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float
 	// means returns ψ and the diagonal that it was solved from.
 	means := func(c []float64) (psi, diagonal []float64) {
 		y := congruent(m, c, p)
-		sum := make([]float64, v)
-		for j := range p {
+		sum := r.byView(func(j int) float64 {
 			diagonal = append(diagonal, y[j*p+j])
-			sum[r.group[j]] += y[j*p+j] / size[r.group[j]]
-		}
+			return y[j*p+j] / r.size[r.group[j]]
+		})
 		psi = make([]float64, v)
 		linalg.Times(psi, solve, v, sum)
 		return psi, diagonal
@@ -385,14 +359,14 @@ func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float
 	for _, x := range draws {
 		_, diagonal := means(x)
 		for j, y := range diagonal {
-			each[r.group[j]] += y * y / float64(len(draws)) / size[r.group[j]]
+			each[r.group[j]] += y * y / float64(len(draws)) / r.size[r.group[j]]
 		}
 	}
 	for g := range psi {
 		// Noise is independent between features, once strong directions are out.
-		noise[g] = math.Sqrt(each[g] / size[g])
+		noise[g] = math.Sqrt(each[g] / r.size[g])
 		w := unknownDoubt * unknownDoubt / (unknownDoubt*unknownDoubt + noise[g]*noise[g])
-		psi[g] = w*psi[g] + (1-w)*(r.variance[g]-before[g]/size[g])
+		psi[g] = w*psi[g] + (1-w)*(r.variance[g]-before[g]/r.size[g])
 	}
 	r.together(psi, noise)
 	for g := range psi {
@@ -402,14 +376,13 @@ func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float
 		psi[g] = max(psi[g], 0.1*min(noise[g], r.variance[g]), 1e-3*r.variance[g])
 		psi[g] = min(psi[g], largestVariance)
 	}
-	spread, off := make([]float64, v), make([]float64, p)
-	for j := range p {
-		off[j] = raw[j]
+	off := raw
+	spread := r.byView(func(j int) float64 {
 		for i, x := range m[j*p:][:p] {
 			off[j] -= x * x * psi[r.group[i]]
 		}
-		spread[r.group[j]] += off[j] * off[j] / size[r.group[j]]
-	}
+		return off[j] * off[j] / r.size[r.group[j]]
+	})
 	for j := range p {
 		g := r.group[j]
 		r.diagonal[j] = psi[g]

@@ -27,7 +27,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 	for i, rows := range sites {
 		counts, variance := overviews[i].Counts()
 		for k, block := range factorstest.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(coarse)) {
-			out[i] = append(out[i], PatternSums{Coarse: &coarse[k], CoarseSums: block, CoarseSD: sd(1),
+			out[i] = append(out[i], PatternSums{Coarse: Moments{&coarse[k], block, sd(1)},
 				Count: counts[k], CountVar: variance})
 		}
 	}
@@ -38,7 +38,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 	for i, rows := range sites {
 		for k, block := range factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(fine)) {
 			x := &out[i][k]
-			x.Fine, x.FineSums, x.FineSD = &fine[k], block, sd(2)
+			x.Fine = Moments{&fine[k], block, sd(2)}
 		}
 	}
 	return out
@@ -97,8 +97,8 @@ func TestContributionsHaveNormOne(t *testing.T) {
 			rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64})), 7, 7).Draw(rt, "row")
 		v := make([]float64, 64)
 		for name, f := range map[string]func([][]float64, []float64) int{
-			"overview": s.Overview, "coarse": s.Contribution([]Whitening{*rel.Coarse}),
-			"fine": s.Contribution([]Whitening{*rel.Fine}),
+			"overview": s.Overview, "coarse": s.Contribution([]Whitening{*rel.Coarse.Whitening}),
+			"fine": s.Contribution([]Whitening{*rel.Fine.Whitening}),
 		} {
 			clear(v)
 			at := f(factorstest.Split(l, row), v)
@@ -122,14 +122,15 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	coarse := factorstest.Must(Whitenings(l, []Overviewed{overview}))(t)
 	coarse[0].Bound *= 10
 	counts, variance := overview.Counts()
-	rel := PatternSums{Coarse: &coarse[0], CoarseSD: 1e-3, FineSD: 1e-3, Count: counts[0], CountVar: variance}
-	rel.CoarseSums = factorstest.NoisedSum(r, subjects, sums[1], 0, s.Contribution(coarse))[0]
+	rel := PatternSums{Coarse: Moments{Whitening: &coarse[0], SD: 1e-3}, Count: counts[0], CountVar: variance}
+	rel.Coarse.Sums = factorstest.NoisedSum(r, subjects, sums[1], 0, s.Contribution(coarse))[0]
 	fine := factorstest.Must(rel.RefineWhitening())(t)
 	if len(fine.Shrinkage) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
 	fine.Bound *= 10
-	rel.Fine, rel.FineSums = &fine, factorstest.NoisedSum(r, subjects, sums[2], 0, s.Contribution([]Whitening{fine}))[0]
+	block := factorstest.NoisedSum(r, subjects, sums[2], 0, s.Contribution([]Whitening{fine}))[0]
+	rel.Fine = Moments{&fine, block, 1e-3}
 	u := unclipped(len(fine.Shrinkage))
 	got := factorstest.Must(rel.combine([2]passed{u, u}))(t)
 	want := make([]float64, 64)
@@ -166,8 +167,8 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	seen, said := make([][]float64, len(at)), make([][]float64, len(at))
 	for range draws {
 		again := rel
-		again.CoarseSums = factorstest.NoisedSum(r, nil, sums[1], rel.CoarseSD, nil)[0]
-		again.FineSums = factorstest.NoisedSum(r, nil, sums[2], rel.FineSD, nil)[0]
+		again.Coarse.Sums = factorstest.NoisedSum(r, nil, sums[1], rel.Coarse.SD, nil)[0]
+		again.Fine.Sums = factorstest.NoisedSum(r, nil, sums[2], rel.Fine.SD, nil)[0]
 		again.Count = math.Sqrt(rel.CountVar) * r.NormFloat64()
 		got := factorstest.Must(again.combine([2]passed{u, u}))(t)
 		drawn := got.noise(r)
@@ -245,13 +246,13 @@ func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
 	for name, spoil := range map[string]func(*PatternSums){
 		"view":         func(x *PatternSums) { x.Fine.Views = []int{7} },
-		"noise":        func(x *PatternSums) { x.FineSD = math.NaN() },
+		"noise":        func(x *PatternSums) { x.Fine.SD = math.NaN() },
 		"count":        func(x *PatternSums) { x.Count = math.Inf(1) },
 		"constant":     func(x *PatternSums) { x.Fine.Constant = 1 },
-		"short block":  func(x *PatternSums) { x.FineSums = x.FineSums[:3] },
-		"not a number": func(x *PatternSums) { x.CoarseSums[2] = math.NaN() },
+		"short block":  func(x *PatternSums) { x.Fine.Sums = x.Fine.Sums[:3] },
+		"not a number": func(x *PatternSums) { x.Coarse.Sums[2] = math.NaN() },
 		"axes":         func(x *PatternSums) { x.Fine.Axes[0] += 1 },
-		"huge":         func(x *PatternSums) { x.FineSums[1] = 1e99 },
+		"huge":         func(x *PatternSums) { x.Fine.Sums[1] = 1e99 },
 		"tiny bound":   func(x *PatternSums) { x.Fine.Bound = 1e-99 },
 		"scale":        func(x *PatternSums) { x.Fine.Scale = []float64{1, 1, 1, 1, 0} },
 	} {

@@ -1,11 +1,13 @@
 package moments
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
 	"parley/internal/linalg"
+	"parley/internal/wire"
 	"parley/methods/factors/ppca"
 )
 
@@ -18,45 +20,32 @@ import (
 //
 // It is the same at all sites, and follows from noised sums of all of them alone.
 type Whitening struct {
-	Views     []int     // of the pattern
-	Scale     []float64 // h, per feature of the pattern
-	Centre    []float64 // c
-	Axes      []float64 // k × p by rows, orthonormal
-	Shrinkage []float64 // k, in (0, 1]
-	Strength  []float64 // k: variance along an axis over that of the rest, before squeezing
-	Bound     float64
-	Constant  float64 // b, in (0, 1)
+	Views     []int       `cbor:"views" json:"views"` // of the pattern
+	Bound     float64     `cbor:"bound" json:"bound"`
+	Constant  float64     `cbor:"constant" json:"constant"`           // b, in (0, 1)
+	Scale     wire.Vector `cbor:"scale" json:"scale"`                 // h, per feature of the pattern
+	Centre    wire.Vector `cbor:"centre" json:"centre"`               // c
+	Axes      wire.Vector `cbor:"axes" json:"axes,omitempty"`         // k × p by rows, orthonormal
+	Shrinkage wire.Vector `cbor:"squeeze" json:"squeeze,omitempty"`   // k, in (0, 1]
+	Strength  wire.Vector `cbor:"strength" json:"strength,omitempty"` // k: variance along an axis, in that of the rest
 }
 
 // Check says what is wrong with a whitening that came from elsewhere.
 func (n *Whitening) Check(l ppca.Layout) error {
-	f, err := l.FeaturesOf(n.Views)
-	if err != nil {
+	if err := l.CheckViews(n.Views); err != nil {
 		return fmt.Errorf("whitening: %w", err)
 	}
-	p, k := len(f), len(n.Shrinkage)
-	if p == 0 || len(n.Scale) != p || len(n.Centre) != p || len(n.Axes) != k*p || len(n.Strength) != k || k > p {
-		return fmt.Errorf("whitening: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d "+
-			"features",
-			len(n.Scale), len(n.Centre), len(n.Axes), k, len(n.Strength), p)
+	p, k := l.Width(n.Views), len(n.Shrinkage)
+	if p == 0 || k > p {
+		return fmt.Errorf("whitening: %d axes of %d features", k, p)
 	}
 	// What is made of noised sums is far within these bounds, and nothing within them
 	// overflows.
-	for _, c := range []struct {
-		what      string
-		x         []float64
-		low, high float64
-	}{
-		{"scale", n.Scale, 1e-3, 1e6}, {"centre", n.Centre, -0.5, 0.5}, {"axis", n.Axes, -1 - 1e-6, 1 + 1e-6},
-		{"squeeze", n.Shrinkage, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18},
-		{"bound", []float64{n.Bound}, 1e-9, 1e12},
-		{"constant", []float64{n.Constant}, 1e-3, 0.99},
-	} {
-		for _, x := range c.x {
-			if !(x >= c.low && x <= c.high) {
-				return fmt.Errorf("whitening: %s %v is not from %v to %v", c.what, x, c.low, c.high)
-			}
-		}
+	if err := cmp.Or(ppca.Between("scale", p, 1e-3, 1e6, n.Scale), ppca.Between("centre", p, -0.5, 0.5, n.Centre),
+		ppca.Between("axes", k*p, -1-1e-6, 1+1e-6, n.Axes), ppca.Between("squeeze", k, 1e-9, 1, n.Shrinkage),
+		ppca.Between("strength", k, 1e-9, 1e18, n.Strength), ppca.Between("bound", 1, 1e-9, 1e12, []float64{n.Bound}),
+		ppca.Between("constant", 1, 1e-3, 0.99, []float64{n.Constant})); err != nil {
+		return fmt.Errorf("whitening: %w", err)
 	}
 	for i := range k {
 		for j := range i + 1 {

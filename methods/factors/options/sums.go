@@ -203,13 +203,6 @@ type Estimates struct {
 	Lacking     float64     `cbor:"lacking"` // who lack a covariate
 }
 
-// Check refuses estimates that are not of d features and p covariates.
-func (e *Estimates) Check(d, p int) error {
-	const what = "covariates"
-	return cmp.Or(ppca.Numbers(what, p, 0, e.CovariateSD), ppca.Numbers(what, 1, 0, []float64{e.Lacking}),
-		ppca.Numbers(what, 1, 1, []float64{e.Subjects}), e.Effects.Check(d, p))
-}
-
 // aliased is the share of a covariate's sum of squares about the sites' means that must be
 // left when those before it are accounted for; one with less cannot be told from them.
 const aliased = 1e-9

@@ -2,6 +2,7 @@ package ppca
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -52,31 +53,17 @@ func NewAccumulator(l Layout, s *Scale) (*Accumulator, error) {
 // cell was not observed, nil where the view is lacking. A subject without any
 // value is counted by Empty and otherwise ignored. The values are copied.
 func (a *Accumulator) Add(views [][]float64) error {
-	if len(views) != len(a.layout.Dims) {
-		return fmt.Errorf("subject has %d views, the layout %d", len(views), len(a.layout.Dims))
+	if err := a.layout.checkSubject(views); err != nil {
+		return err
 	}
 	clear(a.mask)
 	a.values = a.values[:0]
-	lo := 0
-	for k, row := range views {
-		if row != nil && len(row) != a.layout.Dims[k] {
-			return fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k, a.layout.Dims[k])
+	for j, x := range a.layout.values(views, a.scale) {
+		if math.IsInf(x, 0) {
+			return fmt.Errorf("the value of feature %d is infinite", j)
 		}
-		for i, x := range row {
-			if math.IsNaN(x) {
-				continue
-			}
-			j := lo + i
-			if a.scale != nil {
-				x = (x - a.scale.Shift[j]) * a.scale.Factor[j]
-			}
-			if math.IsInf(x, 0) {
-				return fmt.Errorf("value %d of view %d is infinite", i, k)
-			}
-			a.mask[j/8] |= 1 << (j % 8)
-			a.values = append(a.values, x)
-		}
-		lo += a.layout.Dims[k]
+		a.mask[j/8] |= 1 << (j % 8)
+		a.values = append(a.values, x)
 	}
 	if len(a.values) == 0 {
 		a.empty++
@@ -94,6 +81,41 @@ func (a *Accumulator) Add(views [][]float64) error {
 	}
 	p.add(a.values)
 	return nil
+}
+
+// checkSubject says what is wrong with a subject's rows of the views, each nil where the view is lacking.
+func (l Layout) checkSubject(views [][]float64) error {
+	if len(views) != len(l.Dims) {
+		return fmt.Errorf("subject has %d views, the layout %d", len(views), len(l.Dims))
+	}
+	for k, row := range views {
+		if row != nil && len(row) != l.Dims[k] {
+			return fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k, l.Dims[k])
+		}
+	}
+	return nil
+}
+
+// values are a subject's, feature by feature, in the units of a scale if there is one: none where a cell is NaN, which
+// was not observed, or a view is nil, which is lacking.
+func (l Layout) values(views [][]float64, s *Scale) iter.Seq2[int, float64] {
+	return func(yield func(int, float64) bool) {
+		lo := 0
+		for k, row := range views {
+			for i, x := range row {
+				if math.IsNaN(x) {
+					continue
+				}
+				if s != nil {
+					x = (x - s.Shift[lo+i]) * s.Factor[lo+i]
+				}
+				if !yield(lo+i, x) {
+					return
+				}
+			}
+			lo += l.Dims[k]
+		}
+	}
 }
 
 // Blocks returns one block per pattern in canonical order: by observed

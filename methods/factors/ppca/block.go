@@ -74,27 +74,20 @@ func (b *Block) Check(l Layout) error {
 				}
 			}
 		}
-	} else {
-		if len(b.Factor)%p != 0 || b.Diag != nil && len(b.Diag) != p {
-			return fmt.Errorf("block: factor has %d and diagonal %d entries for %d features", len(b.Factor),
-				len(b.Diag), p)
-		}
+	} else if len(b.Factor)%p != 0 {
+		return fmt.Errorf("block: factor has %d entries for %d features", len(b.Factor), p)
 	}
-	if len(b.Rest) > 0 && len(b.Rest) != p || slices.ContainsFunc(slices.Concat(b.Diag, b.Rest),
-		func(x float64) bool { return x < 0 }) {
-		return fmt.Errorf("block: %d entries of the rest of the diagonal for %d features, or a negative one on it",
-			len(b.Rest), p)
+	for _, x := range [][]float64{b.Diag, b.Rest} {
+		if err := Numbers("block: diagonal", p, 0, x); x != nil && err != nil {
+			return err
+		}
 	}
 	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
 		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects",
 			len(b.Filled), p, b.N)
 	}
-	for _, x := range [][]float64{b.Mean, b.Factor, b.Diag, b.Rest, b.Products} {
-		if err := Finite("block", x); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(Finite("block: means", b.Mean), Finite("block: factors", b.Factor),
+		Finite("block: products", b.Products))
 }
 
 // Squares writes the diagonal of S.
@@ -143,6 +136,21 @@ func (b *Block) Quadratic(u []float64) (sum float64) {
 	return sum
 }
 
+// addTimes adds S X to a thin matrix, X of q columns; what is said of the diagonal alone is not in it.
+func (b *Block) addTimes(dst, x []float64, q int) {
+	p, ld := len(b.Features), linalg.Stride(q)
+	if r := b.Rows(); b.Scatter != nil {
+		linalg.MulAdd(dst, b.Scatter, p, 1, x, p, p, q)
+	} else if r > 0 {
+		fx := make([]float64, r*ld)
+		linalg.MulAdd(fx, b.Factor, p, 1, x, r, p, q)
+		linalg.MulAdd(dst, b.Factor, 1, p, fx, p, r, q)
+	}
+	for i, y := range b.Diag {
+		floats.AddScaled(dst[i*ld:][:ld], y, x[i*ld:][:ld])
+	}
+}
+
 // Dense returns the block with its scatter in dense form.
 func (b *Block) Dense() Block {
 	if b.Scatter != nil {
@@ -183,8 +191,17 @@ func addSquare(s, f []float64, p int) {
 	}
 }
 
-// Measured holds a site's moments to what values can be.
-func (b *Block) Measured() error {
+// Take holds what a site says of its subjects to what values can be, and makes it possible where only rounding is in
+// the way.
+func (b *Block) Take(l Layout) error {
+	if err := cmp.Or(b.Check(l), b.measured()); err != nil {
+		return err
+	}
+	return b.MakePossible()
+}
+
+// measured holds a site's moments to what values can be.
+func (b *Block) measured() error {
 	if err := cmp.Or(
 		Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount),
 		Within("moments: means", b.Mean, LargestValue),
@@ -244,14 +261,7 @@ func (b *Block) MakePossible() error {
 	if e.Values[0] >= -rounding {
 		return nil
 	}
-	clear(c)
-	for a, x := range e.Values {
-		for i := range p {
-			for j := range p {
-				c[i*p+j] += max(x, 0) * e.Vectors[i*p+a] * e.Vectors[j*p+a]
-			}
-		}
-	}
+	e.Map(c, p, func(_ int, x float64) float64 { return max(x, 0) })
 	linalg.Symmetrise(c, p, p)
 	for i := range p {
 		for j := range p {
@@ -388,9 +398,9 @@ func About(blocks []Block, mean []float64, share float64) []Block {
 
 // Pattern counts the subjects of a site who have the same views.
 type Pattern struct {
-	Views    []int   // ascending: those with at least one observed cell
-	Subjects float64 // whole at a site
-	Share    float64 // of the cells in these views which were observed, in (0, 1]
+	Views    []int   `cbor:"views"` // ascending: those with at least one observed cell
+	Subjects int     `cbor:"subjects"`
+	Share    float64 `cbor:"share"` // of the cells in these views which were observed, in (0, 1]
 }
 
 // Patterns counts the subjects in the blocks by the views they have, in order
@@ -406,15 +416,11 @@ func Patterns(l Layout, blocks []Block) []Pattern {
 		if !found {
 			out = slices.Insert(out, at, Pattern{Views: views})
 		}
-		out[at].Subjects += b.N
+		out[at].Subjects += int(b.N)
 		out[at].Share += b.N * float64(len(b.Features)) // observed cells, for now
 	}
 	for i := range out {
-		cells := 0
-		for _, k := range out[i].Views {
-			cells += l.Dims[k]
-		}
-		out[i].Share /= out[i].Subjects * float64(cells)
+		out[i].Share /= float64(out[i].Subjects * l.Width(out[i].Views))
 	}
 	return out
 }

@@ -21,11 +21,11 @@ const (
 
 // Description is what a site says of its subjects to whoever fits one model to all sites.
 type Description struct {
-	Blocks []Block // of different views, in their order
-	Filled float64 // cells that were filled
+	Blocks []Block `cbor:"blocks"` // of different views, in their order
+	Filled float64 `cbor:"filled"` // cells that were filled
 	// LogLik is the log-likelihood of all cells that the described subjects have, by the model that filled
 	// them; 0 without.
-	LogLik float64
+	LogLik float64 `cbor:"log_lik"`
 }
 
 // Bound says up to how many numbers of its scatter matrix a set of subjects is described exactly, and along which
@@ -57,50 +57,28 @@ func (b Bound) Sums(p int) int {
 // a model that is fitted to all sites' sums until it no longer changes is the likeliest for all cells that are there.
 // Without a model, means of the site's own subjects fill them.
 func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Description, error) {
-	if err := CheckBlocks(l, blocks); err != nil {
-		return nil, err
+	by, of := model, l
+	if by == nil {
+		by, of = withoutFactors(l, blocks), l.eachNoise()
 	}
-	out := &Description{}
-	by := model
-	for _, set := range sets(l, blocks) {
-		if by == nil && len(set) > 1 {
-			var err error
-			if by, err = withoutFactors(l, blocks); err != nil && err != ErrNoVariance {
-				return nil, err
-			}
-		}
-		b := set[0]
-		if len(set) > 1 && by == nil {
+	return describe(l, model, blocks, sets(l, blocks), func(set []Block) (b Block, err error) {
+		switch {
+		case len(set) == 1:
+			b = set[0]
+		case by == nil:
 			b = constant(l, set)
-		} else if len(set) > 1 {
-			of := l
-			if model == nil {
-				of = l.eachNoise()
-			}
-			f, err := newFiller(of, by, set, Observed(l, set))
-			if err != nil {
-				return nil, err
-			}
-			along := bound.Along
-			if f.rows(set)-1 <= bound.most(len(f.all)) || bound.Triangle(len(f.all)) {
+		default:
+			all, along := Observed(l, set), bound.Along
+			if filledRows(set, len(all), by.Rank)-1 <= bound.most(len(all)) || bound.Triangle(len(all)) {
 				along = nil
 			}
-			if b, err = f.fill(set, along); err != nil {
-				return nil, err
-			}
-		}
-		b, err := b.within(bound)
-		if err == nil {
-			err = out.add(l, b, model, set)
+			b, err = fill(of, by, set, all, along)
 		}
 		if err != nil {
-			return nil, err
+			return b, err
 		}
-	}
-	slices.SortFunc(out.Blocks, func(a, b Block) int {
-		return slices.Compare(l.ViewsOf(a.Features), l.ViewsOf(b.Features))
+		return b.within(bound)
 	})
-	return out, nil
 }
 
 // Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order
@@ -109,18 +87,12 @@ func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Descriptio
 // [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and a
 // variance of 1, which is what features have in the units of a study that pools their scale.
 func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*Description, error) {
-	if err := CheckBlocks(l, blocks); err != nil {
-		return nil, err
-	}
 	by, all := model, l.AllFeatures()
 	if by == nil {
 		by = &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)),
-			Noise: make([]float64, l.Groups())}
-		for g := range by.Noise {
-			by.Noise[g] = 1
-		}
+			Noise: slices.Repeat([]float64{1}, l.Groups())}
 	}
-	out, members := &Description{}, make([][]Block, len(of))
+	members := make([][]Block, len(of))
 	for _, group := range sets(l, blocks) {
 		views := l.ViewsOf(Observed(l, group))
 		at := slices.IndexFunc(of, func(features []int) bool { return slices.Equal(l.ViewsOf(features), views) })
@@ -129,44 +101,52 @@ func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*
 		}
 		members[at] = append(members[at], group...)
 	}
-	for at, group := range members {
+	at := -1
+	return describe(l, model, blocks, members, func(group []Block) (Block, error) {
+		at++
 		if len(group) == 0 {
-			continue
+			return Block{}, nil
 		}
-		f, err := newFiller(l, by, group, of[at])
-		if err != nil {
-			return nil, err
+		if !bound.Triangle(len(of[at])) {
+			return fill(l, by, group, of[at], bound.Along)
 		}
-		along := bound.Along
-		if bound.Triangle(len(f.all)) {
-			along = nil
-		}
-		b, err := f.fill(group, along)
-		if along == nil && err == nil {
-			b = b.Dense()
-		}
-		if err == nil {
-			err = out.add(l, b, model, group)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+		b, err := fill(l, by, group, of[at], nil)
+		return b.Dense(), err
+	})
 }
 
-// add takes in a set of subjects, with their log-likelihood by the model that filled what they lack, if there is one.
-func (d *Description) add(l Layout, b Block, model *Params, set []Block) error {
-	d.Blocks = append(d.Blocks, b)
-	for _, n := range b.Filled {
-		d.Filled += n
+// describe makes a description of sets of the blocks, of which sums are the sums, with their log-likelihood by the
+// model that filled what they lack, if there is one.
+func describe(l Layout, model *Params, blocks []Block, sets [][]Block,
+	sums func(set []Block) (Block, error)) (*Description, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
 	}
-	if model == nil {
-		return nil
+	out := &Description{}
+	for _, set := range sets {
+		b, err := sums(set)
+		if err != nil {
+			return nil, err
+		}
+		if b.N == 0 {
+			continue
+		}
+		out.Blocks = append(out.Blocks, b)
+		for _, n := range b.Filled {
+			out.Filled += n
+		}
+		if model != nil {
+			logLik, _, err := LogLik(l, model, set)
+			if err != nil {
+				return nil, err
+			}
+			out.LogLik += logLik
+		}
 	}
-	logLik, _, err := LogLik(l, model, set)
-	d.LogLik += logLik
-	return err
+	slices.SortFunc(out.Blocks, func(a, b Block) int {
+		return slices.Compare(l.ViewsOf(a.Features), l.ViewsOf(b.Features))
+	})
+	return out, nil
 }
 
 // sets divides blocks into those that are described together.
@@ -174,7 +154,7 @@ func sets(l Layout, blocks []Block) (out [][]Block) {
 	patterns := Patterns(l, blocks)
 	slices.SortStableFunc(patterns, func(a, b Pattern) int { return cmp.Compare(a.Subjects, b.Subjects) })
 	var small []Block // of sets with too few subjects
-	subjects := 0.0
+	subjects := 0
 	for _, p := range patterns {
 		var same []Block
 		for _, b := range blocks {
@@ -213,59 +193,54 @@ type filler struct {
 	root  *linalg.Eigen // of the factors' conditional covariance
 }
 
-func newFiller(l Layout, by *Params, blocks []Block, all []int) (*filler, error) {
-	f := &filler{by: by, group: l.GroupOf(), all: all, md: NewModel(l, by.Rank), root: linalg.NewEigen(by.Rank)}
-	if !ContainsAll(by.Features, Observed(l, blocks)) {
-		return nil, fmt.Errorf("the model by which cells are to be filled lacks features that subjects have")
-	}
-	f.md.Load(by)
-	return f, nil
-}
-
-// rows is how many the factor of blocks has once they are filled.
-func (f *filler) rows(blocks []Block) (n int) {
+// filledRows is how many rows the factor of blocks has once they are filled to p features by a model of a rank.
+func filledRows(blocks []Block, p, rank int) (n int) {
 	for i := range blocks {
 		if b := &blocks[i]; b.Scatter != nil {
 			n += len(b.Features)
 		} else {
 			n += b.Rows()
 		}
-		if n++; len(blocks[i].Features) < len(f.all) {
-			n += f.by.Rank
+		if n++; len(blocks[i].Features) < p {
+			n += rank
 		}
 	}
 	return n - 1
 }
 
-// fill is all of the blocks, with all features; along directions if there are any.
-func (f *filler) fill(blocks []Block, along *Directions) (Block, error) {
-	ready := make([]Block, len(blocks))
-	for i := range blocks {
-		ready[i] = blocks[i]
-		if len(blocks[i].Features) < len(f.all) {
-			var err error
-			if ready[i], err = blocks[i].factored(); err != nil {
-				return Block{}, err
+// fill is all of the blocks, with all of some features; along directions if there are any.
+func fill(l Layout, by *Params, blocks []Block, all []int, along *Directions) (sum Block, err error) {
+	if !ContainsAll(by.Features, Observed(l, blocks)) {
+		return sum, fmt.Errorf("the model by which cells are to be filled lacks features that subjects have")
+	}
+	ready := slices.Clone(blocks)
+	for i := range ready {
+		if len(ready[i].Features) < len(all) {
+			if ready[i], err = ready[i].factored(); err != nil {
+				return sum, err
 			}
 		}
 	}
-	f.e = NewEStep(f.by.Rank, ready)
+	f := &filler{by: by, group: l.GroupOf(), all: all, md: NewModel(l, by.Rank), e: NewEStep(by.Rank, ready),
+		root: linalg.NewEigen(by.Rank)}
 	defer f.e.Release()
+	f.md.Load(by)
 	var filled []Block
 	for i := range ready {
 		b, err := f.block(&ready[i])
 		if err != nil {
-			return Block{}, err
+			return sum, err
 		}
-		if along != nil && i > 0 {
-			filled[0].join(&b, along)
-		} else if along != nil {
-			filled = []Block{b.Along(along)}
+		if along != nil {
+			sum.join(&b, along)
 		} else if filled = append(filled, b); len(filled) == together {
 			filled = mergeSame(filled)
 		}
 	}
-	return mergeSame(filled)[0], nil
+	if along == nil {
+		sum = mergeSame(filled)[0]
+	}
+	return sum, nil
 }
 
 // block fills one block, in factored form.
@@ -388,8 +363,8 @@ func (b *Block) Only(keep []bool) Block {
 
 // withoutFactors is the model by which a site fills cells at first: each feature has its mean and a
 // variance that is drawn to its view's. A site's own factors would fit its few subjects, and lead to a
-// maximum near them.
-func withoutFactors(l Layout, blocks []Block) (*Params, error) {
+// maximum near them. It is nil where nothing varies.
+func withoutFactors(l Layout, blocks []Block) *Params {
 	features := Observed(l, blocks)
 	n, mean, squares := Means(l, blocks)
 	p := &Params{Features: features, Rank: 1, W: make([]float64, len(n)), Mu: mean, Noise: squares}
@@ -401,7 +376,7 @@ func withoutFactors(l Layout, blocks []Block) (*Params, error) {
 		total, all = total+p.Noise[j], all+n[j]-1
 	}
 	if !(total > 0) {
-		return nil, ErrNoVariance
+		return nil
 	}
 	const weight = 4 // subjects' worth of the view's variance
 	for _, j := range features {
@@ -411,7 +386,7 @@ func withoutFactors(l Layout, blocks []Block) (*Params, error) {
 		}
 		p.Noise[j] = (p.Noise[j] + weight*typical) / (n[j] - 1 + weight)
 	}
-	return p, nil
+	return p
 }
 
 // within returns the block in the form of fewer numbers, if these are within the bound: its scatter matrix, or a root R
@@ -439,34 +414,15 @@ func (b *Block) within(bound Bound) (Block, error) {
 // the rest of the variances on the diagonal.
 func (b *Block) Strongest(most int) (Block, error) {
 	// FᵀF = Σ λ v vᵀ, and v = Fᵀ u / √λ for the eigenvectors u of FFᵀ.
-	n, p := b.Rows(), len(b.Features)
-	gram := make([]float64, n*n)
-	for i := range n {
-		row, j := b.Factor[i*p:][:p], 0
-		for ; j+4 <= i+1; j += 4 { // side by side, since each is a chain of operations that wait for each other
-			r0, r1, r2, r3 := b.Factor[j*p:][:p], b.Factor[(j+1)*p:][:p], b.Factor[(j+2)*p:][:p], b.Factor[(j+3)*p:][:p]
-			s0, s1, s2, s3 := 0.0, 0.0, 0.0, 0.0
-			for k, x := range row {
-				s0 += x * r0[k]
-				s1 += x * r1[k]
-				s2 += x * r2[k]
-				s3 += x * r3[k]
-			}
-			gram[i*n+j], gram[i*n+j+1], gram[i*n+j+2], gram[i*n+j+3] = s0, s1, s2, s3
-		}
-		for ; j <= i; j++ {
-			other, s := b.Factor[j*p:][:p], 0.0
-			for k, x := range row {
-				s += x * other[k]
-			}
-			gram[i*n+j] = s
-		}
-		for j := range i {
-			gram[j*n+i] = gram[i*n+j]
-		}
+	n, p, ld := b.Rows(), len(b.Features), linalg.Stride(b.Rows())
+	thin, gram := make([]float64, p*ld), make([]float64, n*ld)
+	for i, x := range b.Factor {
+		thin[i%p*ld+i/p] = x
 	}
+	linalg.MulAdd(gram, b.Factor, p, 1, thin, n, p, n)
+	linalg.Symmetrise(gram, n, ld)
 	e := linalg.NewEigen(n)
-	if !e.Factorise(gram, n) {
+	if !e.Factorise(gram, ld) {
 		return Block{}, fmt.Errorf("the eigenvalues of the subjects' inner products did not converge")
 	}
 	found := 0 // directions, rounding aside
@@ -475,23 +431,18 @@ func (b *Block) Strongest(most int) (Block, error) {
 	}
 	directions := min(most, found)
 	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Filled: b.Filled, Rest: b.Rest}
-	for a := n - 1; a >= n-directions; a-- {
-		row, top, i := make([]float64, p), 0, 0
-		for ; i+4 <= n; i += 4 {
-			v0, v1, v2, v3 := e.Vectors[i*n+a], e.Vectors[(i+1)*n+a], e.Vectors[(i+2)*n+a], e.Vectors[(i+3)*n+a]
-			r1, r2, r3 := b.Factor[(i+1)*p:][:p], b.Factor[(i+2)*p:][:p], b.Factor[(i+3)*p:][:p]
-			for k, x := range b.Factor[i*p:][:p] {
-				row[k] = row[k] + v0*x + v1*r1[k] + v2*r2[k] + v3*r3[k]
-			}
+	wide := linalg.Stride(directions)
+	u, fu := make([]float64, n*wide), make([]float64, p*wide)
+	for i := range n {
+		for a := range directions {
+			u[i*wide+a] = e.Vectors[i*n+n-1-a]
 		}
-		for ; i < n; i++ {
-			v := e.Vectors[i*n+a]
-			for k, x := range b.Factor[i*p:][:p] {
-				row[k] += v * x
-			}
-		}
-		for k, x := range row {
-			if math.Abs(x) > math.Abs(row[top]) {
+	}
+	linalg.MulAdd(fu, b.Factor, 1, p, u, p, n, directions)
+	for a := range directions {
+		row, top := make([]float64, p), 0
+		for k := range row {
+			if row[k] = fu[k*wide+a]; math.Abs(row[k]) > math.Abs(row[top]) {
 				top = k
 			}
 		}

@@ -120,16 +120,7 @@ func (b *Block) Along(v *Directions) Block {
 	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Filled: b.Filled, Diag: make([]float64, p)}
 	b.Squares(out.Diag)
 	own, sv := v.of(b.Features), make([]float64, p*ld)
-	if r := b.Rows(); b.Scatter != nil {
-		linalg.MulAdd(sv, b.Scatter, p, 1, own, p, p, n)
-	} else if r > 0 {
-		fv := make([]float64, r*ld)
-		linalg.MulAdd(fv, b.Factor, p, 1, own, r, p, n)
-		linalg.MulAdd(sv, b.Factor, 1, p, fv, p, r, n)
-	}
-	for i, y := range b.Diag {
-		floats.AddScaled(sv[i*ld:][:ld], y, own[i*ld:][:ld])
-	}
+	b.addTimes(sv, own, n)
 	out.Products = make([]float64, 0, p*n)
 	for i := range p {
 		out.Products = append(out.Products, sv[i*ld:][:n]...)

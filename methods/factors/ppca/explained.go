@@ -172,7 +172,7 @@ func SamplingTimes(l Layout, q int, patterns []Pattern) []float64 {
 		n := 0.0
 		for _, x := range patterns {
 			if (len(x.Views) > 1 || l.Views() == 1) && slices.Contains(x.Views, k) {
-				n += x.Subjects * x.Share
+				n += float64(x.Subjects) * x.Share
 			}
 		}
 		times[k] = (n + p) / max(n-p, 1)
@@ -187,14 +187,8 @@ func (p *Predictor) Sampled(times []float64) error {
 	if len(times) == 0 {
 		return nil
 	}
-	if len(times) != p.layout.Views() {
-		return fmt.Errorf("variances for sampling of %d views, of which there are %d", len(times), p.layout.Views())
-	}
-	for k, t := range times {
-		if !(t >= 1) || math.IsInf(t, 1) {
-			return fmt.Errorf("sampling multiplies the variance of predictions of view %d by %v, which is below 1 or "+
-				"not finite", k, t)
-		}
+	if err := Numbers("what sampling multiplies variances by", p.layout.Views(), 1, times); err != nil {
+		return err
 	}
 	for _, k := range p.layout.ViewOf() {
 		p.md.sampling = append(p.md.sampling, times[k])

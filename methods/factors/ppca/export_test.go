@@ -14,6 +14,8 @@ func (a *Accumulator) Empty() int { return a.empty }
 // NewFeatureSums are the sums of nobody, and AddRow takes in a subject's observed values.
 var NewFeatureSums = newFeatureSums
 
-func (s *FeatureSums) AddRow(views [][]float64, dims []int, extremes bool) {
-	s.addRow(views, dims, extremes)
+func (s *FeatureSums) AddRow(views [][]float64, dims []int) {
+	for j, x := range (Layout{Dims: dims}).values(views, nil) {
+		s.add(j, 1, x, 0, false)
+	}
 }

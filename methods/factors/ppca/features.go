@@ -47,50 +47,27 @@ func FeatureSumsOf(raw []float64) *FeatureSums {
 	return s
 }
 
-// add takes in one value of feature j.
-func (s *FeatureSums) add(j int, x float64, extremes bool) {
-	s.N[j]++
+// add takes in what is said of feature j.
+func (s *FeatureSums) add(j int, n, a, b float64, extremes bool) {
 	switch {
-	case extremes && s.N[j] == 1:
-		s.A[j], s.B[j] = x, x
+	case n == 0:
+	case s.N[j] == 0:
+		s.N[j], s.A[j], s.B[j] = n, a, b
 	case extremes:
-		s.A[j], s.B[j] = min(s.A[j], x), max(s.B[j], x)
+		s.N[j], s.A[j], s.B[j] = s.N[j]+n, min(s.A[j], a), max(s.B[j], b)
 	default:
-		delta := x - s.A[j]
-		s.A[j] += delta / s.N[j]
-		s.B[j] += delta * (x - s.A[j])
-	}
-}
-
-// addRow takes in the observed values of one subject.
-func (s *FeatureSums) addRow(views [][]float64, dims []int, extremes bool) {
-	j := 0
-	for k, d := range dims {
-		for i := range d {
-			if views[k] != nil && !math.IsNaN(views[k][i]) {
-				s.add(j+i, views[k][i], extremes)
-			}
-		}
-		j += d
+		total := s.N[j] + n
+		delta := a - s.A[j]
+		s.A[j] += delta * n / total
+		s.B[j] += b + delta*delta*s.N[j]*n/total
+		s.N[j] = total
 	}
 }
 
 // Merge takes in what another site says.
 func (s *FeatureSums) Merge(o *FeatureSums, extremes bool) {
 	for j, n := range o.N {
-		switch {
-		case n == 0:
-		case s.N[j] == 0:
-			s.N[j], s.A[j], s.B[j] = n, o.A[j], o.B[j]
-		case extremes:
-			s.N[j], s.A[j], s.B[j] = s.N[j]+n, min(s.A[j], o.A[j]), max(s.B[j], o.B[j])
-		default:
-			total := s.N[j] + n
-			delta := o.A[j] - s.A[j]
-			s.A[j] += delta * n / total
-			s.B[j] += o.B[j] + delta*delta*s.N[j]*n/total
-			s.N[j] = total
-		}
+		s.add(j, n, o.A[j], o.B[j], extremes)
 	}
 }
 
@@ -198,19 +175,14 @@ const farApart = 20
 // spread is the median of the sites' standard deviations, or of half their ranges. Of two
 // sites, nobody can tell which is wrong, and both are named.
 func liesApart(l Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
-	d := l.Features()
-	away := make([][]float64, len(sites)) // by site and feature, NaN where nobody can tell
-	for i := range away {
-		away[i] = slices.Repeat([]float64{math.NaN()}, d)
-	}
-	for j := range d {
+	away := make([][]float64, len(sites)*l.Views()) // of each site's views: by how much features that tell are away
+	for j, k := range l.ViewOf() {
 		var centres, spreads []float64
 		for _, s := range sites {
-			if s.N[j] == 0 {
-				continue
-			}
 			centre, spread := s.centre(j, extremes)
-			centres = append(centres, centre)
+			if s.N[j] > 0 {
+				centres = append(centres, centre)
+			}
 			if s.N[j] > 1 {
 				spreads = append(spreads, spread)
 			}
@@ -221,19 +193,15 @@ func liesApart(l Layout, sites []*FeatureSums, extremes bool) (list []Apart) {
 		middle, spread := stats.Median(centres), stats.Median(spreads)
 		for i, s := range sites {
 			if centre, _ := s.centre(j, extremes); s.N[j] > 0 && spread > 0 {
-				away[i][j] = math.Abs(centre-middle) / spread
+				at := &away[i*l.Views()+k]
+				*at = append(*at, math.Abs(centre-middle)/spread)
 			}
 		}
 	}
-	for i := range sites {
-		for k := range l.Views() {
-			lo, hi := l.View(k)
-			known := slices.DeleteFunc(slices.Clone(away[i][lo:hi]), math.IsNaN)
-			if len(known) == 0 {
-				continue
-			}
+	for at, known := range away {
+		if len(known) > 0 {
 			if times := stats.Median(known); times > farApart {
-				list = append(list, Apart{i, k, times})
+				list = append(list, Apart{at / l.Views(), at % l.Views(), times})
 			}
 		}
 	}

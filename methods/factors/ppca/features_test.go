@@ -18,7 +18,7 @@ func TestFarApart(t *testing.T) {
 				if j >= 2 {
 					by += offset
 				}
-				s.add(j, by, false)
+				s.add(j, 1, by, 0, false)
 			}
 		}
 		return s

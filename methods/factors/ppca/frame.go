@@ -83,20 +83,10 @@ func TooMany(d, q int) bool { return (d-q)*(d-q) < d+q }
 
 // Complete demands that the sites together have every feature of the plan.
 func (s Frame) Complete(p *Params) error {
-	if len(p.Features) == s.Layout.Features() {
-		return nil
-	}
-	at := 0
-	for k, v := range s.Plan.Views {
-		lo, hi := s.Layout.View(k)
-		for j := lo; j < hi; j++ {
-			if at < len(p.Features) && p.Features[at] == j {
-				at++
-				continue
-			}
-			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan",
-				v.Features[j-lo].Name, v.Name)
-		}
+	for _, j := range without(s.Layout.AllFeatures(), p.Features) {
+		view, feature := s.Feature(j)
+		return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", feature.Name,
+			view.Name)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@
 //
 // All results are functions of the arguments alone, to the last bit on one
 // architecture. Values that come from other sites are checked where they enter (Check,
-// Measured, [Finite], [Within], [Counts]) and give errors, never panics.
+// [Block.Take], [Between], [Counts]) and give errors, never panics.
 //
 // A subject's features, of all views together, follow t = W x + μ + noise with q
 // factors x ~ N(0, I) and one noise variance per view or per feature: [Params].
@@ -28,6 +28,7 @@
 package ppca
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -144,11 +145,8 @@ func (l Layout) AllFeatures() []int {
 	return all
 }
 
-// FeaturesOf returns the features of the given views, ascending.
-func (l Layout) FeaturesOf(views []int) ([]int, error) {
-	if err := l.CheckViews(views); err != nil {
-		return nil, err
-	}
+// FeaturesOf returns the features of views, in their order.
+func (l Layout) FeaturesOf(views []int) []int {
 	f := make([]int, 0, l.Width(views))
 	for _, k := range views {
 		lo, hi := l.View(k)
@@ -156,21 +154,21 @@ func (l Layout) FeaturesOf(views []int) ([]int, error) {
 			f = append(f, j)
 		}
 	}
-	return f, nil
+	return f
 }
 
 // CheckViews says what is wrong with views that came from elsewhere: they ascend, and the
 // layout has them.
-func (l Layout) CheckViews(views []int) error {
+func (l Layout) CheckViews(views []int) error { return ascending("view", views, len(l.Dims)) }
+
+// ascending says which of some numbers does not follow the one before, or is not from 0 to below most.
+func ascending(what string, list []int, most int) error {
 	last := -1
-	for _, k := range views {
-		if k <= last {
-			return fmt.Errorf("views %v are not in ascending order", views)
+	for _, x := range list {
+		if x <= last || x >= most {
+			return fmt.Errorf("%s %d of %d, after %d", what, x, most, last)
 		}
-		if k >= len(l.Dims) {
-			return fmt.Errorf("view %d of %d", k, len(l.Dims))
-		}
-		last = k
+		last = x
 	}
 	return nil
 }
@@ -178,35 +176,21 @@ func (l Layout) CheckViews(views []int) error {
 // ViewsOf returns the views with at least one of the features, ascending.
 func (l Layout) ViewsOf(features []int) []int {
 	var views []int
-	k, end := -1, 0 // the view of the feature before, and the first feature after it
+	of := l.ViewOf()
 	for _, j := range features {
-		if j < end {
-			continue
+		if n := len(views); n == 0 || views[n-1] != of[j] {
+			views = append(views, of[j])
 		}
-		for j >= end {
-			k++
-			end += l.Dims[k]
-		}
-		views = append(views, k)
 	}
 	return views
 }
 
 // CheckFeatures says what is wrong with a list of features.
 func (l Layout) CheckFeatures(features []int) error {
-	d := l.Features()
 	if len(features) == 0 {
 		return fmt.Errorf("no features")
 	}
-	for i, j := range features {
-		if j < 0 || j >= d {
-			return fmt.Errorf("feature %d of %d", j, d)
-		}
-		if i > 0 && features[i-1] >= j {
-			return fmt.Errorf("features are not in ascending order at position %d", i)
-		}
-	}
-	return nil
+	return ascending("feature", features, l.Features())
 }
 
 // Width returns the number of features of some views.
@@ -243,34 +227,33 @@ const (
 	LargestPatterns = 1 << 16
 )
 
-// Finite says which entry is not a number of sensible size.
-func Finite(what string, x []float64) error { return Within(what, x, Largest) }
-
-// Numbers says which of some vectors does not have n finite numbers of at least low.
-func Numbers(what string, n int, low float64, all ...[]float64) error {
+// Between says which of some vectors does not have n numbers from low to high.
+func Between(what string, n int, low, high float64, all ...[]float64) error {
 	for _, x := range all {
 		if len(x) != n {
 			return fmt.Errorf("%s: %d numbers, where there are %d", what, len(x), n)
 		}
-		if err := Finite(what, x); err != nil {
-			return err
-		}
-		if n > 0 && slices.Min(x) < low {
-			return fmt.Errorf("%s: %v is below %v", what, slices.Min(x), low)
+		for i, v := range x {
+			if !(v >= low && v <= high) {
+				return fmt.Errorf("%s: %v is not from %g to %g (entry %d)", what, v, low, high, i)
+			}
 		}
 	}
 	return nil
 }
 
+// Numbers says which of some vectors does not have n numbers of sensible size and of at least low.
+func Numbers(what string, n int, low float64, all ...[]float64) error {
+	return Between(what, n, low, Largest, all...)
+}
+
 // Within says which entry is not a number of at most the limit in size.
 func Within(what string, x []float64, limit float64) error {
-	for i, v := range x {
-		if !(math.Abs(v) <= limit) {
-			return fmt.Errorf("%s: entry %d is %v, want a finite number of at most %g in size", what, i, v, limit)
-		}
-	}
-	return nil
+	return Between(what, len(x), -limit, limit, x)
 }
+
+// Finite says which entry is not a number of sensible size.
+func Finite(what string, x []float64) error { return Within(what, x, Largest) }
 
 // Counts says which entry is not a count of at most the limit.
 func Counts(what string, x []float64, limit float64) error {
@@ -282,38 +265,20 @@ func Counts(what string, x []float64, limit float64) error {
 	return nil
 }
 
-// checkVariance holds a variance of values to what it can be.
-func checkVariance(v float64) error {
-	if !(v >= leastVariance && v <= LargestValue*LargestValue) {
-		return fmt.Errorf("a variance of %v, want from %g to %g", v, leastVariance, LargestValue*LargestValue)
-	}
-	return nil
-}
-
 // CheckFactors checks the law of the factors at a site.
 func CheckFactors(q int, nu, xi []float64) error {
-	if len(nu) != q || len(xi) != q*q {
-		return fmt.Errorf("the factors have %d means and %d covariances for rank %d", len(nu), len(xi), q)
-	}
-	if err := Finite("mean of the factors", nu); err != nil {
+	const what = "covariance of the factors"
+	if err := cmp.Or(Numbers("mean of the factors", q, -Largest, nu), Numbers(what, q*q, -Largest, xi)); err != nil {
 		return err
 	}
-	return checkPositive("covariance of the factors", xi, q)
-}
-
-// checkPositive says whether a symmetric n × n matrix is not positive definite.
-func checkPositive(what string, a []float64, n int) error {
-	if err := Finite(what, a); err != nil {
-		return err
-	}
-	for i := range n {
+	for i := range q {
 		for j := range i {
-			if a[i*n+j] != a[j*n+i] {
+			if xi[i*q+j] != xi[j*q+i] {
 				return fmt.Errorf("%s is not symmetric", what)
 			}
 		}
 	}
-	if _, ok := linalg.Cholesky(slices.Clone(a), n, n); !ok {
+	if _, ok := linalg.Cholesky(slices.Clone(xi), q, q); !ok {
 		return fmt.Errorf("%s is not positive definite", what)
 	}
 	return nil

@@ -13,13 +13,13 @@ import (
 // Params is one model: t = W x + μ + noise, x ~ N(0, I). At a site it is θ_c,
 // at the coordinator the global model. Arrays cover all features of the
 // layout; those which the model does not describe (views that a site lacks)
-// hold zeros.
+// hold zeros. What travels is [PackedParams].
 type Params struct {
-	Features []int     // described, ascending
-	Rank     int       // q, number of factors
-	W        []float64 // d × q by rows: loadings
-	Mu       []float64 // d: means
-	Noise    []float64 // noise variance of each noise group of the layout
+	Features []int       `cbor:"features"` // described, ascending
+	Rank     int         `cbor:"rank"`     // q, number of factors
+	W        wire.Vector `cbor:"w"`        // d × q by rows: loadings
+	Mu       wire.Vector `cbor:"mu"`       // d: means
+	Noise    wire.Vector `cbor:"noise"`    // noise variance of each noise group of the layout
 }
 
 // Check says what is wrong with parameters that came from elsewhere.
@@ -28,17 +28,9 @@ func (p *Params) Check(l Layout) error {
 	if p.Rank < 1 || p.Rank > d {
 		return fmt.Errorf("parameters: %d factors for %d features", p.Rank, d)
 	}
-	if len(p.W) != d*p.Rank || len(p.Mu) != d || len(p.Noise) != l.Groups() {
-		return fmt.Errorf("parameters: W has %d, mu %d and noise %d entries, want %d, %d and %d",
-			len(p.W), len(p.Mu), len(p.Noise), d*p.Rank, d, l.Groups())
-	}
-	if err := l.CheckFeatures(p.Features); err != nil {
+	if err := cmp.Or(Numbers("loadings", d*p.Rank, -Largest, p.W), Numbers("means", d, -Largest, p.Mu),
+		Numbers("noise variances", l.Groups(), 0, p.Noise), l.CheckFeatures(p.Features)); err != nil {
 		return fmt.Errorf("parameters: %w", err)
-	}
-	for _, x := range [][]float64{p.W, p.Mu, p.Noise} {
-		if err := Finite("parameters", x); err != nil {
-			return err
-		}
 	}
 	used := p.Groups(l)
 	for g, v := range p.Noise {
@@ -46,12 +38,7 @@ func (p *Params) Check(l Layout) error {
 			return fmt.Errorf("parameters: noise variance %v of group %d, which is described: %t", v, g, used[g])
 		}
 	}
-	at := 0
-	for j := range d {
-		if at < len(p.Features) && p.Features[at] == j {
-			at++
-			continue
-		}
+	for _, j := range without(l.AllFeatures(), p.Features) {
 		if p.Mu[j] != 0 || slices.ContainsFunc(p.W[j*p.Rank:][:p.Rank], func(x float64) bool { return x != 0 }) {
 			return fmt.Errorf("parameters: feature %d is not described and yet has values", j)
 		}
@@ -84,10 +71,11 @@ func (p *Params) Measured(l Layout) error {
 	); err != nil {
 		return err
 	}
+	const most = LargestValue * LargestValue
 	for g, used := range p.Groups(l) {
 		if used {
-			if err := checkVariance(p.Noise[g]); err != nil {
-				return fmt.Errorf("parameters: noise group %d: %w", g, err)
+			if err := Between("parameters: noise", 1, leastVariance, most, p.Noise[g:g+1]); err != nil {
+				return err
 			}
 		}
 	}
@@ -112,6 +100,19 @@ func Observed(l Layout, blocks []Block) []int {
 		}
 	}
 	return f
+}
+
+// without are those of all features that are none of some, both ascending; nil if there are none.
+func without(all, some []int) (rest []int) {
+	at := 0
+	for _, j := range all {
+		if at < len(some) && some[at] == j {
+			at++
+		} else {
+			rest = append(rest, j)
+		}
+	}
+	return rest
 }
 
 // ContainsAll says whether the sorted list has all the features of the other.
@@ -230,16 +231,8 @@ type Scale struct {
 
 // Check says what is wrong with a scale.
 func (s *Scale) Check(l Layout) error {
-	if d := l.Features(); len(s.Shift) != d || len(s.Factor) != d {
-		return fmt.Errorf("scale: %d shifts and %d factors for %d features", len(s.Shift), len(s.Factor), d)
-	}
-	for j, f := range s.Factor {
-		if !(f >= 1/Largest && f <= Largest) {
-			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j,
-				1/Largest, Largest)
-		}
-	}
-	return Finite("scale", s.Shift)
+	d := l.Features()
+	return cmp.Or(Numbers("scale: factors", d, 1/Largest, s.Factor), Numbers("scale: shifts", d, -Largest, s.Shift))
 }
 
 // Scaled returns the statistics of the subjects after every value x of

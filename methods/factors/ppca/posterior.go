@@ -2,7 +2,6 @@ package ppca
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"parley/internal/linalg"
@@ -44,16 +43,12 @@ func NewPredictor(l Layout, p *Params) (*Predictor, error) {
 // than [Params] can: the first are its factors, and the others add to the covariance of
 // a subject's features without being factors of their own.
 func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
-	at := 0
-	for j := range md.Psi { // a group's variance is not that of features which nobody has
-		if at < len(features) && features[at] == j {
-			at++
-			continue
-		}
+	for _, j := range without(l.AllFeatures(), features) { // a group's variance is not theirs, which nobody has
 		md.Psi[j] = 0
 	}
 	return &Predictor{layout: l, features: slices.Clone(features),
-		md:    &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features))},
+		md: &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features)),
+			x: make([]float64, md.Q)},
 		known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
 }
 
@@ -65,26 +60,18 @@ type described struct {
 	sampling []float64 // see [Predictor.Sampled]; nil for none
 
 	solver *linalg.Solver // scratch, for as many rows as there are features
+	x      []float64      // Q: scratch
 }
 
 // Widen adds to the variance of every prediction of a feature what is not known
 // of the model itself, such as what privacy noise did to it: one variance for
 // each feature of the layout, or no variances at all.
 func (p *Predictor) Widen(variance []float64) error {
-	if len(variance) == 0 {
+	if p.md.doubt = variance; len(variance) == 0 {
 		p.md.doubt = nil
 		return nil
 	}
-	if len(variance) != p.layout.Features() {
-		return fmt.Errorf("%d variances for %d features", len(variance), p.layout.Features())
-	}
-	for j, v := range variance {
-		if !(v >= 0) || math.IsInf(v, 1) {
-			return fmt.Errorf("the variance of predictions of feature %d is %v", j, v)
-		}
-	}
-	p.md.doubt = variance
-	return nil
+	return Numbers("variances of predictions", p.layout.Features(), 0, variance)
 }
 
 // Rank returns q, the number of factors.
@@ -132,32 +119,24 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 	return post, nil
 }
 
+// GivenViews returns what the model says once the features that it describes of some views are observed.
+func (p *Predictor) GivenViews(views []int) (*Posterior, error) {
+	return p.Given(slices.DeleteFunc(p.layout.FeaturesOf(views), func(j int) bool { return !p.Describes(j) }))
+}
+
 // Subject splits one subject's views (NaN or nil where not observed, as in a
 // data set's row) into the posterior for what is observed and those values,
 // scaled if a scale is given. Features which the model does not describe are
 // passed over. The values are valid until the next call.
 func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64, error) {
-	if len(views) != p.layout.Views() {
-		return nil, nil, fmt.Errorf("subject has %d views, the layout %d", len(views), p.layout.Views())
+	if err := p.layout.checkSubject(views); err != nil {
+		return nil, nil, err
 	}
 	p.values, p.observed = p.values[:0], p.observed[:0]
-	lo := 0
-	for k, row := range views {
-		if row != nil && len(row) != p.layout.Dims[k] {
-			return nil, nil, fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k,
-				p.layout.Dims[k])
-		}
-		for i, x := range row {
-			j := lo + i
-			if math.IsNaN(x) || p.md.Psi[j] == 0 {
-				continue
-			}
-			if s != nil {
-				x = (x - s.Shift[j]) * s.Factor[j]
-			}
+	for j, x := range p.layout.values(views, s) {
+		if p.Describes(j) {
 			p.values, p.observed = append(p.values, x), append(p.observed, j)
 		}
-		lo += p.layout.Dims[k]
 	}
 	post, err := p.Given(p.observed)
 	return post, p.values, err
@@ -215,15 +194,8 @@ func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.LD:][:p.md.rank
 
 func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	q, ld, p := md.Q, md.LD, len(features)
-	post := &Posterior{Observed: features, md: md, cov: make([]float64, q*q), gain: make([]float64, p*ld)}
-	at := 0 // in features, which are some of all, in the same order
-	for _, j := range all {
-		if at < p && features[at] == j {
-			at++
-		} else {
-			post.Missing = append(post.Missing, j)
-		}
-	}
+	post := &Posterior{Observed: features, Missing: without(all, features), md: md, cov: make([]float64, q*q),
+		gain: make([]float64, p*ld)}
 	w, v, logs := make([]float64, p*ld), post.gain, linalg.LogSum{Product: 1}
 	for i, j := range features {
 		copy(w[i*ld:][:ld], md.W[j*ld:])
@@ -327,17 +299,6 @@ func determined(a []float64, n, ld int) bool {
 // Latent writes the posterior mean of the factors (q).
 func (p *Posterior) Latent(dst, t []float64) { p.project(dst[:p.md.rank], p.gain, t) }
 
-// few is up to how many columns the numbers of one subject are kept on the stack.
-const few = 32
-
-// numbers returns n of them: of the room given, if that is enough.
-func numbers(room *[few]float64, n int) []float64 {
-	if n <= few {
-		return room[:n]
-	}
-	return make([]float64, n)
-}
-
 // project works out as many columns as dst has room for.
 func (p *Posterior) project(dst, gain, t []float64) {
 	clear(dst)
@@ -352,8 +313,7 @@ func (p *Posterior) project(dst, gain, t []float64) {
 // LogLik returns ln N(t; μ, W Wᵀ + Ψ) over the observed features.
 func (p *Posterior) LogLik(t []float64) float64 {
 	// δᵀC⁻¹δ = δᵀΨ⁻¹(δ − W x), x the posterior mean.
-	var room [few]float64
-	x := numbers(&room, p.md.Q)
+	x := p.md.x
 	p.project(x, p.gain, t)
 	quad := 0.0
 	for i, j := range p.Observed {
@@ -370,8 +330,7 @@ func (p *Posterior) LogLik(t []float64) float64 {
 // Reconstruct writes W x + μ for the observed features, x the posterior mean
 // of the factors: shrunken a little towards the mean.
 func (p *Posterior) Reconstruct(dst, t []float64) {
-	var room [few]float64
-	x := numbers(&room, p.md.rank)
+	x := p.md.x[:p.md.rank]
 	p.Latent(x, t)
 	p.md.predict(dst, p.Observed, x)
 }
@@ -385,8 +344,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 	if p.nearest == nil {
 		return false
 	}
-	var room [few]float64
-	x := numbers(&room, p.md.rank)
+	x := p.md.x[:p.md.rank]
 	p.project(x, p.nearest, t)
 	p.md.predict(dst, p.Observed, x)
 	return true
@@ -394,8 +352,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 
 // Impute writes the conditional mean of the missing features.
 func (p *Posterior) Impute(dst, t []float64) {
-	var room [few]float64
-	x := numbers(&room, p.md.Q)
+	x := p.md.x
 	p.project(x, p.gain, t)
 	p.md.predict(dst, p.Missing, x)
 }

@@ -38,14 +38,10 @@ func (o FitOptions) filled() (FitOptions, error) {
 	if !(o.Tol > 0) || o.MaxIter < 1 {
 		return o, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
 	}
-	return o, checkShare(o.LeastNoise)
-}
-
-func checkShare(noise float64) error {
-	if !(noise >= 0 && noise < 1) {
-		return fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", noise)
+	if !(o.LeastNoise >= 0 && o.LeastNoise < 1) {
+		return o, fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", o.LeastNoise)
 	}
-	return nil
+	return o, nil
 }
 
 // LeastNoise is the share of a feature's variance that the model of a study takes for noise
@@ -98,11 +94,8 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	if err != nil {
 		return nil, err
 	}
-	f, err := newPXEM(l, blocks, rank, start)
+	f, err := newPXEM(l, blocks, rank, start, o.LeastNoise)
 	if err != nil {
-		return nil, err
-	}
-	if err := f.RaiseFloors(l, o.LeastNoise); err != nil {
 		return nil, err
 	}
 	out, climbed := &Fitted{Subjects: f.Subjects}, false
@@ -258,11 +251,15 @@ func starts(l Layout, blocks []Block, rank int) (list []*Params, err error) {
 		return nil, err
 	}
 	list = append(list, first)
-	variance, r := variances(l, blocks), startDraws(len(first.Features), rank)
+	// The draws are the same for the same data, and loadings are expected to explain half of a feature's variance.
+	variance, r := variances(l, blocks), rand.New(rand.NewPCG(uint64(len(first.Features)), uint64(rank)))
 	for range drawn {
 		s := first.Clone()
 		for _, j := range s.Features {
-			drawLoadings(s.W[j*rank:][:rank], variance[j], r)
+			sd := math.Sqrt(variance[j] / float64(2*rank))
+			for a := range rank {
+				s.W[j*rank+a] = sd * r.NormFloat64()
+			}
 		}
 		list = append(list, &s)
 	}
@@ -302,25 +299,11 @@ func thinned(l Layout, blocks []Block, rank int) (some []Block) {
 	return some
 }
 
-// startDraws are the same for the same data.
-func startDraws(features, rank int) *rand.Rand {
-	return rand.New(rand.NewPCG(uint64(features), uint64(rank)))
-}
-
-// drawLoadings draws the loadings of a feature, which are expected to explain half of its
-// variance.
-func drawLoadings(w []float64, variance float64, r *rand.Rand) {
-	sd := math.Sqrt(variance / float64(2*len(w)))
-	for a := range w {
-		w[a] = sd * r.NormFloat64()
-	}
-}
-
 // Iterate runs n iterations of [Fit] from a start, without its stopping rule;
 // without expand they are those of plain expectation maximisation. It returns the
 // parameters after the last, and the log-likelihood of the start and after each.
 func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Params, []float64, error) {
-	f, err := newPXEM(l, blocks, start.Rank, start)
+	f, err := newPXEM(l, blocks, start.Rank, start, 0)
 	if err != nil {
 		return Params{}, nil, err
 	}
@@ -354,8 +337,9 @@ type pxem struct {
 	root, turned  []float64
 }
 
-// newPXEM prepares a fit of blocks from a start, or from [Start] if that is nil.
-func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
+// newPXEM prepares a fit of blocks from a start, or from [Start] if that is nil. The noise variances of single features
+// are at least a share of the features'.
+func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (*pxem, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -390,7 +374,7 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
 	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))
 	f.Model.Load(start)
 	var err error
-	if f.Floor, err = noiseFloors(l, blocks, f.Features); err != nil {
+	if f.Floor, err = noiseFloors(l, blocks, f.Features, share); err != nil {
 		return nil, err
 	}
 	for _, j := range f.Features {
@@ -401,7 +385,7 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
 
 // noiseFloors returns the least noise variance of each group, from the variance of the feature or the
 // variances of the view, or of everything where the whole view is constant.
-func noiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
+func noiseFloors(l Layout, blocks []Block, features []int, share float64) ([]float64, error) {
 	of := variances(l, blocks)
 	view, group := l.ViewOf(), l.GroupOf()
 	variance, count := make([]float64, l.Views()), make([]float64, l.Views())
@@ -423,7 +407,9 @@ func noiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 		if l.Noise == NoisePerFeature && of[j] > 0 {
 			v = of[j]
 		}
-		floor[group[j]] = noiseFloor * v
+		if floor[group[j]] = noiseFloor * v; l.Noise == NoisePerFeature {
+			floor[j] = max(floor[j], share*of[j])
+		}
 	}
 	return floor, nil
 }
@@ -440,22 +426,6 @@ func variances(l Layout, blocks []Block) []float64 {
 		}
 	}
 	return sum
-}
-
-// RaiseFloors bounds noise variances of single features by a share of the features'.
-func (f *pxem) RaiseFloors(l Layout, share float64) error {
-	if err := checkShare(share); err != nil {
-		return err
-	}
-	if share == 0 || l.Noise != NoisePerFeature {
-		return nil
-	}
-	for j, v := range variances(l, f.Blocks) {
-		if f.Floor[j] = max(f.Floor[j], share*v); f.Model.Psi[j] > 0 {
-			f.Model.Psi[j] = max(f.Model.Psi[j], f.Floor[j])
-		}
-	}
-	return nil
 }
 
 // Expect runs the E step over all blocks and returns the log-likelihood.

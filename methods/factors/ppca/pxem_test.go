@@ -57,7 +57,7 @@ func TestExpectationWithMissingCellsIsExact(t *testing.T) {
 		rows := factorstest.Hole(r, tr.Subjects(r, 60), 0.25)
 		rows = append(rows, factorstest.Lacking(l, tr.Subjects(r, 10), 1)...) // a repeated pattern
 		start := factorstest.NewTruth(r, l, 2, 1).P
-		f := factorstest.Must(ppca.NewPXEM(l, factorstest.BlocksOf(t, l, rows), 2, &start))(t)
+		f := factorstest.Must(ppca.NewPXEM(l, factorstest.BlocksOf(t, l, rows), 2, &start, 0))(t)
 		ll := factorstest.Must(f.Expect())(t)
 		if err := f.Maximise(false); err != nil {
 			t.Fatal(err)
@@ -280,7 +280,7 @@ func TestFitIterationsAgreeInEveryForm(t *testing.T) {
 		var want *ppca.Params
 		var wantLL float64
 		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
-			f := factorstest.Must(ppca.NewPXEM(l, factorstest.Forms(l, rows)[name], q, &start))(t)
+			f := factorstest.Must(ppca.NewPXEM(l, factorstest.Forms(l, rows)[name], q, &start, 0))(t)
 			var ll float64
 			for range 6 {
 				var err error

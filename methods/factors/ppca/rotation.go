@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/linalg"
@@ -88,17 +89,8 @@ func arrange(a, t []float64, q int) []float64 {
 	pattern.Mul(mat.NewDense(len(a)/q, q, a), mat.NewDense(q, q, t))
 	order, variance, sign := make([]int, q), make([]float64, q), make([]float64, q)
 	for c := range q {
-		order[c] = c
-		top := 0.0
-		for j := range len(a) / q {
-			x := pattern.At(j, c)
-			variance[c] += x * x
-			// Loadings of equal size, rounding aside, must not decide by rounding.
-			if math.Abs(x) > math.Abs(top)*(1+1e-9) {
-				top = x
-			}
-		}
-		sign[c] = math.Copysign(1, top)
+		column := mat.Col(nil, c, &pattern)
+		order[c], variance[c], sign[c] = c, floats.Dot(column, column), signOf(column)
 	}
 	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(variance[k], variance[i]) })
 	out := make([]float64, q*q)
@@ -108,6 +100,17 @@ func arrange(a, t []float64, q int) []float64 {
 		}
 	}
 	return out
+}
+
+// signOf is the sign of the number largest in size; of those of equal size, rounding aside, of the first.
+func signOf(x []float64) float64 {
+	top := 0.0
+	for _, v := range x {
+		if math.Abs(v) > math.Abs(top)*(1+1e-9) {
+			top = v
+		}
+	}
+	return math.Copysign(1, top)
 }
 
 func check(a []float64, q int) error {
@@ -146,12 +149,8 @@ func Canonical(l Layout, p *Params) (out *Params, eigenvalues, rotation []float6
 	q := p.Rank
 	a := weighted(l, p)
 	gram := make([]float64, q*q)
-	for j := 0; j < len(a); j += q {
-		for i, x := range a[j:][:q] {
-			for k, y := range a[j:][:q] {
-				gram[i*q+k] += x * y
-			}
-		}
+	for row := range slices.Chunk(a, q) {
+		linalg.AddOuter(gram, row, row, 1)
 	}
 	e := linalg.NewEigen(q)
 	if !e.Factorise(gram, q) {
@@ -161,19 +160,17 @@ func Canonical(l Layout, p *Params) (out *Params, eigenvalues, rotation []float6
 	for c := range q {
 		from := q - 1 - c
 		eigenvalues[c] = max(0, e.Values[from])
-		top := 0.0
-		for j := 0; j < len(a); j += q {
+		var column []float64
+		for row := range slices.Chunk(a, q) {
 			s := 0.0
-			for i, x := range a[j:][:q] {
+			for i, x := range row {
 				s += x * e.Vectors[i*q+from]
 			}
-			// Entries of equal size, rounding aside, must not decide by rounding.
-			if math.Abs(s) > math.Abs(top)*(1+1e-9) {
-				top = s
-			}
+			column = append(column, s)
 		}
+		sign := signOf(column)
 		for i := range q {
-			rotation[i*q+c] = math.Copysign(1, top) * e.Vectors[i*q+from]
+			rotation[i*q+c] = sign * e.Vectors[i*q+from]
 		}
 	}
 	out, err = p.Rotate(rotation)

@@ -37,18 +37,21 @@ func Read(ctx context.Context, l Layout, data dataset.Source,
 		if held != nil {
 			views = held(views)
 		}
-		for k, v := range views {
-			for j, x := range v {
-				if BeyondMeasure(x) {
-					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
-						row.ID, j+1, k+1, LargestValue)
-				}
+		if err := l.checkSubject(views); err != nil {
+			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		for j, x := range l.values(views, nil) {
+			if BeyondMeasure(x) {
+				k := l.ViewOf()[j]
+				lo, _ := l.View(k)
+				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
+					row.ID, j-lo+1, k+1, LargestValue)
 			}
+			sums.Extremes.add(j, 1, x, x, true)
 		}
 		if err := acc.Add(views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
-		sums.Extremes.addRow(views, l.Dims, true)
 	}
 	sums.Blocks = acc.Blocks()
 	if len(sums.Blocks) == 0 {
@@ -67,13 +70,11 @@ func (r *RowSums) Moments(d int) *FeatureSums {
 	out := newFeatureSums(d)
 	for i := range r.Blocks {
 		b := &r.Blocks[i]
-		one := newFeatureSums(d)
 		squares := make([]float64, len(b.Features))
 		b.Squares(squares)
 		for n, j := range b.Features {
-			one.N[j], one.A[j], one.B[j] = b.N, b.Mean[n], squares[n]
+			out.add(j, b.N, b.Mean[n], squares[n], false)
 		}
-		out.Merge(one, false)
 	}
 	return out
 }

@@ -35,7 +35,7 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		direct.AddRow(row.Views, tr.L.Dims, false)
+		direct.AddRow(row.Views, tr.L.Dims)
 		testkit.Do(t, scaled.Add(row.Views))
 	}
 	moments := sums.Moments(5)

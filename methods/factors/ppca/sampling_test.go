@@ -251,7 +251,7 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 			for _, k := range pt.Views {
 				cells += l.Dims[k]
 			}
-			share += pt.Share * pt.Subjects * float64(cells)
+			share += pt.Share * float64(pt.Subjects) * float64(cells)
 		}
 		for _, row := range rows {
 			for _, x := range row {

@@ -89,24 +89,17 @@ type covariance struct {
 	mean     []float64
 	variance []float64
 
-	delta, root, x, sx, fx, dx []float64 // scratch of times
+	delta, root, x, sx, dx []float64 // scratch of times
 }
 
 func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error) {
 	d := len(features)
 	c := &covariance{
-		blocks: blocks, features: features, at: make([]int, l.Features()),
-		count: make([]float64, d), mean: make([]float64, d), variance: make([]float64, d),
+		blocks: blocks, features: features, at: make([]int, l.Features()), variance: make([]float64, d),
 	}
+	n, mean, _ := Means(l, blocks)
 	for i, j := range features {
-		c.at[j] = i
-	}
-	for i := range blocks {
-		b := &blocks[i]
-		for a, j := range b.Features {
-			c.count[c.at[j]] += b.N
-			c.mean[c.at[j]] += (b.Mean[a] - c.mean[c.at[j]]) * b.N / c.count[c.at[j]]
-		}
+		c.at[j], c.count, c.mean = i, append(c.count, n[j]), append(c.mean, mean[j])
 	}
 	squares := make([]float64, d)
 	for i := range blocks {
@@ -153,17 +146,12 @@ func (c *covariance) leading(rank int, total float64) (values, vectors []float64
 func (c *covariance) times(dst, x []float64, q int) {
 	d, ld := len(c.features), linalg.Stride(q)
 	if c.x == nil {
-		rows := 0
-		for i := range c.blocks {
-			rows = max(rows, c.blocks[i].Rows())
-		}
 		c.delta, c.root = make([]float64, d), make([]float64, d)
-		c.x, c.sx, c.fx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, rows*ld),
-			make([]float64, ld)
+		c.x, c.sx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, ld)
 	}
 	for i := range c.blocks {
 		b := &c.blocks[i]
-		p, r := len(b.Features), b.Rows()
+		p := len(b.Features)
 		for a, j := range b.Features {
 			c.delta[a], c.root[a] = b.Mean[a]-c.mean[c.at[j]], 1/math.Sqrt(c.count[c.at[j]])
 			for k, y := range x[c.at[j]*ld:][:ld] {
@@ -171,23 +159,13 @@ func (c *covariance) times(dst, x []float64, q int) {
 			}
 		}
 		clear(c.sx[:p*ld])
-		if b.Scatter != nil {
-			linalg.MulAdd(c.sx, b.Scatter, p, 1, c.x, p, p, q)
-		} else if r > 0 {
-			clear(c.fx[:r*ld])
-			linalg.MulAdd(c.fx, b.Factor, p, 1, c.x, r, p, q)
-			linalg.MulAdd(c.sx, b.Factor, 1, p, c.fx, p, r, q)
-		}
+		b.addTimes(c.sx, c.x, q)
 		clear(c.dx)
 		linalg.MulAdd(c.dx, c.delta, 0, 1, c.x, 1, p, q)
 		for a, j := range b.Features {
 			row, own := dst[c.at[j]*ld:][:q], b.N*c.delta[a]
 			for k := range row {
-				y := c.sx[a*ld+k] + own*c.dx[k]
-				if b.Diag != nil {
-					y += b.Diag[a] * c.x[a*ld+k]
-				}
-				row[k] += c.root[a] * y
+				row[k] += c.root[a] * (c.sx[a*ld+k] + own*c.dx[k])
 			}
 		}
 	}

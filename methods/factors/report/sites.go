@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/ppca"
 )
 
 // measure finds what the model expects of the residuals at each site, and how heavy the tails of each view and
@@ -168,20 +167,11 @@ func (v *verdicts) mahalanobisMisfit() {
 // t − W⟨x⟩ − μ of a feature has variance ψ − wᵀMw, M being the factors' covariance.
 type residual struct{ subjects, variance, squares float64 }
 
-// given is what the model says of subjects who have these views.
-func (v *verdicts) given(views []int) (*ppca.Posterior, error) {
-	features, err := v.set.Layout.FeaturesOf(views)
-	if err != nil {
-		return nil, err
-	}
-	return v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
-}
-
 // expected returns those of all features at a site.
 func (v *verdicts) expected(s Site) ([]residual, error) {
 	all := make([]residual, v.set.Layout.Features())
 	for _, pt := range s.Patterns {
-		post, err := v.given(pt.Views)
+		post, err := v.predictor.GivenViews(pt.Views)
 		if err != nil {
 			return nil, err
 		}

@@ -85,7 +85,8 @@ func (v *verdicts) takesLess(k int, s Site, tail float64) (bool, error) {
 		if len(pt.Views) < 2 || !slices.Contains(pt.Views, k) {
 			continue
 		}
-		post, err := v.given(slices.DeleteFunc(slices.Clone(pt.Views), func(l int) bool { return l == k }))
+		post, err := v.predictor.GivenViews(slices.DeleteFunc(slices.Clone(pt.Views),
+			func(l int) bool { return l == k }))
 		if err != nil {
 			return false, err
 		}

@@ -33,75 +33,24 @@ type way struct {
 type record struct {
 	Pooled *ppca.Explained `cbor:"pooled"` // the variance explained by the noised sums
 	// by site, of those that have given all sums asked for so far
-	Released map[string]*siteSums `cbor:"released"`
+	Released map[string][]*privacy.Noised `cbor:"released"`
 	// of the coarse and of the fine sums, once they are known
-	Whitenings [2][]whiteningMessage         `cbor:"lenses"`
+	Whitenings [2][]moments.Whitening        `cbor:"lenses"`
 	Apart      []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
 	Biases     *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
 }
 
 func (way) Record() any {
-	return &record{Released: map[string]*siteSums{}}
-}
-
-// Check implements [halves.Way].
-func (c way) Check(s *halves.State) error {
-	o := own(s)
-	if o.Released == nil {
-		return fmt.Errorf("it lacks what sites have released")
-	}
-	if err := method.Kept(o.Released, c.Plan.Sites, "sums", func(*siteSums) error { return nil }); err != nil {
-		return err
-	}
-	if _, all, err := c.releases(s, sumsBefore(s.Phase)); err != nil {
-		return err
-	} else if len(all) == 0 && sumsBefore(s.Phase) > 0 {
-		return fmt.Errorf("it lacks what sites have released")
-	}
-	for _, site := range c.Staying(s) {
-		if sumsBefore(s.Phase) > 0 && o.Released[site] == nil {
-			return fmt.Errorf("it lacks what site %s has released", site)
-		}
-	}
-	if sumsBefore(s.Phase) < len(kinds) {
-		return nil
-	}
-	if o.Pooled == nil || len(s.Doubt) != c.Layout.Features() {
-		return fmt.Errorf("it has no sums behind its model, or no doubt about them")
-	}
-	if r := o.Pooled.Residual; r.Rows != c.Layout.Views() || r.Cols != c.Factors+1 {
-		return fmt.Errorf("the variance explained of %d views by %d factors", r.Rows, r.Cols-1)
-	}
-	if err := o.Pooled.Check(c.Layout); err != nil {
-		return err
-	}
-	if n := len(o.Apart); n != c.Layout.Features() {
-		return fmt.Errorf("how far sites are apart in %d features, where there are %d", n, c.Layout.Features())
-	}
-	return nil
+	return &record{Released: map[string][]*privacy.Noised{}}
 }
 
 func own(s *halves.State) *record { return s.Own.(*record) }
 
-// sumsBefore is how many sums each site has given before a phase.
-func sumsBefore(phase string) int {
-	if phase == method.Done {
-		return len(kinds)
-	}
-	return max(0, slices.Index(kinds, phase))
-}
-
-// releases are the first sums that the sites have released, in the plan's order.
-func (c way) releases(s *halves.State, sums int) (sites []string, all []moments.Released, err error) {
-	o, whitenings := own(s), [2][]moments.Whitening{}
-	for i, packed := range o.Whitenings {
-		if whitenings[i], err = unpackWhitenings(c.Layout, packed); err != nil {
-			return nil, nil, err
-		}
-	}
+// releases are what the sites have released, in the plan's order.
+func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
 	for _, name := range c.Plan.Sites {
-		if answer := o.Released[name]; answer != nil {
-			r, err := c.noised[name].released(answer, sums, whitenings)
+		if sums := own(s).Released[name]; sums != nil {
+			r, err := c.noised[name].released(sums, own(s).Whitenings)
 			if err != nil {
 				return nil, nil, fmt.Errorf("site %s: %w", name, err)
 			}
@@ -111,75 +60,61 @@ func (c way) releases(s *halves.State, sums int) (sites []string, all []moments.
 	return sites, all, nil
 }
 
-func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
-	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return OverviewTask{}, nil })
+func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
+	if slices.Contains(kinds, s.Phase) {
+		return c.summed(s)
+	}
+	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return SumTask{}, nil })
 	return tasks, nil, err
 }
 
-func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	if !slices.Contains(kinds, s.Phase) {
-		return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
-	}
-	return c.summed(s)
-}
-
-func (c way) Receive(_ *halves.State, a method.Contribution) (halves.Answer, error) {
+func (c way) Receive(_ *halves.State, a method.Contribution) (any, error) {
 	at := slices.Index(kinds, a.Kind)
 	if at < 0 {
-		return halves.Answer{}, fmt.Errorf("no such task")
+		return nil, fmt.Errorf("no such task")
 	}
 	want := c.noised[a.Site].sums[at]
 	sum, err := method.OnlySum(a, want.Name)
 	if err != nil {
-		return halves.Answer{}, err
+		return nil, err
 	}
-	return halves.Keep(&sumAnswer{Sum: *sum}, sum.Check(want))
+	return sum, sum.Check(want)
 }
 
 // summed keeps the sums of a round, and asks for the next through the whitenings that those of all
 // sites together lead to. Who has left has no part in the model.
 func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
-	o, at := own(s), slices.Index(kinds, s.Phase)
-	sites, all, err := halves.Answers(c.Common, s, func(site string, a *sumAnswer) error {
-		return a.Sum.Check(c.noised[site].sums[at])
-	})
+	o, at, sites := own(s), slices.Index(kinds, s.Phase), c.Staying(s)
+	all, err := method.Answers[privacy.Noised](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
 	}
 	before := o.Released
-	o.Released = map[string]*siteSums{}
+	o.Released = map[string][]*privacy.Noised{}
 	for i, name := range sites {
-		x := new(siteSums)
-		if at > 0 {
-			x = before[name]
-		}
-		*[]*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine}[at] = all[i].Sum
-		o.Released[name] = x
+		o.Released[name] = append(before[name], all[i])
 	}
 	if at == len(kinds)-1 {
 		return c.model(s)
 	}
-	whitenings, err := c.next(s, at, sites)
-	if err != nil {
+	if o.Whitenings[at], err = c.next(s, at, sites); err != nil {
 		return nil, nil, err
 	}
-	o.Whitenings[at] = packWhitenings(whitenings)
-	task := MomentsTask{Whitenings: o.Whitenings[at]}
+	task := SumTask{Whitenings: o.Whitenings[at]}
 	tasks, err := c.Ask(s, kinds[at+1], func(string) (any, error) { return task, nil })
 	return tasks, nil, err
 }
 
 // next are the whitenings that overviews, or coarse sums, of the sites lead to.
 func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments.Whitening, err error) {
-	o := own(s)
 	if at == 0 {
 		var overviews []moments.Overviewed
 		for _, name := range sites {
-			overviews = append(overviews, c.noised[name].overviewed(o.Released[name]))
+			overviews = append(overviews, c.noised[name].overviewed(own(s).Released[name][0]))
 		}
 		return moments.Whitenings(c.Layout, overviews)
 	}
-	_, releases, err := c.releases(s, at+1)
+	_, releases, err := c.releases(s)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +131,7 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 // model makes the model of what all sites released. Nothing after this costs anything.
 func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Phase = method.Done
-	sites, releases, err := c.releases(s, len(kinds))
+	sites, releases, err := c.releases(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,11 +149,7 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.Finish(s, &fit.Params); err != nil {
 		return nil, nil, err
 	}
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, nil, err
-	}
-	if own(s).Pooled, _, _, err = ppca.NewExplained(c.Layout, model, repaired.Blocks()); err != nil {
+	if own(s).Pooled, _, _, err = ppca.NewExplained(c.Layout, s.Model, repaired.Blocks()); err != nil {
 		return nil, nil, err
 	}
 	told := make([][]moments.NoisyMoments, len(releases))
@@ -227,8 +158,8 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}
-	own(s).Apart = repaired.Apart(told, model)
-	if own(s).Biases, err = c.biases(repaired, model, sites, releases, told); err != nil {
+	own(s).Apart = repaired.Apart(told, s.Model)
+	if own(s).Biases, err = c.biases(repaired, s.Model, sites, releases, told); err != nil {
 		return nil, nil, err
 	}
 	subjects, _ := subjectsOf(releases...)

@@ -91,7 +91,7 @@ func (p *play) run() (*halves.State, *method.Result) {
 // held is the share of each view's values that intervals of 90 % hold, predicted from the subjects' other views.
 func (p *play) held(s *halves.State, subjects [][][]float64) []float64 {
 	p.t.Helper()
-	model, scale, l := factorstest.Must(s.Model.Unpack(p.Layout))(p.t), p.RangeScale(), p.Layout
+	model, scale, l := s.Model, p.RangeScale(), p.Layout
 	predictor := factorstest.Must(ppca.NewPredictor(l, model))(p.t)
 	inside, of := make([]float64, l.Views()), make([]float64, l.Views())
 	for k := range of {

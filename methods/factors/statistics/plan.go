@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
@@ -88,8 +87,8 @@ func mechanisms(sums []privacy.Sum) (ms []account.Mechanism) {
 // kinds are the tasks that ask for the sums, in their order.
 var kinds = []string{options.TaskOverview, options.TaskCoarse, options.TaskFine}
 
-// request is what a site asks its gate for.
-func (p *declared) request(kind string) (privacy.Request, error) {
+// Request implements [halves.SiteWay].
+func (p *declared) Request(kind string) (privacy.Request, error) {
 	at := slices.Index(kinds, kind)
 	if at < 0 {
 		return privacy.Request{}, fmt.Errorf("unknown task %q", kind)
@@ -103,120 +102,75 @@ func (p *declared) request(kind string) (privacy.Request, error) {
 		Contents: []privacy.Content{{What: what, Values: p.sums[at].Entries()}}}, nil
 }
 
-// overview makes the first sum.
-func (p *declared) overview(ctx context.Context, s *privacy.Session) error {
-	_, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int {
-		return p.Overview(row.Views, v)
+// Run implements [halves.SiteWay]: the overview is a sum by the plan alone, and each sum of moments one through a
+// whitening for each pattern.
+func (p *declared) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *halves.Site) (any, error) {
+	at := slices.Index(kinds, t.Kind)
+	if at < 0 {
+		return nil, fmt.Errorf("unknown task %q", t.Kind)
+	}
+	return halves.Open(t, func(task *SumTask) (any, error) {
+		write := p.Overview
+		if at > 0 {
+			for i := range task.Whitenings {
+				if err := task.Whitenings[i].Check(p.layout); err != nil {
+					return nil, err
+				}
+			}
+			own, err := p.Own(task.Whitenings)
+			if err != nil {
+				return nil, err
+			}
+			write = p.Contribution(own)
+		}
+		_, err := s.Sum(ctx, p.sums[at].Name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
+		return nil, err
 	})
-	return err
-}
-
-// moments makes a sum of moments, through a whitening for each pattern.
-func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, t *MomentsTask) error {
-	all, err := unpackWhitenings(p.layout, t.Whitenings)
-	if err != nil {
-		return err
-	}
-	own, err := p.Own(all)
-	if err != nil {
-		return err
-	}
-	write := p.Contribution(own)
-	_, err = s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
-	return err
 }
 
 // overviewed is what a site's overview tells.
-func (p *declared) overviewed(a *siteSums) moments.Overviewed {
-	return moments.Overviewed{Patterns: p.Patterns(), Sums: a.Overview.Floats(0), SD: a.Overview.SD()}
+func (p *declared) overviewed(overview *privacy.Noised) moments.Overviewed {
+	return moments.Overviewed{Patterns: p.Patterns(), Sums: overview.Floats(0), SD: overview.SD()}
 }
 
-// released reads the first sums of a site that were made through these whitenings, and checks them
+// released reads the sums that a site has given, which were made through these whitenings, and checks them
 // against what was declared.
-func (p *declared) released(a *siteSums, sums int, whitenings [2][]moments.Whitening) (moments.Released, error) {
-	if sums < 1 {
-		return nil, fmt.Errorf("sums that nobody has asked for")
-	}
-	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine}[:sums] {
+func (p *declared) released(sums []*privacy.Noised, whitenings [2][]moments.Whitening) (moments.Released, error) {
+	for i, sum := range sums {
 		if err := sum.Check(p.sums[i]); err != nil {
 			return nil, err
 		}
 	}
-	overview := p.overviewed(a)
+	overview := p.overviewed(sums[0])
 	counts, variance := overview.Counts()
 	r := make(moments.Released, len(counts))
 	for i := range r {
 		r[i].Count, r[i].CountVar = counts[i], variance
 	}
-	for i, all := range whitenings[:max(0, sums-1)] {
-		own, err := p.Own(all)
+	for i, sum := range sums[1:] {
+		own, err := p.Own(whitenings[i])
 		if err != nil {
 			return nil, err
 		}
 		for k := range r {
-			if x := &r[k]; i == 0 {
-				x.Coarse, x.CoarseSums, x.CoarseSD = &own[k], a.Coarse.Floats(k), a.Coarse.SD()
+			m := moments.Moments{Whitening: &own[k], Sums: sum.Floats(k), SD: sum.SD()}
+			if i == 0 {
+				r[k].Coarse = m
 			} else {
-				x.Fine, x.FineSums, x.FineSD = &own[k], a.Fine.Floats(k), a.Fine.SD()
+				r[k].Fine = m
 			}
 		}
 	}
-	if sums < len(kinds) {
+	if len(sums) < len(kinds) {
 		return r, nil
 	}
 	return r, r.Check(p.layout)
 }
 
-// OverviewTask asks for the first sum: the plan says all of it.
-type OverviewTask struct{}
-
-// MomentsTask asks for the coarse or the fine sum. It is the same at every site.
-type MomentsTask struct {
-	Whitenings []whiteningMessage `cbor:"lenses"` // of every pattern that a site can have
-}
-
-// siteSums is what the coordinator keeps of a site's sums, as far as they have come.
-type siteSums struct {
-	Overview privacy.Noised `cbor:"overview" json:"overview"`
-	Coarse   privacy.Noised `cbor:"coarse" json:"coarse"` // a block per pattern of the site, in the plan's order
-	Fine     privacy.Noised `cbor:"fine" json:"fine"`
-}
-
-// whiteningMessage is a whitening as it travels and is kept.
-type whiteningMessage struct {
-	Views    []int       `cbor:"views" json:"views"`
-	Bound    float64     `cbor:"bound" json:"bound"`
-	Constant float64     `cbor:"constant" json:"constant"`
-	Scale    wire.Vector `cbor:"scale" json:"scale"`
-	Centre   wire.Vector `cbor:"centre" json:"centre"`
-	Axes     wire.Vector `cbor:"axes" json:"axes,omitempty"`
-	Squeeze  wire.Vector `cbor:"squeeze" json:"squeeze,omitempty"`
-	Strength wire.Vector `cbor:"strength" json:"strength,omitempty"`
-}
-
-func packWhitenings(all []moments.Whitening) (m []whiteningMessage) {
-	for _, n := range all {
-		m = append(m, whiteningMessage{n.Views, n.Bound, n.Constant, n.Scale, n.Centre, n.Axes, n.Shrinkage,
-			n.Strength})
-	}
-	return m
-}
-
-func unpackWhitenings(l ppca.Layout, all []whiteningMessage) (whitenings []moments.Whitening, err error) {
-	for _, m := range all {
-		n := moments.Whitening{Views: m.Views, Bound: m.Bound, Constant: m.Constant,
-			Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Shrinkage: m.Squeeze, Strength: m.Strength}
-		if err := n.Check(l); err != nil {
-			return nil, err
-		}
-		whitenings = append(whitenings, n)
-	}
-	return whitenings, nil
-}
-
-// sumAnswer is a noised sum as the coordinator keeps it until all have come.
-type sumAnswer struct {
-	Sum privacy.Noised `cbor:"sum" json:"sum"`
+// SumTask asks for a sum. It is the same at every site.
+type SumTask struct {
+	// Whitenings of moments, of every pattern that a site can have; none for the overview, which the plan says all of.
+	Whitenings []moments.Whitening `cbor:"lenses,omitempty"`
 }
 
 // Site is a site's half of a study of noised statistics.
@@ -225,28 +179,5 @@ func Site(set options.Setup, name string) (*halves.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return halves.NewSite(set, name, siteWay{set, noised}), nil
-}
-
-// siteWay is a site's part where the mechanism is statistics.
-type siteWay struct {
-	options.Setup
-	noised *declared // what it releases
-}
-
-func (h siteWay) Request(kind string) (privacy.Request, error) {
-	return h.noised.request(kind)
-}
-
-func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *halves.Site) (any, error) {
-	at := slices.Index(kinds, t.Kind)
-	switch at {
-	case -1:
-		return nil, fmt.Errorf("unknown task %q", t.Kind)
-	case 0:
-		return halves.Open(t, func(*OverviewTask) (any, error) { return nil, h.noised.overview(ctx, s) })
-	}
-	return halves.Open(t, func(task *MomentsTask) (any, error) {
-		return nil, h.noised.moments(ctx, s, h.noised.sums[at].Name, task)
-	})
+	return halves.NewSite(set, name, noised), nil
 }

@@ -1,17 +1,14 @@
 package statistics
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"parley/method"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
+	"parley/privacy"
 	"parley/problem"
 )
 
@@ -22,9 +19,9 @@ type Study struct {
 	Sites      []string           // that released something, in the plan's order
 	Releases   []moments.Released // theirs
 	noised     map[string]*declared
-	whitenings [2][]whiteningMessage
+	whitenings [2][]moments.Whitening
 	file       []byte
-	answers    []*siteSums
+	sums       map[string][]*privacy.Noised // by site
 }
 
 // ReadReleased reads what the sites of a plan's study released, and checks that
@@ -40,7 +37,7 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		return nil, err
 	}
 	var file releasedFile
-	if err := strictly(data, &file); err != nil {
+	if err := method.DecodeJSON(data, &file); err != nil {
 		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " +
 			ReleasedName + " of a study's results"}
 	}
@@ -55,13 +52,8 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
 			len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
 	}
-	r := &Study{Setup: set, noised: noised, file: data, whitenings: [2][]whiteningMessage{file.Coarse, file.Fine}}
-	var whitenings [2][]moments.Whitening
-	for i, packed := range r.whitenings {
-		if whitenings[i], err = unpackWhitenings(set.Layout, packed); err != nil {
-			return nil, err
-		}
-	}
+	r := &Study{Setup: set, noised: noised, file: data, whitenings: [2][]moments.Whitening{file.Coarse, file.Fine},
+		sums: map[string][]*privacy.Noised{}}
 	last := -1
 	for i := range file.Sites {
 		site := &file.Sites[i]
@@ -71,27 +63,14 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 				"twice", site.Site)}
 		}
 		last = at
-		answer, err := noised[site.Site].released(&site.siteSums, len(kinds), whitenings)
+		r.sums[site.Site] = []*privacy.Noised{&site.Overview, &site.Coarse, &site.Fine}
+		release, err := noised[site.Site].released(r.sums[site.Site], r.whitenings)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site.Site, err)
 		}
-		r.Sites = append(r.Sites, site.Site)
-		r.answers, r.Releases = append(r.answers, &site.siteSums), append(r.Releases, answer)
+		r.Sites, r.Releases = append(r.Sites, site.Site), append(r.Releases, release)
 	}
 	return r, nil
-}
-
-// strictly decodes one JSON value with known fields and nothing after it.
-func strictly(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("something follows its end")
-	}
-	return nil
 }
 
 // Refit makes the result of the study with another number of factors.
@@ -123,17 +102,13 @@ func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, scale := ms.(*halves.State), r.RangeScale()
-	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds),
-		&options.Scale{Scale: *scale}
-	own(s).Whitenings = r.whitenings
+	s := ms.(*halves.State)
+	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds), &options.Scale{Scale: *r.RangeScale()}
+	own(s).Whitenings, own(s).Released = r.whitenings, r.sums
 	for _, site := range r.Plan.Sites {
-		at := slices.Index(r.Sites, site)
-		if at < 0 {
+		if !slices.Contains(r.Sites, site) {
 			s.Left = append(s.Left, site)
-			continue
 		}
-		own(s).Released[site] = r.answers[at]
 	}
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/report"
+	"parley/privacy"
 )
 
 // ReleasedName is the file of a result that holds what the sites released under
@@ -23,27 +24,30 @@ const ReleasedFormat = "parley/mvppca-released/2"
 // releasedFile is the noised sums as they left the sites. Everything that is
 // computed from them, by whomever, is covered by the study's guarantee.
 type releasedFile struct {
-	Format string             `json:"format"`
-	Plan   string             `json:"plan_sha256"`
-	Coarse []whiteningMessage `json:"coarse_lenses"`
-	Fine   []whiteningMessage `json:"fine_lenses"`
-	Sites  []releasedOfASite  `json:"sites"`
+	Format string              `json:"format"`
+	Plan   string              `json:"plan_sha256"`
+	Coarse []moments.Whitening `json:"coarse_lenses"`
+	Fine   []moments.Whitening `json:"fine_lenses"`
+	Sites  []releasedOfASite   `json:"sites"`
 }
 
 type releasedOfASite struct {
-	Site string `json:"site"`
-	siteSums
+	Site     string         `json:"site"`
+	Overview privacy.Noised `json:"overview"`
+	Coarse   privacy.Noised `json:"coarse"` // a block per pattern of the site, in the plan's order
+	Fine     privacy.Noised `json:"fine"`
 }
 
 // Result is the result where the sites released noised statistics.
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
-	sites, releases, err := c.releases(s, len(kinds))
+	sites, releases, err := c.releases(s)
 	if err != nil {
 		return nil, err
 	}
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: own(s).Whitenings[0], Fine: own(s).Whitenings[1]}
 	for _, name := range sites {
-		out.Sites = append(out.Sites, releasedOfASite{name, *own(s).Released[name]})
+		sums := own(s).Released[name]
+		out.Sites = append(out.Sites, releasedOfASite{name, *sums[0], *sums[1], *sums[2]})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -78,9 +82,9 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range gains {
-		if !math.IsNaN(v.gain) {
-			r.Metrics["gain_over_mean/"+v.view] = v.gain
+	for k, gain := range gains {
+		if !math.IsNaN(gain) {
+			r.Metrics["gain_over_mean/"+c.Plan.Views[k].Name] = gain
 		}
 	}
 	r.Sections = append(figure.Verdicts(report.VerdictNotes(m.Verdicts)), r.Sections...)
@@ -96,7 +100,7 @@ func (c way) Describe(s *halves.State, m *fitted.Model) error {
 	if err != nil {
 		return err
 	}
-	m.Warn(verdictOf(gains), c.apartVerdict(own(s)))
+	m.Warn(c.verdictOf(gains), c.apartVerdict(own(s)))
 	return nil
 }
 

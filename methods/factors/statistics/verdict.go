@@ -16,48 +16,34 @@ import (
 	"parley/problem"
 )
 
-// A gain is what a view gains from being predicted from all others, over giving
-// everybody the mean: 1 − the ratio of the mean squared errors. It is what the model and the
-// known law of the noise lead to expect: the variance that the model leaves, and what
-// privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
-// claims.
-type gain struct {
-	view string
-	gain float64
-}
-
 // leastGain is the expected gain below which a model counts as no better than the mean:
 // expectations rest on moments that are noised themselves.
 const leastGain = 0.1
 
-// poor says whether the model cannot be told to be better than the mean.
-func (v gain) poor() bool { return !(v.gain >= leastGain) }
-
-// gains are those of every view.
-func (c way) gains(s *halves.State) ([]gain, error) {
-	model, err := s.Model.Unpack(c.Layout)
-	if err != nil {
-		return nil, err
-	}
-	others := assess.New(c.Layout, model)
+// gains are what each view gains from being predicted from all others, over giving
+// everybody the mean: 1 − the ratio of the mean squared errors. It is what the model and the
+// known law of the noise lead to expect: the variance that the model leaves, and what
+// privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
+// claims.
+func (c way) gains(s *halves.State) (gains []float64, err error) {
+	others := assess.New(c.Layout, s.Model)
 	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
 		return nil, err
 	}
 	explained := own(s).Pooled
-	var out []gain
-	for k, view := range c.Plan.Views {
-		v := gain{view: view.Name, gain: explained.R2(k, explained.Rank())}
+	for k := range c.Layout.Views() {
+		gain := explained.R2(k, explained.Rank())
 		if others.OK[k] {
 			left, whole := 0.0, 0.0
 			for lo, hi := c.Layout.View(k); lo < hi; lo++ {
 				left += others.Within[lo]*others.Within[lo] + s.Doubt[lo]
 				whole += others.SD[lo] * others.SD[lo]
 			}
-			v.gain = 1 - left/whole
+			gain = 1 - left/whole
 		}
-		out = append(out, v)
+		gains = append(gains, gain)
 	}
-	return out, nil
+	return gains, nil
 }
 
 const (
@@ -72,9 +58,6 @@ const (
 // apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
 // and beyond chance; nothing if there are none.
 func (c way) apartVerdict(r *record) (v fitted.Verdict) {
-	if len(r.Apart) != c.Layout.Features() {
-		return v
-	}
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
 	var shares, views []string
 	for k, view := range c.Plan.Views {
@@ -91,9 +74,7 @@ func (c way) apartVerdict(r *record) (v fitted.Verdict) {
 		if few := alone != nil && 2*len(alone) < hi-lo; !few && share > leastApart && farthest > far {
 			alone = []string{fmt.Sprintf("at least %.0f %% in %s", 100*share, view.Name)}
 		}
-		if alone != nil {
-			shares = append(shares, alone...)
-		}
+		shares = append(shares, alone...)
 	}
 	if shares == nil {
 		return v
@@ -108,11 +89,11 @@ func (c way) apartVerdict(r *record) (v fitted.Verdict) {
 }
 
 // verdictOf warns of the views that gain nothing; nothing if all do.
-func verdictOf(all []gain) (v fitted.Verdict) {
+func (c way) verdictOf(gains []float64) (v fitted.Verdict) {
 	var poor []string
-	for _, v := range all {
-		if v.poor() {
-			poor = append(poor, v.view)
+	for k, gain := range gains {
+		if !(gain >= leastGain) {
+			poor = append(poor, c.Plan.Views[k].Name)
 		}
 	}
 	if len(poor) == 0 {
@@ -120,7 +101,7 @@ func verdictOf(all []gain) (v fitted.Verdict) {
 	}
 	what, views := "Next to nothing was learned: no view is predicted better than by its mean, as far as anybody can "+
 		"tell", "any view"
-	if len(poor) < len(all) {
+	if len(poor) < len(gains) {
 		views = strings.Join(poor, ", ")
 		what = "Predicted no better than by their means, as far as anybody can tell: " + views
 	}

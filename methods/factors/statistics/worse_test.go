@@ -172,7 +172,7 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 // gains are what predicting each view from the others gains over the subjects' own mean.
 func (p *play) gains(s *halves.State, subjects [][][]float64) (gains []float64) {
 	p.t.Helper()
-	model, scale := factorstest.Must(s.Model.Unpack(p.Layout))(p.t), p.RangeScale()
+	model, scale := s.Model, p.RangeScale()
 	others := assess.New(p.Layout, model)
 	n, d := float64(len(subjects)), p.Layout.Features()
 	sum, squares, x := make([]float64, d), make([]float64, d), make([]float64, d)

@@ -3,7 +3,6 @@ package fedmvppca
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -17,7 +16,7 @@ type state struct {
 	Round   int                           `cbor:"round"` // rounds that were asked for
 	Steps   int                           `cbor:"steps"` // tasks given out so far, for progress
 	Left    []string                      `cbor:"left"`
-	Inbox   map[string][]byte             `cbor:"inbox"` // answers of this round, by site
+	Inbox   method.Inbox                  `cbor:"inbox"` // answers of this round, by site
 	Scale   *ppca.Scale                   `cbor:"scale"`
 	Model   *PackedPrior                  `cbor:"model"`
 	Reports map[string]*fitted.Assessment `cbor:"reports"` // what the sites said of the final model
@@ -29,7 +28,7 @@ type state struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *state) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 // coordinator is the coordinator's half.
 type coordinator struct {
@@ -39,70 +38,13 @@ type coordinator struct {
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Inbox: map[string][]byte{}, Reports: map[string]*fitted.Assessment{}}, nil
+	return &state{Inbox: method.Inbox{}, Reports: map[string]*fitted.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
 	s := new(state)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if err := c.check(s); err != nil {
-		return nil, fmt.Errorf("the state: %w", err)
-	}
-	return s, nil
-}
-
-// check refuses a state from which no study goes on, but for answers that wait in the inbox: these
-// are checked when they are worked through.
-func (c coordinator) check(s *state) error {
-	if s.Inbox == nil || s.Reports == nil || s.Round < 0 || s.Steps < 0 {
-		return fmt.Errorf("round %d, step %d, or it lacks what sites have answered", s.Round, s.Steps)
-	}
-	for _, site := range s.Left {
-		if err := method.Member(c.Plan.Sites, site); err != nil {
-			return err
-		}
-	}
-	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkAssessment); err != nil {
-		return err
-	}
-	if s.Scale == nil && s.Phase != "" && s.Phase != taskScale {
-		return errors.New("it lacks a scale")
-	}
-	if s.Scale != nil {
-		if err := s.Scale.Check(c.Layout); err != nil {
-			return err
-		}
-	}
-	ended := s.Phase == taskAssess || s.Phase == method.Done
-	if ended && len(s.Strengths) != c.own.Latent || s.Model == nil && (ended || s.Phase == taskClip) {
-		return fmt.Errorf("it has no model, or the strengths of %d factors, where there are %d", len(s.Strengths),
-			c.own.Latent)
-	}
-	if s.Model != nil {
-		if p, err := s.Model.unpack(c.Layout); err != nil {
-			return err
-		} else if err := c.checkRank(p.Rank); err != nil {
-			return err
-		}
-	}
-	place := func(site, view int) bool {
-		return site >= 0 && site < len(c.Plan.Sites) && view >= 0 && view < c.Layout.Views()
-	}
-	if slices.ContainsFunc(s.Apart, func(a ppca.Apart) bool { return !place(a.Site, a.View) }) {
-		return errors.New("values in other units of a site or view that there is not")
-	}
-	if slices.ContainsFunc(s.Trace, func(p point) bool {
-		return len(p.SDW) != c.Layout.Views() || len(p.SDMu) != c.Layout.Views()
-	}) {
-		return errors.New("a round without the spread between sites of every view")
-	}
-	if !c.private() && ended && len(s.Trace) == 0 {
-		return errors.New("it has no trace of its rounds")
-	}
-	return nil
+	return s, method.OpenState(data, s)
 }
 
 // steps is how many times the sites are asked.
@@ -147,7 +89,8 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		}
 		return c.begin(s, ppca.StartScale(c.Frame))
 	case taskScale:
-		sites, all, err := answers(c, s, func(_ string, a *ppca.FeatureSums) error { return c.checkSums(a) })
+		sites := c.staying(s)
+		all, err := method.Answers[ppca.FeatureSums](s.Inbox, sites)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -175,23 +118,7 @@ func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error)
 		s.Phase, s.Round = kind, 0
 	}
 	s.Round++
-	return method.Ask(kind, method.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
-}
-
-// answers decodes the round's answers, in the plan's order of sites.
-func answers[A any](c coordinator, s *state,
-	check func(site string, a *A) error) (sites []string, all []*A, err error) {
-	for _, site := range method.Staying(c.Plan.Sites, s.Left) {
-		a := new(A)
-		if err := wire.Unmarshal(s.Inbox[site], a); err != nil {
-			return nil, nil, fmt.Errorf("site %s: decoding its answer to %q: %w", site, s.Phase, err)
-		}
-		if err := check(site, a); err != nil {
-			return nil, nil, fmt.Errorf("site %s: its answer to %q: %w", site, s.Phase, err)
-		}
-		sites, all = append(sites, site), append(all, a)
-	}
-	return sites, all, nil
+	return method.Ask(kind, c.staying(s), func(string) (any, error) { return body, nil })
 }
 
 // begin asks for round 1: expectation maximisation from each site's
@@ -252,16 +179,17 @@ func (c coordinator) iterate(s *state) ([]method.Task, error) {
 // iterated folds a round in clear: equations (13), (14), (17), (18) and the maximum
 // likelihood of the inverse-gamma prior.
 func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
-	var params []ppca.Params
-	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
-		p, err := a.Params.Unpack(c.Layout)
-		if err == nil {
-			params = append(params, *p)
-		}
-		return err
-	})
+	all, err := method.Answers[iterateAnswer](s.Inbox, c.staying(s))
 	if err != nil {
 		return nil, nil, err
+	}
+	var params []ppca.Params
+	for _, a := range all {
+		p, err := a.Params.Unpack(c.Layout)
+		if err != nil {
+			return nil, nil, err
+		}
+		params = append(params, *p)
 	}
 	model, _, err := updateMaster(c.Layout, params)
 	if err != nil {
@@ -295,7 +223,8 @@ func (c coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sites, all, err := answers(c, s, func(site string, a *noisedAnswer) error { return a.check(c.releases[site]) })
+	sites := c.staying(s)
+	all, err := method.Answers[noisedAnswer](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -345,7 +274,8 @@ func (s *state) finished() fitted.AssessTask {
 
 // assessed keeps what the sites said; then the study is done.
 func (c coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
-	sites, all, err := answers(c, s, func(_ string, a *fitted.Assessment) error { return c.checkAssessment(a) })
+	sites := c.staying(s)
+	all, err := method.Answers[fitted.Assessment](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -365,50 +295,35 @@ func (c coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
 // through in the plan's order of sites. What is wrong with it shows now.
 func (c coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if err := errors.Join(method.Expect(a, method.Staying(c.Plan.Sites, s.Left), s.Phase),
-		method.Once(a, s.Inbox[a.Site] != nil)); err != nil {
+	_, answered := s.Inbox[a.Site]
+	if err := errors.Join(method.Expect(a, c.staying(s), s.Phase), method.Once(a, answered)); err != nil {
 		return nil, err
 	}
 	kept, err := c.receive(a)
 	if err != nil {
 		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
 	}
-	s.Inbox[a.Site] = kept
+	s.Inbox.Keep(a.Site, kept)
 	return s, nil
 }
 
 // receive checks an answer, and returns what is kept of it.
-func (c coordinator) receive(a method.Contribution) ([]byte, error) {
+func (c coordinator) receive(a method.Contribution) (any, error) {
 	switch a.Kind {
 	case taskScale:
-		return received(a, c.checkSums)
+		return method.Received(a, func(x *ppca.FeatureSums) error {
+			return x.Check(c.Layout.Features(), c.own.Scaling == ppca.ScaleMinMax)
+		})
 	case taskAssess:
-		return received(a, c.checkAssessment)
+		return method.Received(a, func(x *fitted.Assessment) error { return x.Check(c.Layout, c.own.Latent) })
 	case taskIterate:
-		return received(a, func(x *iterateAnswer) error { return x.check(c.setup) })
+		return method.Received(a, func(x *iterateAnswer) error { return x.check(c.setup) })
 	}
-	x, err := c.releases[a.Site].receive(a)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Marshal(x)
+	return c.releases[a.Site].receive(a)
 }
 
-func received[A any](a method.Contribution, check func(*A) error) ([]byte, error) {
-	x := new(A)
-	if err := method.DecodeAnswer(a, x); err != nil {
-		return nil, err
-	}
-	return a.Body, check(x)
-}
-
-func (c coordinator) checkSums(x *ppca.FeatureSums) error {
-	return x.Check(c.Layout.Features(), c.own.Scaling == ppca.ScaleMinMax)
-}
-
-func (c coordinator) checkAssessment(a *fitted.Assessment) error {
-	return a.Check(c.Layout, c.own.Latent)
-}
+// staying are the sites that have not left, in the plan's order.
+func (c coordinator) staying(s *state) []string { return method.Staying(c.Plan.Sites, s.Left) }
 
 // Leave goes on without a site. What it said before stays in the model.
 func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
@@ -418,7 +333,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 		return nil, err
 	}
 	// a final model stands without being assessed
-	if len(method.Staying(c.Plan.Sites, s.Left)) == 0 && len(s.Strengths) == 0 {
+	if len(c.staying(s)) == 0 && len(s.Strengths) == 0 {
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil
