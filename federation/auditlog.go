@@ -300,9 +300,7 @@ func (c *chain) damaged(path, what string) error {
 
 // next holds a line, without its newline, against the one before.
 func (c *chain) next(path string, line []byte) (e LogEntry, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&e); err != nil {
+	if err := files.Decode(line, &e); err != nil {
 		return e, c.damaged(path, "this line is no entry")
 	}
 	again, err := encode(e)

@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/files"
 	"parley/problem"
 	"parley/study"
 )
@@ -138,6 +139,10 @@ type AssociateOptions struct {
 	Categories []string // columns that are categories even if they are written as numbers
 	Adjust     []string // columns that every test is adjusted for, and that are not tested
 }
+
+// DecodeJSON reads a file of which every byte counts: a name that v does not have is an error, and so is anything
+// after it.
+func DecodeJSON(data []byte, v any) error { return files.Decode(data, v) }
 
 // CheckFormat returns nil if data is a JSON object of the given format. What
 // is another kind of file, or another version of the format, is refused by name.

@@ -84,9 +84,7 @@ func (t *theta) params(l ppca.Layout, q int) (ppca.Params, error) {
 		}
 		copy(p.Mu[lo:hi], t.Mu[k])
 	}
-	if p.Features, err = l.FeaturesOf(views); err != nil {
-		return p, err
-	}
+	p.Features = l.FeaturesOf(views)
 	return p, p.Check(l)
 }
 
@@ -119,10 +117,10 @@ type siteRows struct {
 }
 
 func newSiteRows(l ppca.Layout, views []int, rows [][]float64) (*siteRows, error) {
-	f, err := l.FeaturesOf(views)
-	if err != nil {
+	if err := l.CheckViews(views); err != nil {
 		return nil, err
 	}
+	f := l.FeaturesOf(views)
 	for n, r := range rows {
 		if len(r) != len(f) {
 			return nil, fmt.Errorf("row %d has %d values, want %d", n, len(r), len(f))

@@ -40,61 +40,57 @@ const ageAndSex = "  adjust: [age, {column: sex, levels: [f, m]}]\n"
 // both, makes of the two. It shares nothing with package covariates. It returns the slopes too.
 func leastSquares(t testing.TB, s *small) (map[string]*dataset.Table, map[string][2]float64) {
 	t.Helper()
-	type cell struct {
-		site, row, view, at int
-		age, sex            float64
+	type subject struct {
+		site     int
+		age, sex float64
+		views    [][]float64
 	}
-	rows := map[int][]dataset.Row{}
-	by := map[string][]cell{}
-	var mean [2]float64
-	n := 0.0
+	rows, mean := map[int][]dataset.Row{}, [2]float64{}
+	var all []subject
 	for i, name := range s.plan.Sites {
-		for r := range s.data[name].Len() {
-			row := s.data[name].Row(r)
+		for _, row := range tableRows(s, name) {
 			age, err := strconv.ParseFloat(row.Subject[0], 64)
 			if err != nil || math.IsNaN(age) || !slices.ContainsFunc(row.Views, func(v []float64) bool {
 				return v != nil
 			}) {
 				continue // they count for nothing
 			}
-			x := cell{site: i, row: len(rows[i]), age: age}
+			x := subject{site: i, age: age, views: make([][]float64, len(row.Views))}
 			if row.Subject[1] == "m" {
 				x.sex = 1
 			}
-			mean[0], mean[1], n = mean[0]+x.age, mean[1]+x.sex, n+1
-			row.Views = slices.Clone(row.Views)
+			mean[0], mean[1] = mean[0]+x.age, mean[1]+x.sex
 			for k, v := range row.Views {
-				row.Views[k] = slices.Clone(v)
-				for j := range v {
-					if x.view, x.at = k, j; !math.IsNaN(v[j]) {
-						key := s.plan.Views[k].Features[j].Name
-						by[key] = append(by[key], x)
+				x.views[k] = slices.Clone(v)
+			}
+			row.Views = x.views
+			rows[i], all = append(rows[i], row), append(all, x)
+		}
+	}
+	slopes, n := map[string][2]float64{}, float64(len(all))
+	for k, v := range s.plan.Views {
+		for j, f := range v.Features {
+			known, sites := []subject{}, map[int]int{}
+			for _, c := range all {
+				if c.views[k] != nil && !math.IsNaN(c.views[k][j]) {
+					if known = append(known, c); sites[c.site] == 0 {
+						sites[c.site] = 2 + len(sites)
 					}
 				}
 			}
-			rows[i] = append(rows[i], row)
-		}
-	}
-	slopes := map[string][2]float64{}
-	for name, cells := range by {
-		sites := map[int]int{}
-		for _, c := range cells {
-			if _, ok := sites[c.site]; !ok {
-				sites[c.site] = 2 + len(sites)
+			x, y := mat.NewDense(len(known), 2+len(sites), nil), mat.NewVecDense(len(known), nil)
+			for i, c := range known {
+				x.Set(i, 0, c.age)
+				x.Set(i, 1, c.sex)
+				x.Set(i, sites[c.site], 1)
+				y.SetVec(i, c.views[k][j])
 			}
-		}
-		x, y := mat.NewDense(len(cells), 2+len(sites), nil), mat.NewVecDense(len(cells), nil)
-		for i, c := range cells {
-			x.Set(i, 0, c.age)
-			x.Set(i, 1, c.sex)
-			x.Set(i, sites[c.site], 1)
-			y.SetVec(i, rows[c.site][c.row].Views[c.view][c.at])
-		}
-		var b mat.VecDense
-		testkit.Do(t, b.SolveVec(x, y))
-		slopes[name] = [2]float64{b.AtVec(0), b.AtVec(1)}
-		for _, c := range cells {
-			rows[c.site][c.row].Views[c.view][c.at] -= b.AtVec(0)*(c.age-mean[0]/n) + b.AtVec(1)*(c.sex-mean[1]/n)
+			var b mat.VecDense
+			testkit.Do(t, b.SolveVec(x, y))
+			slopes[f.Name] = [2]float64{b.AtVec(0), b.AtVec(1)}
+			for _, c := range known {
+				c.views[k][j] -= b.AtVec(0)*(c.age-mean[0]/n) + b.AtVec(1)*(c.sex-mean[1]/n)
+			}
 		}
 	}
 	out := map[string]*dataset.Table{}
@@ -308,26 +304,21 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 
 // Plans whose covariates cannot be are refused by place.
 func TestCovariatesThatCannotBe(t *testing.T) {
-	for options, want := range map[string]string{
-		"  adjust: [height]\n": `method.adjust: "height" is not a ` +
-			`column under subjects`,
-		"  adjust: [age, age]\n": "method.adjust: column age is named " +
-			"twice",
-		"  adjust: [{levels: [a, b]}]\n": "method.adjust: no column is named",
-		"  adjust: [{column: sex, levels: [f]}]\n": "method.adjust.levels: a category of " +
-			"one level says nothing",
-		"  adjust: [{column: sex, levels: [f, f]}]\n": `level "f" stands for what is not ` +
-			`known, or is there twice`,
-		"  adjust: [{column: sex, levels: [f, NA]}]\n": `level "NA" stands for what is not ` +
-			`known, or is there twice`,
-		"  adjust: age\n": "where a list is expected",
-		"  adjust: [{column: sex, level: [f, m]}]\n":                         "did you mean levels?",
-		fmt.Sprintf("  adjust: [{column: sex, levels: [%s]}]\n", levels(66)): "65 numbers and levels to adjust for",
+	for adjust, want := range map[string]string{
+		"[height]":                         `method.adjust: "height" is not a column under subjects`,
+		"[age, age]":                       "method.adjust: column age is named twice",
+		"[{levels: [a, b]}]":               "method.adjust: no column is named",
+		"[{column: sex, levels: [f]}]":     "method.adjust.levels: a category of one level says nothing",
+		"[{column: sex, levels: [f, f]}]":  `level "f" stands for what is not known, or is there twice`,
+		"[{column: sex, levels: [f, NA]}]": `level "NA" stands for what is not known, or is there twice`,
+		"age":                              "where a list is expected",
+		"[{column: sex, level: [f, m]}]":   "did you mean levels?",
+		"[{column: sex, levels: [" + levels(66) + "]}]": "65 numbers and levels to adjust for",
 	} {
 		_, err := parse("subjects: [age, sex]\n" + planWith("  - {name: clinic, features: [bmi, weight]}\n",
-			"  latent: 1\n"+options))
+			"  latent: 1\n  adjust: "+adjust+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\ngives %v\nwant  %s", options, err, want)
+			t.Errorf("%s\ngives %v\nwant  %s", adjust, err, want)
 		}
 	}
 	_, err := parse(strings.Replace("subjects: [age]\n"+

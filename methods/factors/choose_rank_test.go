@@ -239,17 +239,14 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 
 // Only what a private study releases can be used again.
 func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
-	for text, want := range map[string]string{
-		planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n"): "without differential protection",
-	} {
-		p := factorstest.Must(parse(text))(t)
-		_, err := Method{}.ReleasedFile(p)
-		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, want) || p.Hint == "" {
-			t.Errorf("%v, want %q", err, want)
-		}
-		if _, err := (Method{}).Refit(p, nil, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
+	const want = "without differential protection"
+	plan := factorstest.Must(parse(planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n")))(t)
+	_, err := Method{}.ReleasedFile(plan)
+	if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, want) || p.Hint == "" {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if _, err := (Method{}).Refit(plan, nil, 1); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
 

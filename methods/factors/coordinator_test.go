@@ -239,31 +239,29 @@ const (
 
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {
-	for _, opts := range []string{federatedOptions} {
-		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true},
-			options: opts, seed: 6}.study(t)
-		whole := newPlay(t, s)
-		if _, err := whole.run(); err != nil {
-			t.Fatal(err)
-		}
-		leave := func(at string) (*method.Result, error) {
-			p := newPlay(t, s)
-			p.Absent = func(task method.Task) bool { return task.Site == "site-0" && task.Kind == at }
-			return p.run()
-		}
-		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
-		if _, err := leave(first); err == nil ||
-			!strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
-			t.Errorf("leaving at %q: %v", first, err)
-		}
-		r, err := leave(options.TaskAssess)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkResult(t, s.plan, r)
-		if _, ok := r.Metrics["mean_absolute_error/v1"]; ok {
-			t.Error("nobody assessed view v1, and yet it has an error")
-		}
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true},
+		options: federatedOptions, seed: 6}.study(t)
+	whole := newPlay(t, s)
+	if _, err := whole.run(); err != nil {
+		t.Fatal(err)
+	}
+	leave := func(at string) (*method.Result, error) {
+		p := newPlay(t, s)
+		p.Absent = func(task method.Task) bool { return task.Site == "site-0" && task.Kind == at }
+		return p.run()
+	}
+	first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
+	if _, err := leave(first); err == nil ||
+		!strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
+		t.Errorf("leaving at %q: %v", first, err)
+	}
+	r, err := leave(options.TaskAssess)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkResult(t, s.plan, r)
+	if _, ok := r.Metrics["mean_absolute_error/v1"]; ok {
+		t.Error("nobody assessed view v1, and yet it has an error")
 	}
 }
 

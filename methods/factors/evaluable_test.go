@@ -41,8 +41,7 @@ func measured(t *testing.T, unit float64, options string) *small {
 // units a hundred times smaller errors are a hundred times larger, and the
 // density of each of 3 values (5 for two subjects in three) falls by ln 100.
 func TestEvaluationIsInMeasuredUnits(t *testing.T) {
-	type numbers struct{ mae, logLik, hidden, coverage, central float64 }
-	var got [2]numbers
+	var got [2][]float64 // errors and likelihood; errors and coverage of hidden values; central likelihood
 	for i, unit := range []float64{1, 100} {
 		study := measured(t, unit, "scaling: standard")
 		rows, files := study.all(t), factorstest.Must(newPlay(t, study).run())(t).Files
@@ -51,12 +50,12 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 		h := factorstest.Must(evaluate.Impute(t.Context(), nil, m, rows, 0.9))(t)
 		central := factorstest.Must(Method{}.Central(t.Context(), study.plan, rows))(t)
 		c := factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, central, rows))(t)
-		got[i] = numbers{s.MAE / unit, s.LogLik + (3+2*2.0/3)*math.Log(unit), h.MAE / unit, h.Coverage,
+		got[i] = []float64{s.MAE / unit, s.LogLik + (3+2*2.0/3)*math.Log(unit), h.MAE / unit, h.Coverage,
 			c.LogLik + (3+2*2.0/3)*math.Log(unit)}
 		// The noise has standard deviation 0.1, and two subjects in three have
 		// both views: the mean error of a hidden value is √(2/π)·0.1·√(1 + w²/p),
 		// about 0.09.
-		if h.Coverage < 0.86 || h.Coverage > 0.94 || got[i].hidden < 0.08 || got[i].hidden > 0.11 {
+		if h.Coverage < 0.86 || h.Coverage > 0.94 || got[i][2] < 0.08 || got[i][2] > 0.11 {
 			t.Errorf("unit %v: hidden views: %+v", unit, h)
 		}
 		// The central fit is the maximum of the likelihood.
@@ -64,10 +63,9 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 			t.Errorf("unit %v: log-likelihood %v, central %v", unit, s.LogLik, c.LogLik)
 		}
 	}
-	for i, pair := range [][2]float64{{got[0].mae, got[1].mae}, {got[0].logLik, got[1].logLik},
-		{got[0].hidden, got[1].hidden}, {got[0].coverage, got[1].coverage}, {got[0].central, got[1].central}} {
-		if math.Abs(pair[0]-pair[1]) > 1e-9*math.Abs(pair[0]) {
-			t.Errorf("number %d depends on the unit: %v and %v", i, pair[0], pair[1])
+	for i, x := range got[0] {
+		if math.Abs(x-got[1][i]) > 1e-9*math.Abs(x) {
+			t.Errorf("number %d depends on the unit: %v and %v", i, x, got[1][i])
 		}
 	}
 }

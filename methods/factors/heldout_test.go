@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
@@ -72,54 +70,37 @@ func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one boo
 // of values in intervals of 90 %.
 func truthOf(t *testing.T, m *fitted.Model, rows [][]float64) (gain, coverage []float64) {
 	t.Helper()
-	var features []fitted.ModelFeature
-	for _, v := range m.Views {
-		features = append(features, v.Features...)
-	}
-	lo, q := 0, len(m.Factors)
-	for part, v := range slices.Repeat(m.Views, 1+len(m.Views)%2) {
-		hi := lo + len(v.Features)
-		away := func(j int) bool { return j >= lo && j < hi && (len(m.Views) > 1 || j%2 == part) }
-		prec := mat.NewSymDense(q, nil)
-		for a := range q {
-			prec.SetSym(a, a, 1)
-		}
-		for j, f := range features {
-			if !away(j) {
-				prec.SymRankOne(prec, 1/f.Noise, mat.NewVecDense(q, f.Loadings))
+	p, scale, err := m.PredictorFor(fitted.Population{})
+	testkit.Do(t, err)
+	l, md := p.Model()
+	x, guess, variance := make([]float64, md.D), make([]float64, md.D), make([]float64, md.D)
+	for part, k := range map[bool][]int{false: {0, 0}, true: {0, 1}}[l.Views() > 1] {
+		lo, hi := l.View(k)
+		var rest []int
+		for j := range x {
+			if j < lo || j >= hi || l.Views() == 1 && j%2 != part {
+				rest = append(rest, j)
 			}
 		}
-		var chol mat.Cholesky
-		var cov mat.SymDense
-		if !chol.Factorize(prec) || chol.InverseTo(&cov) != nil {
-			t.Fatal("no covariance of factors")
-		}
-		failed, squares, held, cells := 0.0, 0.0, 0.0, 0.0
+		given := factorstest.Must(p.Given(rest))(t)
+		failed, squares, held, cells := 0.0, 0.0, 0.0, float64(len(rows)*len(given.Missing))
+		given.MissingVar(variance)
 		for _, row := range rows {
-			b, x := mat.NewVecDense(q, nil), mat.NewVecDense(q, nil)
-			for j, f := range features {
-				if !away(j) {
-					b.AddScaledVec(b, ((row[j]-f.Shift)*f.Factor-f.Mean)/f.Noise, mat.NewVecDense(q, f.Loadings))
-				}
+			known := x[:0]
+			for _, j := range rest {
+				known = append(known, (row[j]-scale.Shift[j])*scale.Factor[j])
 			}
-			x.MulVec(&cov, b)
-			for j, f := range features {
-				if !away(j) {
-					continue
-				}
-				w := mat.NewVecDense(q, f.Loadings)
-				y := (row[j]-f.Shift)*f.Factor - f.Mean
-				off := y - mat.Dot(w, x)
-				failed, squares, cells = failed+off*off, squares+y*y, cells+1
-				if off*off < 1.645*1.645*v.SamplingTimes*(f.Noise+mat.Inner(w, &cov, w)) {
+			given.Impute(guess, known)
+			for i, j := range given.Missing {
+				y := (row[j] - scale.Shift[j]) * scale.Factor[j]
+				off, about := y-guess[i], y-md.Mu[j]
+				failed, squares = failed+off*off, squares+about*about
+				if off*off < 1.645*1.645*variance[i] {
 					held++
 				}
 			}
 		}
 		gain, coverage = append(gain, 1-failed/squares), append(coverage, held/cells)
-		if len(m.Views) > 1 {
-			lo = hi
-		}
 	}
 	return gain, coverage
 }

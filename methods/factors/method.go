@@ -191,12 +191,9 @@ func (m Method) Describe(p *study.Plan) string {
 		return ""
 	}
 	o, l := set.Options, set.Layout
-	factors := "1 factor"
-	switch {
-	case o.Latent == options.Select:
+	factors := figure.Plural(int(o.Latent), "factor")
+	if o.Latent == options.Select {
 		factors = "as many factors as the sites' sums support"
-	case o.Latent != 1:
-		factors = fmt.Sprintf("%d factors", o.Latent)
 	}
 	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how "+
 		"strongly each feature belongs to each.", factors, l.Features(), l.Views())

@@ -104,36 +104,31 @@ func privatePlan(privacy, options string) string {
 }
 
 func TestPrivateOptionsThatCannotBe(t *testing.T) {
-	for text, want := range map[string]string{
-		underTotal("  latent: 2\n  mechanism: statistics\n"): "hint: leave it out: sites of a private plan",
-		underTotal(
-			"  latent: 2\n  clipping: {}\n"): "hint: name: fed-mv-ppca, which has these options",
-		underTotal("  latent: 2\n  scaling: standard\n"): "method.scaling: \"standard\" is of the subjects' values",
-		underTotal("  latent: 2\n  rounds: 3\n"):         "method.rounds: has no meaning in a private plan",
-		underTotal("  latent: 2\n  scaling: none\n"):     "clips to public ranges",
-		underRelease(
-			"  latent: 2\n"): "splits a total over what it releases",
-		planWith(twoViews,
-			"  latent: 2\n  patterns: [{views: [mri]}]\n"): "method.patterns: belongs to private plans",
-		strings.Replace(underTotal("  latent: 2\n"), "unit: subject", "unit: site",
-			1): "protects single subjects",
-		underTotal(
-			"  latent: 2\n  patterns: [{site: west, views: [mri]}]\n"): `method.patterns.site: "west" is not a site ` +
-			`of the plan`,
-		underTotal(
-			"  latent: 2\n  patterns: [{site: north, views: [pet]}]\n"): `"pet" is not a view of the plan`,
-		underTotal(
-			"  latent: 2\n  patterns: [{site: north}]\n"): "method.patterns.views: no views",
-		underTotal(
-			"  latent: 2\n  patterns: [{views: [mri, mri]}]\n"): "view mri is named twice",
-		underTotal(
-			"  latent: 2\n  patterns: [{views: [mri, clinic]}, {views: [clinic, mri]}]\n"): "method.patterns.views: " +
-			"the same set of views is stated twice",
-		underTotal("  latent: 2\n  patterns: [{site: north, views: [clinic]}, {site: south, views: " +
-			"[clinic]}]\n"): "no subject can have view mri",
-		underTotal("  latent: 2\n  patterns: [{views: [clinic, mri]}, {site: north, views: [clinic]}, {site: south, " +
-			"views: [clinic, mri]}]\n"): "method.patterns: no subject can have it",
+	const one = "  latent: 2\n"
+	refused := map[string]string{
+		underRelease(one): "splits a total over what it releases",
+		planWith(twoViews, one+"  patterns: [{views: [mri]}]\n"):           "method.patterns: belongs to private plans",
+		strings.Replace(underTotal(one), "unit: subject", "unit: site", 1): "protects single subjects",
+	}
+	for options, want := range map[string]string{
+		"mechanism: statistics":                   "hint: leave it out: sites of a private plan",
+		"clipping: {}":                            "hint: name: fed-mv-ppca, which has these options",
+		"scaling: standard":                       "method.scaling: \"standard\" is of the subjects' values",
+		"rounds: 3":                               "method.rounds: has no meaning in a private plan",
+		"scaling: none":                           "clips to public ranges",
+		"patterns: [{site: west, views: [mri]}]":  `method.patterns.site: "west" is not a site of the plan`,
+		"patterns: [{site: north, views: [pet]}]": `"pet" is not a view of the plan`,
+		"patterns: [{site: north}]":               "method.patterns.views: no views",
+		"patterns: [{views: [mri, mri]}]":         "view mri is named twice",
+		"patterns: [{views: [mri, clinic]}, {views: [clinic, mri]}]": "method.patterns.views: the same set of " +
+			"views is stated twice",
+		"patterns: [{site: north, views: [clinic]}, {site: south, views: [clinic]}]": "no subject can have view mri",
+		"patterns: [{views: [clinic, mri]}, {site: north, views: [clinic]}, {views: [clinic, mri], site: south}]": "" +
+			"method.patterns: no subject can have it",
 	} {
+		refused[underTotal(one+"  "+options+"\n")] = want
+	}
+	for text, want := range refused {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngives %v\nwant  %s", text, err, want)
 		}

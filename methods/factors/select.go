@@ -1,6 +1,7 @@
 package factors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,7 +21,6 @@ import (
 const (
 	ruleStudy     = "smallest within one standard error of the likeliest"
 	ruleLikeliest = "largest left-out log-likelihood"
-	ruleElbow     = "elbow: smallest that loses at most 2 % of the range"
 )
 
 // Names of a candidate's scores.
@@ -34,13 +34,8 @@ const (
 // from the sums that sites send, again once what subjects lack was filled by the model chosen first.
 func selectFactors(ctx context.Context, set options.Setup, data map[string]dataset.Source,
 	c method.SelectConfig) (*method.Selection, error) {
-	if err := c.Check(); err != nil {
+	if err := cmp.Or(c.Check(), set.CheckLatent(c.Values...)); err != nil {
 		return nil, err
-	}
-	for _, q := range c.Values {
-		if err := set.CheckLatent(q); err != nil {
-			return nil, err
-		}
 	}
 	rows, err := read(ctx, set, data)
 	if err != nil {
@@ -164,8 +159,6 @@ func (s *selector) choose() {
 	add(ruleStudy, s.choice, "what a study with latent: select takes among these; the error is that of the "+
 		"difference, by how tenths of the subjects differ")
 	add(ruleLikeliest, r.Likeliest(), "subjects who were left out of the fit are the likeliest")
-	add(ruleElbow, elbow(logLik), "more factors improve little beside what the first ones do; it depends on the "+
-		"candidates")
 	out.Settings = map[string]float64{"sites": float64(len(s.rows))}
 }
 
@@ -195,76 +188,54 @@ func defeatsSelection(o *options.Options) (why, mend string) {
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: s.out.Metrics(map[string]string{ruleStudy: "one_standard_error",
-		ruleLikeliest: "left_out", ruleElbow: "elbow"})}
-	r.Headline = []figure.Fact{
-		s.out.Headline(),
-		{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))},
-		{Name: "at the elbow", Value: strconv.Itoa(s.out.Choice(ruleElbow))},
-	}
-	r.Sections = []figure.Section{
-		s.out.Section("Every rule below was worked out from the sums of the sites. A recommendation follows the " +
-			"first, if nothing is warned of."),
-		{ID: "left-out", Title: "How likely subjects are who were left out",
-			Lead: "Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, " +
-				"and judged by how likely they make the others. All is about the means of the sites.",
-			Items: []figure.Item{leftOutFigure(s.out, s.out.Choice(ruleStudy), "subjects", "Higher is better. The "+
-				"band is one standard error of the difference to the best. The line rises while factors describe what "+
-				"all subjects share, and falls once they describe those who were fitted only: take the smallest "+
-				"number whose band reaches zero.")}},
-		{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: scoreTable(s.out,
-			"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest "+
-				"number of factors, with the standard error of that.", []scoreColumn{
-				{"left-out log-likelihood per subject", "nats", scoreLeftOut}, {"behind the best", "nats", scoreBehind},
-				{"standard error", "nats", scoreBehindSE}})}}},
-	}
-	return r
-}
-
-const factorAxis = "number of factors"
-
-// leftOutFigure is how far each candidate is behind the best for those who were left out.
-func leftOutFigure(out *method.Selection, choice int, who, caption string) figure.Item {
-	x, y := out.Curve(scoreBehind)
-	_, se := out.Curve(scoreBehindSE)
+	x, y := s.out.Curve(scoreBehind)
+	_, se := s.out.Curve(scoreBehindSE)
 	low, high := slices.Clone(y), slices.Clone(y)
 	for i := range y {
 		y[i] = -y[i]
 		low[i], high[i] = y[i]-se[i], y[i]+se[i]
 	}
-	return figure.Item{Figure: &figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of " + who +
-		" left out, beside the best",
-		Chart: figure.Lines{X: figure.Axis{Label: factorAxis, Count: true},
-			Y:      figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
-			Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
-		Caption: caption,
-		Alt: fmt.Sprintf("Line of the log-likelihood of %s left out, with a band of one standard error that first "+
-			"reaches the best at %d factors.", who, choice)}}
+	return drawn(s.out, map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out"},
+		[]figure.Fact{{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))}},
+		"Every rule below was worked out from the sums of the sites. A recommendation follows the first, if nothing "+
+			"is warned of.",
+		figure.Section{ID: "left-out", Title: "How likely subjects are who were left out",
+			Lead: "Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, " +
+				"and judged by how likely they make the others. All is about the means of the sites."},
+		figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of subjects left out, beside the best",
+			Chart: figure.Lines{Y: figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
+				Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
+			Caption: "Higher is better. The band is one standard error of the difference to the best. The line rises " +
+				"while factors describe what all subjects share, and falls once they describe those who were fitted " +
+				"only: take the smallest number whose band reaches zero.",
+			Alt: fmt.Sprintf("Line of the log-likelihood of subjects left out, with a band of one standard error that "+
+				"first reaches the best at %d factors.", s.out.Choice(ruleStudy))},
+		"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest number "+
+			"of factors, with the standard error of that.",
+		[]scoreColumn{{"left-out log-likelihood per subject", "nats", scoreLeftOut},
+			{"behind the best", "nats", scoreBehind}, {"standard error", "nats", scoreBehindSE}})
 }
 
 // scoreColumn is a score as a table shows it.
 type scoreColumn struct{ name, unit, score string }
 
-// scoreTable lists scores of all candidates.
-func scoreTable(out *method.Selection, caption string, columns []scoreColumn) *figure.Table {
-	t := &figure.Table{ID: "candidates", Title: "All scores", Caption: caption}
+// drawn is a selection as a result: what its rules, under short names, chose from what, a section with the line that
+// they go by, and a table of scores.
+func drawn(out *method.Selection, rules map[string]string, facts []figure.Fact, from string, why figure.Section,
+	line figure.Figure, caption string, columns []scoreColumn) *method.Result {
+	chart := line.Chart.(figure.Lines)
+	chart.X = figure.Axis{Label: "number of factors", Count: true}
+	line.Chart, why.Items = chart, []figure.Item{{Figure: &line}}
 	x, _ := out.Curve("")
-	t.Columns = append(t.Columns, figure.Column{Name: "factors", Format: figure.Count, Numbers: x})
+	t := &figure.Table{ID: "candidates", Title: "All scores", Caption: caption,
+		Columns: []figure.Column{{Name: "factors", Format: figure.Count, Numbers: x}}}
 	for _, c := range columns {
 		_, y := out.Curve(c.score)
 		t.Columns = append(t.Columns, figure.Column{Name: c.name, Unit: c.unit, Numbers: y})
 	}
-	return t
-}
-
-// elbowShare is how much of the range of the left-out log-likelihood over the
-// candidates the elbow may lose.
-const elbowShare = 0.02
-
-// elbow returns the first candidate that loses at most 2 % of the range.
-func elbow(mean []float64) int {
-	top, bottom := slices.Max(mean), slices.Min(mean)
-	return slices.IndexFunc(mean, func(m float64) bool { return top-m <= elbowShare*(top-bottom) })
+	return &method.Result{Metrics: out.Metrics(rules), Headline: append([]figure.Fact{out.Headline()}, facts...),
+		Sections: []figure.Section{out.Section(from), why,
+			{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: t}}}}}
 }
 
 // parameters is how many numbers a model has, rotations of its factors aside.

@@ -1,6 +1,7 @@
 package factors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -32,13 +33,8 @@ const (
 // differently, and nothing is recommended. Every fit has a noise variance for each feature, whatever the plan says.
 func selectReleased(ctx context.Context, set options.Setup, releases []moments.Released,
 	c method.SelectConfig) (*method.Selection, error) {
-	if err := c.Check(); err != nil {
+	if err := cmp.Or(c.Check(), set.CheckLatent(c.Values...)); err != nil {
 		return nil, err
-	}
-	for _, q := range c.Values {
-		if err := set.CheckLatent(q); err != nil {
-			return nil, err
-		}
 	}
 	set.Layout.Noise = ppca.NoisePerFeature
 	s := &releasedSelector{set: set, releases: releases, values: c.Values, bic: make([]float64, len(c.Values)),
@@ -142,30 +138,21 @@ func (s *releasedSelector) selection() *method.Selection {
 			"difference"})
 	}
 	x, y := out.Curve(scoreBIC)
-	out.Result = &method.Result{
-		Metrics: out.Metrics(map[string]string{ruleBIC: "bic"}),
-		Headline: []figure.Fact{out.Headline(),
-			{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised",
-				Value: fmt.Sprintf("%.0f", s.subjects)}},
-		Sections: []figure.Section{
-			out.Section("The rule below was worked out from what the sites of the study had released, with its " +
-				"noise. A recommendation follows it, if nothing is warned of."),
-			{ID: "bic", Title: "Fit against size, with the noise split in two",
-				Lead: "Fits to noised moments describe their noise too. So fresh noise of the same law was added to " +
-					"the releases and subtracted from them, which gives two with independent noise: one was fitted, " +
-					"the other scored, and the number of parameters was charged for as ever.",
-				Items: []figure.Item{{Figure: &figure.Figure{ID: "bic",
-					Title: "Bayesian information criterion by number of factors",
-					Chart: figure.Lines{X: figure.Axis{Label: factorAxis, Count: true}, Y: figure.Axis{Label: "BIC"},
-						Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
-					Caption: fmt.Sprintf("Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, "+
-						"for n subjects, d features and q factors. Means over %d fits; n is noised.", 2*noiseSplits),
-					Alt: fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.",
-						s.values[least])}}}},
-			{ID: "scores", Title: "Numbers", Items: []figure.Item{
-				{Table: scoreTable(out, "Best by: of so many fits each candidate has the smallest BIC.",
-					[]scoreColumn{{"BIC", "", scoreBIC}, {"best by", "fits", scoreBest}})}}},
-		},
-	}
+	out.Result = drawn(out, map[string]string{ruleBIC: "bic"},
+		[]figure.Fact{{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised",
+			Value: fmt.Sprintf("%.0f", s.subjects)}},
+		"The rule below was worked out from what the sites of the study had released, with its noise. A "+
+			"recommendation follows it, if nothing is warned of.",
+		figure.Section{ID: "bic", Title: "Fit against size, with the noise split in two",
+			Lead: "Fits to noised moments describe their noise too. So fresh noise of the same law was added to the " +
+				"releases and subtracted from them, which gives two with independent noise: one was fitted, the " +
+				"other scored, and the number of parameters was charged for as ever."},
+		figure.Figure{ID: "bic", Title: "Bayesian information criterion by number of factors",
+			Chart: figure.Lines{Y: figure.Axis{Label: "BIC"}, Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
+			Caption: fmt.Sprintf("Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, for n "+
+				"subjects, d features and q factors. Means over %d fits; n is noised.", 2*noiseSplits),
+			Alt: fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.", s.values[least])},
+		"Best by: of so many fits each candidate has the smallest BIC.",
+		[]scoreColumn{{"BIC", "", scoreBIC}, {"best by", "fits", scoreBest}})
 	return out
 }

@@ -68,7 +68,7 @@ func TestSelectFindsTheTruth(t *testing.T) {
 			}
 		}
 		s := factorstest.Must(selectFactors(t.Context(), set, data, upToFive))(t)
-		if s.Recommended != 2 || s.Choices[0].Value != 2 || len(s.Choices) != 3 || len(s.Warnings) > 0 {
+		if s.Recommended != 2 || s.Choices[0].Value != 2 || len(s.Choices) != 2 || len(s.Warnings) > 0 {
 			t.Errorf("%s: %d recommended, choices %v, warnings %v", options, s.Recommended, s.Choices, s.Warnings)
 		}
 		showable(t, s.Result)
@@ -129,18 +129,6 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		why, mend := defeatsSelection(&options.Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
 			t.Errorf("%s, noise per %s: %q, %q", c.scaling, c.noise, why, mend)
-		}
-	}
-}
-
-func TestElbow(t *testing.T) {
-	for _, c := range []struct {
-		mean []float64
-		want int
-	}{{[]float64{0, 50, 98, 100, 99}, 2}, {[]float64{0, 50, 97.9, 100}, 3}, {[]float64{5}, 0}, {[]float64{3, 3}, 0},
-		{[]float64{9, 1}, 0}} {
-		if got := elbow(c.mean); got != c.want {
-			t.Errorf("elbow of %v: %d, want %d", c.mean, got, c.want)
 		}
 	}
 }

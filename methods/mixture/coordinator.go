@@ -1,15 +1,11 @@
 package mixture
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
@@ -31,7 +27,7 @@ type state struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *state) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 // Init implements [method.Coordinator].
 func (c *coordinator) Init() (method.State, error) {
@@ -41,34 +37,15 @@ func (c *coordinator) Init() (method.State, error) {
 // Restore implements [method.Coordinator].
 func (c *coordinator) Restore(data []byte) (method.State, error) {
 	s := new(state)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if s.Sites == nil {
-		s.Sites = map[string]*sums{}
-	}
-	check := func(a *sums) error { return a.check(c.Of.Len()) }
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, task),
-		method.Kept(s.Sites, c.Plan.Sites, "sums", check)); err != nil {
-		return nil, err
-	}
-	if s.Phase == method.Done {
-		if _, err := c.sample(s); err != nil {
-			return nil, fmt.Errorf("the state: %w", err)
-		}
-	}
-	return s, nil
+	return s, method.OpenState(data, s)
 }
 
 // sample returns the posterior of a study that is done.
-func (c *coordinator) sample(s *state) (*gmm.Posterior, error) {
-	if s.Phase != method.Done || s.Sample == nil {
+func (s *state) sample() (*gmm.Posterior, error) {
+	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	if n := len(s.Sample.Draws); n > fitted.MaxDraws {
-		return nil, fmt.Errorf("a sample of %d draws: want %d at most", n, fitted.MaxDraws)
-	}
-	return s.Sample, s.Sample.Check(c.Prior.Components(), c.Prior.Dim())
+	return s.Sample, nil
 }
 
 // Next implements [method.Coordinator].
@@ -177,7 +154,7 @@ func (c *coordinator) Leave(ms method.State, site string) (method.State, error) 
 
 // Share gives every site the posterior mean of the mixture.
 func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
-	p, err := c.sample(ms.(*state))
+	p, err := ms.(*state).sample()
 	if err != nil {
 		return nil, err
 	}
@@ -222,13 +199,7 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 		return nil, err
 	}
 	all := new(released)
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err = d.Decode(all); err == nil {
-		if _, end := d.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("something follows its end")
-		}
-	}
+	err = method.DecodeJSON(data, all)
 	switch {
 	case err != nil:
 	case all.Format != releasedFormat:

@@ -17,7 +17,7 @@ import (
 // Result implements [method.Coordinator].
 func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	p, err := c.sample(s)
+	p, err := s.sample()
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ package assess
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -25,16 +24,16 @@ import (
 type Errors struct {
 	// Loading is of W, and Standardised of w_jf/√(Σ_a w_ja² + ψ_j), the correlation of feature and factor: d × q by
 	// rows, 0 where nothing is known.
-	Loading      wire.Vector `cbor:"loading"`
-	Standardised wire.Vector `cbor:"standardised"`
-	// Turn is, for each factor, the standard deviation in radians of the angle by which
+	Loading      wire.Vector `cbor:"loading" json:"-"`
+	Standardised wire.Vector `cbor:"standardised" json:"-"`
+	// Turns is, for each factor, the standard deviation in radians of the angle by which
 	// it turns among the other factors: large where another factor is about as strong.
-	Turn wire.Vector `cbor:"turn"`
+	Turns wire.Vector `cbor:"turn" json:"turns"`
 	// Tilts are q × q numbers by rows for each group: K = (VᵀV)⁻¹Vᵀ dV times the root of their weight, V being the
 	// loadings in units of the noise, and dV what leaving the group out adds to them. Outside is the variance of dV
 	// in each direction in which V has nothing, for each factor.
-	Tilts   wire.Matrix `cbor:"tilts"`
-	Outside wire.Vector `cbor:"outside"`
+	Tilts   [][]float64 `cbor:"tilts" json:"tilts"`
+	Outside wire.Vector `cbor:"outside" json:"outside"`
 }
 
 // Stable is the angle in radians, 30°, up to which a factor is called stable. A factor that
@@ -49,14 +48,13 @@ const weakest = 1e-9
 // freedom as ten groups have.
 const Half = 1.8331129326536335
 
-// Check says what is wrong with errors of d features and q factors that came from elsewhere.
-func (e *Errors) Check(d, q int) error {
-	if e.Tilts.Cols != q*q {
-		return fmt.Errorf("errors of other than %d factors", q)
+// Check says what is wrong with what is said of q factors that came from elsewhere.
+func (e *Errors) Check(q int) error {
+	if e == nil {
+		return nil
 	}
-	const what = "standard errors"
-	return cmp.Or(ppca.Numbers(what, d*q, 0, e.Loading, e.Standardised), ppca.Numbers(what, q, 0, e.Turn, e.Outside),
-		ppca.Finite(what, e.Tilts.Data))
+	const what = "errors of factors"
+	return cmp.Or(ppca.Numbers(what, q, 0, e.Turns, e.Outside), ppca.Numbers(what, q*q, math.Inf(-1), e.Tilts...))
 }
 
 // Widen returns the posterior covariance M of a subject's factors, q × q, given p features, with what the errors of the
@@ -99,8 +97,7 @@ func newErrors(l ppca.Layout, model *ppca.Params, without []*ppca.Params, n []fl
 	}
 	d, q, groups, group := l.Features(), like.Rank, float64(len(without)), l.GroupOf()
 	vector := func(n int) wire.Vector { return make(wire.Vector, n) }
-	e := &Errors{Loading: vector(d * q), Standardised: vector(d * q), Turn: vector(q), Tilts: wire.Matrix{Cols: q * q},
-		Outside: vector(q)}
+	e := &Errors{Loading: vector(d * q), Standardised: vector(d * q), Turns: vector(q), Outside: vector(q)}
 	ratio, known, p, subjects := standardised(l, like), slices.Repeat([]bool{true}, d), float64(q+2), slices.Max(n)
 	times := func(n float64) float64 { return (groups - 1) / groups * (n + p) / max(n-p, 1) }
 	for _, other := range without {
@@ -118,7 +115,7 @@ func newErrors(l ppca.Layout, model *ppca.Params, without []*ppca.Params, n []fl
 			e.Standardised[i] += times(n[i/q]) * r * r
 		}
 		for f, a := range angles {
-			e.Turn[f] += times(subjects) * a * a
+			e.Turns[f] += times(subjects) * a * a
 		}
 		tilt, moved := make([]float64, q*q), make([]float64, q)
 		each := func(do func(v, moved []float64)) {
@@ -146,19 +143,19 @@ func newErrors(l ppca.Layout, model *ppca.Params, without []*ppca.Params, n []fl
 			}
 		})
 		floats.Scale(math.Sqrt(times(subjects)), tilt)
-		e.Tilts.Rows, e.Tilts.Data = e.Tilts.Rows+1, append(e.Tilts.Data, tilt...)
+		e.Tilts = append(e.Tilts, tilt)
 	}
 	for i := range e.Loading {
 		if !known[i/q] {
 			e.Loading[i], e.Standardised[i] = 0, 0
 		}
 	}
-	for _, x := range []wire.Vector{e.Loading, e.Standardised, e.Turn} {
+	for _, x := range []wire.Vector{e.Loading, e.Standardised, e.Turns} {
 		for i := range x {
 			x[i] = math.Sqrt(x[i])
 		}
 	}
-	return e, e.Check(d, q)
+	return e, cmp.Or(e.Check(q), ppca.Finite("standard errors of loadings", slices.Concat(e.Loading, e.Standardised)))
 }
 
 // standardised are the correlations of features and factors, 0 of features that the model does not describe.

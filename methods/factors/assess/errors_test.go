@@ -87,11 +87,11 @@ func TestFactorsThatTurnAreNotStable(t *testing.T) {
 		for range 20 {
 			_, _, _, e := errorsOf(t, rng, ppca.NoisePerView, []int{15, 20, 10}, []float64{2, 0.35, 0.33},
 				[]int{subjects}, 0, 0)
-			if max(e.Turn[1], e.Turn[2]) > Stable {
+			if max(e.Turns[1], e.Turns[2]) > Stable {
 				turn++
 			}
-			if e.Turn[0] > Stable {
-				t.Errorf("of %d subjects a strong factor turns by %.2f", subjects, e.Turn[0])
+			if e.Turns[0] > Stable {
+				t.Errorf("of %d subjects a strong factor turns by %.2f", subjects, e.Turns[0])
 			}
 		}
 		if t.Logf("%d subjects: %d of 20", subjects, turn); turn < least || subjects > 100 && turn > 0 {
@@ -120,7 +120,6 @@ func TestIntervalsOfScoresHoldTheTruth(t *testing.T) {
 			l, truth, got, e := errorsOf(t, rng, c.noise, []int{15, 20, 10}, c.strengths, []int{c.subjects}, 0, 0.2)
 			post := factorstest.Must(factorstest.Must(ppca.NewPredictor(l, got))(t).Given(l.AllFeatures()))(t)
 			q, z, row := truth.Rank, make([]float64, truth.Rank), make([]float64, l.Features())
-			tilts := slices.Collect(slices.Chunk([]float64(e.Tilts.Data), q*q))
 			for range 40 {
 				x := make([]float64, q)
 				for f := range x {
@@ -133,7 +132,7 @@ func TestIntervalsOfScoresHoldTheTruth(t *testing.T) {
 					}
 				}
 				post.Latent(z, row)
-				cov := Widen(post.Cov, z, len(row), tilts, e.Outside, 1/float64(c.subjects), true)
+				cov := Widen(post.Cov, z, len(row), e.Tilts, e.Outside, 1/float64(c.subjects), true)
 				for f := range q {
 					off := math.Abs(z[f]-x[f]) / 1.645
 					if n++; off < math.Sqrt(cov[f*q+f]) {

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/internal/linalg"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distmv"
+
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
@@ -168,23 +170,11 @@ func Covariance(l ppca.Layout, p *ppca.Params, features []int) []float64 {
 
 // LogDensity is ln N(x; mean, cov) without shortcuts.
 func LogDensity(x, mean, cov []float64) float64 {
-	n := len(x)
-	chol := slices.Clone(cov)
-	logDet, ok := linalg.Cholesky(chol, n, n)
+	law, ok := distmv.NewNormal(mean, mat.NewSymDense(len(x), cov), nil)
 	if !ok {
 		return math.NaN()
 	}
-	r := make([]float64, n)
-	for i := range x {
-		r[i] = x[i] - mean[i]
-	}
-	solved := slices.Clone(r)
-	linalg.CholSolve(chol, n, n, solved)
-	quad := 0.0
-	for i := range r {
-		quad += r[i] * solved[i]
-	}
-	return -0.5 * (float64(n)*math.Log(2*math.Pi) + logDet + quad)
+	return law.LogProb(x)
 }
 
 // PaperLike draws subjects like those of the paper: two groups far apart in latent space.
@@ -223,51 +213,44 @@ func RangesOf(rows [][]float64) [][2]float64 {
 // NoisedSum does in floating point, with test noise, what a site's session does.
 func NoisedSum(r *rand.Rand, rows [][][]float64, s privacy.Sum, sd float64,
 	contribution func([][]float64, []float64) int) [][]float64 {
+	// add adds to each number of a vector, or of the triangle of its products, by rows.
+	add := func(dst []float64, n int, x func(i, j int) float64) {
+		for i, k := 0, 0; i < n; i++ {
+			last := i + 1
+			if s.Form == privacy.Moments {
+				last = n
+			}
+			for j := i; j < last; j++ {
+				dst[k] += x(i, j)
+				k++
+			}
+		}
+	}
 	out := make([][]float64, len(s.Blocks))
 	for i, n := range s.Blocks {
-		if s.Form == privacy.Moments {
-			n = n * (n + 1) / 2
+		if out[i] = make([]float64, n); s.Form == privacy.Moments {
+			out[i] = make([]float64, n*(n+1)/2)
 		}
-		out[i] = make([]float64, n)
 	}
 	v := make([]float64, slices.Max(s.Blocks))
 	for _, row := range rows {
 		clear(v)
-		at := contribution(row, v)
-		if at < 0 {
-			continue
-		}
-		own := v[:s.Blocks[at]]
-		if s.Form == privacy.Vectors {
-			for k, x := range own {
-				out[at][k] += x
-			}
-		} else {
-			k := 0
-			for i, x := range own {
-				for _, y := range own[i:] {
-					out[at][k] += x * y
-					k++
+		if at := contribution(row, v); at >= 0 {
+			add(out[at], s.Blocks[at], func(i, j int) float64 {
+				if s.Form == privacy.Moments {
+					return v[i] * v[j]
 				}
-			}
+				return v[i]
+			})
 		}
 	}
 	for i, n := range s.Blocks {
-		if s.Form == privacy.Vectors {
-			for k := range out[i] {
-				out[i][k] += sd * r.NormFloat64()
+		add(out[i], n, func(i, j int) float64 {
+			if i != j {
+				return sd / math.Sqrt2 * r.NormFloat64()
 			}
-			continue
-		}
-		for a := range n {
-			for b := a; b < n; b++ {
-				x := sd * r.NormFloat64()
-				if a != b {
-					x /= math.Sqrt2
-				}
-				out[i][a*n-a*(a-1)/2+b-a] += x
-			}
-		}
+			return sd * r.NormFloat64()
+		})
 	}
 	return out
 }

@@ -239,7 +239,7 @@ func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) e
 	if err != nil {
 		return err
 	}
-	a := &fitted.Assessment{Explained: *x, AbsError: make([]float64, c.Layout.Views())}
+	a := &fitted.Assessment{Explained: *x}
 	views := make([]int, c.Layout.Views())
 	for k := range views {
 		views[k] = k

@@ -116,27 +116,20 @@ const constantSum = 1e-4
 func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views []int) {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
-		together, apart, keep := 0.0, 0.0, make([]bool, l.Features())
-		for j := lo; j < hi; j++ {
-			keep[j] = true
-		}
-		for _, blocks := range sites {
-			for i := range blocks {
-				b := blocks[i].Only(keep)
-				p := len(b.Features)
-				if p < max(hi-lo, 3) || blocks[i].Filled != nil || b.Rest != nil {
-					continue
-				}
-				unit, squares := make([]float64, p), make([]float64, p)
-				for a, j := range b.Features {
-					unit[a] = 1 / scale.Factor[j]
-				}
-				b.Squares(squares)
-				for a, u := range unit {
-					apart += u * u * squares[a]
-				}
-				together += b.Quadratic(unit)
+		together, apart := 0.0, 0.0
+		for _, b := range slices.Concat(sites...) {
+			first, _ := slices.BinarySearch(b.Features, lo)
+			end, _ := slices.BinarySearch(b.Features, hi)
+			if end-first < max(hi-lo, 3) || b.Filled != nil || told(b) {
+				continue
 			}
+			unit, squares := make([]float64, len(b.Features)), make([]float64, len(b.Features))
+			b.Squares(squares)
+			for a := first; a < end; a++ {
+				unit[a] = 1 / scale.Factor[b.Features[a]]
+				apart += unit[a] * unit[a] * squares[a]
+			}
+			together += b.Quadratic(unit)
 		}
 		if apart > 0 && together < constantSum*apart {
 			views = append(views, k)

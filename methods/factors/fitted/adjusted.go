@@ -128,14 +128,6 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 // muchLacking is the share of subjects who lack a covariate of which a verdict speaks.
 const muchLacking = 0.1
 
-// adjustedFact is the summary's line.
-func (m *Model) adjustedFact() []figure.Fact {
-	if !m.Adjusts() {
-		return nil
-	}
-	return []figure.Fact{{Name: "adjusted for", Value: options.AdjustedFor(m.adjustedFor())}}
-}
-
 // AdjustedSection says what the factors are adjusted for.
 func (m *Model) AdjustedSection() figure.Section {
 	names := options.AdjustedFor(m.adjustedFor())

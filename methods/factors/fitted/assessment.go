@@ -3,7 +3,6 @@ package fitted
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -28,10 +27,6 @@ import (
 type AssessTask struct {
 	Scale options.Scale     `cbor:"scale"`
 	Model ppca.PackedParams `cbor:"model"`
-	Doubt wire.Vector       `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
-	// Sampling is how many times as large as the model says the variance of a view's predictions
-	// is for subjects who lack it; none where the parameters are taken for known.
-	Sampling wire.Vector `cbor:"sampling,omitempty"`
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
 	Offset *between.SiteOffset `cbor:"offset,omitempty"`
@@ -71,10 +66,7 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 			model.Mu[j] += t.Offset.Mean[j]
 		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, model, errors.Join(p.Widen(t.Doubt), p.Sampled(t.Sampling))
+	return p, model, err
 }
 
 // Assessment is what a site says of the finished model. All sums run over the

@@ -11,6 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -134,7 +135,7 @@ func TestUnknownErrorsOfLoadingsAreEmptyCells(t *testing.T) {
 			m.Views[k].Features[j].LoadingSE = []float64{0.1, 0}
 		}
 	}
-	m.Errors = &modelErrors{Turns: []float64{0.1, 0.1}, Outside: []float64{0, 0}}
+	m.Errors = &assess.Errors{Turns: []float64{0.1, 0.1}, Outside: []float64{0, 0}}
 	data := string(factorstest.Must(m.LoadingsCSV())(t))
 	if !strings.Contains(data, "se_2") || strings.Contains(data, "NaN") || strings.Contains(data, "Inf") ||
 		!strings.Contains(data, ",\n") {

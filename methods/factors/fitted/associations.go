@@ -66,7 +66,7 @@ type columnTest struct {
 func newColumnTests(schema []dataset.Column, categories, adjust []string, q int) *columnTests {
 	a := &columnTests{q: q}
 	for i, c := range schema {
-		t := &columnTest{covariate: newCovariate(c.Name, slices.Contains(categories, c.Name)), at: i}
+		t := &columnTest{covariate: &covariate{name: c.Name, category: slices.Contains(categories, c.Name)}, at: i}
 		if slices.Contains(adjust, c.Name) {
 			a.adjust = append(a.adjust, t)
 		} else {
@@ -84,7 +84,7 @@ func (a *columnTests) Add(cells []string, z []float64) bool {
 		return false
 	}
 	for _, t := range slices.Concat(a.adjust, a.tests) {
-		t.add(cells[t.at])
+		t.cells = append(t.cells, strings.Clone(cells[t.at])) // and not the row that it is part of
 	}
 	a.z = append(a.z, z...)
 	return true
@@ -157,6 +157,9 @@ func (a *columnTests) results(notes *method.Notes) (list []tested, untested prob
 		notes.Add(problem.Problem{Where: "subjects",
 			What: fmt.Sprintf("%d without a value in [%s], which is adjusted for, were left out", a.incomplete,
 				strings.Join(a.adjusted(), ", "))})
+	}
+	for _, t := range slices.Concat(a.adjust, a.tests) {
+		t.read()
 	}
 	for _, t := range a.tests {
 		if p := a.run(t); p != nil {

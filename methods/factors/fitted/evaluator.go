@@ -16,7 +16,6 @@ import (
 	"parley/method"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/problem"
 	"parley/study"
 )
 
@@ -29,12 +28,6 @@ func Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model
 	m, err := LoadModel(data)
 	if err != nil {
 		return nil, err
-	}
-	if m.Scaling == ppca.ScaleSiteRange {
-		return nil, problem.Problem{Where: "method.scaling",
-			What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none",
-				ppca.ScaleSiteRange),
-			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", ppca.ScaleMinMax)}
 	}
 	all, err := m.Predictive(p.Schema(), Population{New: newSite})
 	switch {

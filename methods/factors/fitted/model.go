@@ -1,7 +1,6 @@
 package fitted
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -50,7 +49,7 @@ type Model struct {
 	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
 	// Errors are how far subjects who are left out move the factors; nil where nobody was.
-	Errors *modelErrors `json:"factor_errors,omitempty"`
+	Errors *assess.Errors `json:"factor_errors,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
@@ -181,34 +180,18 @@ type ModelHeldOut struct {
 	Shift  float64 `json:"coverage_more"`
 }
 
-// modelErrors are what [assess.Errors] says of factors: angles in radians, matrices by rows, and variances.
-type modelErrors struct {
-	Turns   []float64   `json:"turns"`
-	Tilts   [][]float64 `json:"tilts"`
-	Outside []float64   `json:"outside"`
-}
-
-// check says what is wrong with errors of q factors that came from elsewhere.
-func (e *modelErrors) check(q int) error {
-	if e == nil {
-		return nil
-	}
-	const what = "errors of factors"
-	return cmp.Or(ppca.Numbers(what, q, 0, e.Turns, e.Outside), ppca.Numbers(what, q*q, math.Inf(-1), e.Tilts...))
-}
-
 // PutHeldOut adds how well views are predicted for subjects who took no part in the fit, and how far leaving
 // them out moves the loadings.
 func (m *Model) PutHeldOut(h *assess.HeldOut) {
 	for k, cells := range h.Cells {
+		if cells > 0 {
+			m.Views[k].SamplingTimes = h.Times[k]
+		}
 		if cells > 0 && h.Squares[k] > 0 {
 			m.Views[k].HeldOut = &ModelHeldOut{h.Gain(k), h.GainSE[k], h.Shift[k]}
 		}
 	}
-	m.Errors = &modelErrors{h.Errors.Turn, nil, h.Errors.Outside}
-	for tilt := range slices.Chunk([]float64(h.Errors.Tilts.Data), h.Errors.Tilts.Cols) {
-		m.Errors.Tilts = append(m.Errors.Tilts, tilt)
-	}
+	m.Errors = h.Errors
 	loading, ratio, q := h.Errors.Loading, h.Errors.Standardised, len(m.Factors)
 	for _, f := range m.features() {
 		f.LoadingSE, loading = loading[:q:q], loading[q:]

@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/assess"
+	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
@@ -156,7 +157,10 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		Notes:  m.verdictNotes(func(*Verdict) bool { return true }),
 		Value:  m,
 	}
-	account.Facts = append(account.Facts, m.adjustedFact()...)
+	if m.Adjusts() {
+		account.Facts = append(account.Facts, figure.Fact{Name: "adjusted for",
+			Value: options.AdjustedFor(m.adjustedFor())})
+	}
 	if m.Rotation != nil {
 		account.Facts = append(account.Facts, figure.Fact{Name: "rotation", Value: m.Rotation.Method})
 	}

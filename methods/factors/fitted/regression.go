@@ -10,56 +10,43 @@ import (
 	"parley/internal/linalg"
 )
 
-// covariate is a subject column while it is read.
+// covariate is a subject column of those who count.
 type covariate struct {
 	name     string
+	cells    []string
 	category bool // by request, or because a cell is no number
+
+	// What read makes of the cells.
 	fraction bool // a number is not whole
-	n        int
-	first    float64        // the first number; others are taken from it, so that sums of squares keep their digits
-	level    map[string]int // of at most MaxLevels+1 values, numbered as they come
+	n        int  // cells that are known
 	names    []string
 	counts   []int
-	numbers  []float64 // of each subject who counts, less the first; NaN where the cell is missing
-	levels   []int     // and the number of its level; −1 where there are too many, or the cell is missing
+	numbers  []float64 // less the first, so that sums of squares keep their digits; NaN where the cell is missing
+	levels   []int     // numbered as they come; −1 where the cell is missing
 }
 
-func newCovariate(name string, category bool) *covariate {
-	return &covariate{name: name, category: category, level: map[string]int{}}
-}
-
-// add takes in the cell of a subject who counts.
-func (c *covariate) add(cell string) {
-	x, level := math.NaN(), -1
-	if !dataset.IsMissing(cell) {
-		x, level = c.look(cell)
+func (c *covariate) read() {
+	number, first := map[string]int{}, 0.0 // of each level
+	for _, cell := range c.cells {
+		x, level := math.NaN(), -1
+		if !dataset.IsMissing(cell) {
+			var err error
+			if x, err = strconv.ParseFloat(cell, 64); err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
+				c.category, x = true, 0
+			}
+			if c.n++; c.n == 1 {
+				first = x
+			}
+			c.fraction = c.fraction || x != math.Trunc(x)
+			var seen bool
+			if level, seen = number[cell]; !seen {
+				level = len(c.names)
+				number[cell], c.names, c.counts = level, append(c.names, cell), append(c.counts, 0)
+			}
+			c.counts[level]++
+		}
+		c.numbers, c.levels = append(c.numbers, x-first), append(c.levels, level)
 	}
-	c.numbers, c.levels = append(c.numbers, x), append(c.levels, level)
-}
-
-// look takes in a known cell and returns its number, and the number of its level, −1 if
-// there are too many. Whether the column is one of numbers is known at the end.
-func (c *covariate) look(cell string) (x float64, level int) {
-	x, err := strconv.ParseFloat(cell, 64)
-	if err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
-		c.category, x = true, 0
-	}
-	c.fraction = c.fraction || x != math.Trunc(x)
-	if c.n == 0 {
-		c.first = x
-	}
-	c.n++
-	level, seen := c.level[cell]
-	switch {
-	case seen:
-	case len(c.names) > dataset.MaxLevels:
-		return x - c.first, -1
-	default:
-		level = len(c.names)
-		c.level[cell], c.names, c.counts = level, append(c.names, cell), append(c.counts, 0)
-	}
-	c.counts[level]++
-	return x - c.first, level
 }
 
 // order lists the levels: the most frequent, with which the others are compared, and

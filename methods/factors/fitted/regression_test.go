@@ -96,6 +96,12 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		t.Fatalf("%+v, %v", value, account.Notes)
 	}
 	predictor, scale, _ := m.PredictorFor(Population{})
+	var scores [n][2]float64
+	for i := range n {
+		post, values, err := predictor.Subject(data.Row(i).Views, scale)
+		testkit.Do(t, err)
+		post.Latent(scores[i][:], values)
+	}
 	var small, large [][]float64
 	y := make([][]float64, 2)
 	reference := map[string]int{"x": 0, "y": 1, "z": 2}[value.Associations[0].Reference]
@@ -105,13 +111,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		if i == 4 || i == 5 {
 			continue
 		}
-		post, values, err := predictor.Subject(data.Row(i).Views, scale)
-		if err != nil {
-			t.Fatal(err)
-		}
-		z := make([]float64, 2)
-		post.Latent(z, values)
-		y[0], y[1] = append(y[0], z[0]), append(y[1], z[1])
+		y[0], y[1] = append(y[0], scores[i][0]), append(y[1], scores[i][1])
 		row := []float64{1, age[i] - 1965, is(sex[i], 1), is(site[i], 1), is(site[i], 2)}
 		small, large = append(small, row), append(large, append(slices.Clone(row), is(group[i], others[0]),
 			is(group[i], others[1])))
@@ -158,10 +158,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 		if i == 7 {
 			continue
 		}
-		post, values, err := predictor.Subject(data.Row(i).Views, scale)
-		testkit.Do(t, err)
-		z := make([]float64, 2)
-		post.Latent(z, values)
+		z := scores[i]
 		ones, alone = append(ones, []float64{1}), append(alone, []float64{1, is(sex[i], 1-reference)})
 		of[0], of[1] = append(of[0], z[0]), append(of[1], z[1])
 		if i != 4 {

@@ -17,7 +17,7 @@ const (
 // oddUnits names features that seem to be in other units, or scaled by somebody else, view by view: their values are
 // compared with the population that the model describes, that of all sites or of one. That needs nothing from the sites
 // but the model.
-func (r *users) oddUnits() (notes method.Notes) {
+func (r *newcomers) oddUnits() (notes method.Notes) {
 	_, md := r.predictor.Model()
 	lo := 0
 	for k := range r.model.Views {

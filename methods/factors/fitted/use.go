@@ -52,7 +52,7 @@ func (m *Model) check() error {
 		m.scale().Check(l),
 		ppca.Finite("strengths of the factors", m.Factors),
 		m.Rotation.check(q),
-		m.Errors.check(q),
+		m.Errors.Check(q),
 		ppca.Numbers("directions of new sites' means", l.Features(), math.Inf(-1), m.NewSiteDirections...),
 	); err != nil {
 		return err
@@ -89,26 +89,19 @@ func (m *Model) check() error {
 			}
 		}
 	}
-	if err := m.checkAdjusted(l.Features()); err != nil {
-		return err
-	}
+	err = cmp.Or(m.checkAdjusted(l.Features()), m.Biases.check(names))
 	for i := range m.SiteMeans {
-		if err := m.SiteMeans[i].check(l.Features(), q); err != nil {
-			return err
-		}
-	}
-	if err := m.Biases.check(names); err != nil {
-		return err
+		err = cmp.Or(err, m.SiteMeans[i].check(l.Features(), q))
 	}
 	for _, s := range m.SiteNoise {
 		if len(s.Views) != l.Views() {
 			return fmt.Errorf("site %q: noise of %d views, not %d", s.Name, len(s.Views), l.Views())
 		}
-		if _, err := between.At(l, m.params(), NoiseTimes(s.Views)); err != nil {
-			return fmt.Errorf("site %q: %w", s.Name, err)
+		if _, wrong := between.At(l, m.params(), NoiseTimes(s.Views)); wrong != nil {
+			err = cmp.Or(err, fmt.Errorf("site %q: %w", s.Name, wrong))
 		}
 	}
-	return nil
+	return err
 }
 
 // Method implements [method.Model].
@@ -188,6 +181,13 @@ func (r *reader) own(j int, z float64) float64 {
 
 // reader reads the subjects of a population under the model.
 func (m *Model) reader(rows dataset.Schema, who Population) (*reader, error) {
+	if m.Scaling == ppca.ScaleSiteRange {
+		return nil, problem.Problem{Where: "model " + m.Study,
+			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
+				m.Scaling),
+			Hint: fmt.Sprintf("fit it with another scaling, such as %s, which uses one minimum and maximum for all; "+
+				"each site's scores are in its own report", ppca.ScaleMinMax)}
+	}
 	p, scale, err := m.PredictorFor(who)
 	if err != nil {
 		return nil, err
@@ -195,8 +195,8 @@ func (m *Model) reader(rows dataset.Schema, who Population) (*reader, error) {
 	return newReader(p, scale, m.adjustedFor(), m.effects(), rows)
 }
 
-// users reads new subjects under a model.
-type users struct {
+// newcomers reads new subjects under a model.
+type newcomers struct {
 	*reader
 	model    *Model
 	oneSite  bool // subjects are of one site
@@ -207,15 +207,12 @@ type users struct {
 }
 
 // use prepares the model for new subjects of a population.
-func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, error) {
-	if m.Scaling == ppca.ScaleSiteRange {
-		return nil, nil, problem.Problem{Where: "model " + m.Study,
-			What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none",
-				m.Scaling),
-			Hint: "fit it with another scaling; each site's scores are in its own report"}
+func (m *Model) use(data dataset.Source, who Population) (*newcomers, method.Notes, error) {
+	r, err := m.reader(data.Schema(), who)
+	if err != nil {
+		return nil, nil, err
 	}
 	var notes method.Notes
-	var err error
 	switch {
 	case who.New && who.Site != "":
 		err = problem.Problem{Where: "--site", What: "subjects are of a site of the fit, or of a new one",
@@ -225,16 +222,9 @@ func (m *Model) use(data dataset.Source, who Population) (*users, method.Notes, 
 	case who.Site != "":
 		err = m.checkSite(who.Site)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := m.reader(data.Schema(), who)
-	if err != nil {
-		return nil, nil, err
-	}
 	all := m.features()
-	return &users{reader: r, model: m, oneSite: who.Site != "", features: all, values: make([]method.Values, len(all))},
-		notes, nil
+	return &newcomers{reader: r, model: m, oneSite: who.Site != "", features: all,
+		values: make([]method.Values, len(all))}, notes, err
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a site that took no part, given what
@@ -262,11 +252,9 @@ func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) {
 	group, j := l.GroupOf(), 0
 	for k := range m.Views {
 		extra := m.newSiteVariance(&m.Views[k])
-		seen := map[int]bool{}
 		for _, f := range m.Views[k].Features {
-			if g := group[j]; f.Noise != 0 && !seen[g] { // else no site had it
-				seen[g] = true
-				p.Noise[g] += extra
+			if f.Noise != 0 { // else no site had it
+				p.Noise[group[j]] = f.Noise + extra
 			}
 			j++
 		}
@@ -303,7 +291,7 @@ func (m *Model) sitesWith(view string) (n int) {
 // each reads the subjects one by one, in bounded memory, and counts them. The values are those of the posterior's
 // observed features, in scaled units. It is an error if a subject lacks what the features are adjusted for: nothing is
 // expected of such a subject.
-func (r *users) each(ctx context.Context, data dataset.Source,
+func (r *newcomers) each(ctx context.Context, data dataset.Source,
 	do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
 	var lacking []string
 	for row, err := range data.Rows(ctx) {
@@ -361,7 +349,7 @@ func strange(distance float64, values int) bool {
 }
 
 // notes are what readers are told once all subjects have been read.
-func (r *users) notes() method.Notes {
+func (r *newcomers) notes() method.Notes {
 	notes := r.oddUnits()
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data",

@@ -21,6 +21,7 @@ import (
 	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -94,57 +95,54 @@ func cellNumber(t testing.TB, cell string) float64 {
 	return factorstest.Must(strconv.ParseFloat(cell, 64))(t)
 }
 
-// closedForm is the posterior by the textbook: x | t ~ N(Wᵀ C⁻¹ (t − μ), I − Wᵀ C⁻¹ W),
-// C = W Wᵀ + Ψ over what was observed; and for the rest its conditional law.
-func closedForm(m *Model, extra float64, row []float64) (mean, cov *mat.Dense, missing []int, missMean,
-	missVar []float64) {
+// closedForm is the law of the factors, and of what is missing of a row, given the rest of it, by the textbook: with
+// the covariance S of all, factors first, S_us S_ss⁻¹ (t_s − μ_s) and S_uu − S_us S_ss⁻¹ S_su.
+func closedForm(m *Model, extra float64, row []float64) (missing []int, mean *mat.VecDense, cov *mat.Dense) {
 	l, _ := m.Layout()
 	p := m.params()
-	q, group := p.Rank, l.GroupOf()
-	var seen []int
-	for j, x := range row {
-		if math.IsNaN(x) {
-			missing = append(missing, j)
+	q, d, group := p.Rank, len(row), l.GroupOf()
+	all, law := mat.NewDense(q+d, q, nil), new(mat.Dense)
+	var seen, unseen []int
+	var off []float64
+	for i := range q + d {
+		if i < q {
+			all.Set(i, i, 1)
+			unseen = append(unseen, i)
+		} else if j := i - q; math.IsNaN(row[j]) {
+			all.SetRow(i, p.W[j*q:][:q])
+			unseen, missing = append(unseen, i), append(missing, j)
 		} else {
-			seen = append(seen, j)
+			all.SetRow(i, p.W[j*q:][:q])
+			seen, off = append(seen, i), append(off, row[j]-p.Mu[j])
 		}
 	}
-	w := func(j int) *mat.Dense { return mat.NewDense(1, q, p.W[j*q:(j+1)*q]) }
-	cov = mat.NewDense(q, q, nil)
-	for a := range q {
-		cov.Set(a, a, 1)
+	law.Mul(all, all.T())
+	for j := range d {
+		law.Set(q+j, q+j, law.At(q+j, q+j)+p.Noise[group[j]]+extra)
 	}
-	mean = mat.NewDense(q, 1, nil)
-	if n := len(seen); n > 0 {
-		c, delta, ws := mat.NewDense(n, n, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, q, nil)
-		for i, j := range seen {
-			delta.Set(i, 0, row[j]-p.Mu[j])
-			ws.SetRow(i, p.W[j*q:(j+1)*q])
-			for k, o := range seen {
-				var dot mat.Dense
-				dot.Mul(w(j), w(o).T())
-				c.Set(i, k, dot.At(0, 0))
-				if i == k {
-					c.Set(i, k, dot.At(0, 0)+p.Noise[group[j]]+extra)
-				}
+	part := func(rows, columns []int) *mat.Dense {
+		out := mat.NewDense(len(rows), len(columns), nil)
+		for i, r := range rows {
+			for k, c := range columns {
+				out.Set(i, k, law.At(r, c))
 			}
 		}
+		return out
+	}
+	mean, cov = mat.NewVecDense(len(unseen), nil), part(unseen, unseen)
+	if len(seen) > 0 {
 		var gain, less mat.Dense
-		if err := gain.Solve(c, ws); err != nil {
+		if err := gain.Solve(part(seen, seen), part(seen, unseen)); err != nil {
 			panic(err)
 		}
-		mean.Mul(gain.T(), delta)
-		less.Mul(ws.T(), &gain)
+		mean.MulVec(gain.T(), mat.NewVecDense(len(off), off))
+		less.Mul(part(unseen, seen), &gain)
 		cov.Sub(cov, &less)
 	}
-	for _, j := range missing {
-		var e, u, v mat.Dense
-		e.Mul(w(j), mean)
-		u.Mul(w(j), cov)
-		v.Mul(&u, w(j).T())
-		missMean, missVar = append(missMean, p.Mu[j]+e.At(0, 0)), append(missVar, v.At(0, 0)+p.Noise[group[j]]+extra)
+	for k, j := range missing {
+		mean.SetVec(q+k, mean.AtVec(q+k)+p.Mu[j])
 	}
-	return mean, cov, missing, missMean, missVar
+	return missing, mean, cov
 }
 
 // TestUseEqualsTheClosedForm holds what is written for any pattern of views
@@ -180,7 +178,7 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 		_, imputed := readCSV(t, &values)
 		scale := m.scale()
 		for i, row := range rows {
-			mean, cov, missing, missMean, missVar := closedForm(m, extra, row)
+			missing, mean, cov := closedForm(m, extra, row)
 			if lines[i][0] != data.Row(i).ID || lines[i][1] != fmt.Sprint(len(row)-len(missing)) {
 				rt.Fatalf("line %v", lines[i])
 			}
@@ -189,13 +187,10 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 					rt.Fatalf("subject %d: %s is %v, want %v", i, what, got, want)
 				}
 			}
-			known := mat.DenseCopyOf(cov).RawMatrix().Data
 			for a := range 3 {
-				near("mean", lines[i][2+a], mean.At(a, 0))
-				near("sd", lines[i][5+a], math.Sqrt(known[a*3+a]))
-			}
-			for c, at := range [][2]int{{0, 1}, {0, 2}, {1, 2}} {
-				near("covariance", lines[i][8+c], known[at[0]*3+at[1]])
+				near("mean", lines[i][2+a], mean.AtVec(a))
+				near("sd", lines[i][5+a], math.Sqrt(cov.At(a, a)))
+				near("covariance", lines[i][8+a], cov.At(a/2, 1+(a+1)/2))
 			}
 			for k, j := range missing {
 				line := imputed[0]
@@ -210,7 +205,8 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 						rt.Fatalf("subject %d, feature %d: %v, want %v", i, j, got, want)
 					}
 				}
-				centre, sd := missMean[k]/scale.Factor[j]+scale.Shift[j], math.Sqrt(missVar[k])/scale.Factor[j]
+				centre := mean.AtVec(3+k)/scale.Factor[j] + scale.Shift[j]
+				sd := math.Sqrt(cov.At(3+k, 3+k)) / scale.Factor[j]
 				close(line[3], centre)
 				close(line[4], sd)
 				const z = 1.6448536269514722 // 95 % point of N(0, 1)
@@ -420,9 +416,9 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		"two features":                    func(m *Model) { m.Views[1].Features[0].Name = "f0" },
 		"deviations between sites: -1 is": func(m *Model) { m.Views[0].MeanSD = &minus },
 		"of predictions, times: 0.5 is":   func(m *Model) { m.Views[1].SamplingTimes = 0.5 },
-		"errors of factors: 3 numbers":    func(m *Model) { m.Errors = &modelErrors{Turns: []float64{1, 1, 1}} },
+		"errors of factors: 3 numbers":    func(m *Model) { m.Errors = &assess.Errors{Turns: []float64{1, 1, 1}} },
 		"standard errors of loadings: 0 ": func(m *Model) {
-			m.Errors = &modelErrors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
+			m.Errors = &assess.Errors{Turns: []float64{1, 1}, Outside: []float64{1, 1}}
 		},
 		"shares of variance": func(m *Model) { m.Views[0].R2Each = figure.Numbers{1} },
 		"noise variance": func(m *Model) {

@@ -41,10 +41,8 @@ type State struct {
 	// OfTotals is how well the model describes all subjects, where the coordinator has totals over the sites and no
 	// site is asked.
 	OfTotals *fitted.Assessment `cbor:"of_totals,omitempty"`
-	// Sampling is what the number of subjects multiplies the variance of each view's predictions by, and Noise how the
-	// noise of sites differs, once they have said how the model describes them.
-	Sampling wire.Vector                `cbor:"sampling"`
-	Noise    map[string][]between.Noise `cbor:"noise"`
+	// Noise is how the noise of sites differs, once they have said how the model describes them.
+	Noise map[string][]between.Noise `cbor:"noise"`
 
 	Own  any      `cbor:"-"`   // what [Way.Record] made
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state

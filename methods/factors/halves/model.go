@@ -84,17 +84,16 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik
-		for k := range m.Views {
-			if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
-				m.Views[k].SamplingTimes = s.HeldOut.Times[k]
-			}
-		}
 	}
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		report.AddSites(m, sites)
-		for k, times := range s.Sampling {
-			m.Views[k].SamplingTimes = times
+		var all []ppca.Pattern
+		for _, site := range sites {
+			all = append(all, site.Patterns...)
+		}
+		for k, times := range ppca.SamplingTimes(c.Layout, c.Of(s).Factors, all) {
+			m.Views[k].SamplingTimes = cmp.Or(m.Views[k].SamplingTimes, times)
 		}
 		m.PutSiteNoise(s.Noise)
 		if err := report.Verdicts(c.Of(s).Frame, m, s.Model, sites, s.Apart); err != nil {
@@ -105,21 +104,6 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 		way.Conclude(s, m)
 	}
 	return m, nil
-}
-
-// sampling is what the number of subjects multiplies the variance of each view's predictions by.
-func (c Common) sampling(s *State) []float64 {
-	var all []ppca.Pattern
-	for _, site := range c.reports(s) {
-		all = append(all, site.Patterns...)
-	}
-	times := ppca.SamplingTimes(c.Layout, c.Of(s).Factors, all)
-	for k := range times {
-		if s.HeldOut != nil && s.HeldOut.Cells[k] > 0 {
-			times[k] = s.HeldOut.Times[k]
-		}
-	}
-	return times
 }
 
 // siteNoise is how the noise of the sites differs that said how the model describes them; nil where it does not.
@@ -148,8 +132,8 @@ func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
 // and noise.
 func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: ppca.PackParams(c.Layout, s.Model), Doubt: s.Doubt,
-		Sampling: s.Sampling, Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: ppca.PackParams(c.Layout, s.Model),
+		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -236,7 +220,6 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	}
 	sum := fitted.Together(all)
 	s.LogLik = sum.LogLik / float64(sum.Subjects())
-	s.Sampling = c.sampling(s)
 	s.Noise, err = c.siteNoise(s)
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, err
 }

@@ -38,11 +38,7 @@ func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, e
 	}
 	out := &ProjectedMoments{layout: l}
 	for i, x := range Pool(sites) {
-		features, err := l.FeaturesOf(x.Fine.Views)
-		if err != nil {
-			return nil, err
-		}
-		q := &pooled{sums: x, views: x.Fine.Views, features: features}
+		q := &pooled{sums: x, views: x.Fine.Views, features: l.FeaturesOf(x.Fine.Views)}
 		if err := q.project(l, seed, uint64(i)); err != nil {
 			return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 		}

@@ -60,7 +60,7 @@ func NewStatistics(l ppca.Layout, ranges [][2]float64, patterns [][]int) (*Stati
 	}
 	s := &Statistics{layout: l, patterns: patterns}
 	for _, p := range patterns {
-		if f, err := l.FeaturesOf(p); err != nil || len(f) == 0 {
+		if l.CheckViews(p) != nil || len(p) == 0 {
 			return nil, fmt.Errorf("pattern %v is not one of the views", p)
 		}
 	}

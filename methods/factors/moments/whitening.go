@@ -32,11 +32,10 @@ type Whitening struct {
 
 // Check says what is wrong with a whitening that came from elsewhere.
 func (n *Whitening) Check(l ppca.Layout) error {
-	f, err := l.FeaturesOf(n.Views)
-	if err != nil {
+	if err := l.CheckViews(n.Views); err != nil {
 		return fmt.Errorf("whitening: %w", err)
 	}
-	p, k := len(f), len(n.Shrinkage)
+	p, k := l.Width(n.Views), len(n.Shrinkage)
 	if p == 0 || k > p {
 		return fmt.Errorf("whitening: %d axes of %d features", k, p)
 	}

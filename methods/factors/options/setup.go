@@ -88,11 +88,7 @@ func (s Setup) TotalSets() (sets [][]int) {
 	}
 	slices.SortFunc(patterns, slices.Compare)
 	for _, views := range patterns {
-		features, err := l.FeaturesOf(views)
-		if err != nil {
-			panic(err) // views of the plan
-		}
-		sets = append(sets, features)
+		sets = append(sets, l.FeaturesOf(views))
 	}
 	return sets
 }
@@ -116,11 +112,13 @@ func (s Setup) CheckRank(rank int) error {
 	return nil
 }
 
-// CheckLatent refuses a number of factors that no model of these features has.
-func (s Setup) CheckLatent(q int) error {
-	if d := s.Layout.Features(); q < 1 || q >= d {
-		return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors for %d features", q, d),
-			Hint: fmt.Sprintf("fewer factors than features: 1 to %d", d-1)}
+// CheckLatent refuses numbers of factors that no model of these features has.
+func (s Setup) CheckLatent(qs ...int) error {
+	for _, q := range qs {
+		if d := s.Layout.Features(); q < 1 || q >= d {
+			return problem.Problem{Where: "latent", What: fmt.Sprintf("%d factors for %d features", q, d),
+				Hint: fmt.Sprintf("fewer factors than features: 1 to %d", d-1)}
+		}
 	}
 	return nil
 }

@@ -121,13 +121,11 @@ func (s *Sums) Check(d, p int) error {
 		s.XY.Rows != d || s.XY.Cols != p || len(s.XX.Data) != d*s.XX.Cols || len(s.XY.Data) != d*p {
 		return fmt.Errorf("sums of %d covariates and %d features do not have %d and %d", len(s.Mean), len(s.N), p, d)
 	}
-	if err := ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount); err != nil {
-		return err
-	}
 	if s.Subjects < 1 {
 		return fmt.Errorf("sums of no subject")
 	}
 	if err := cmp.Or(
+		ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount),
 		ppca.Within("means of covariates", s.Mean, Largest),
 		ppca.Counts("values of a feature", s.N, s.Subjects),
 	); err != nil {
@@ -144,38 +142,37 @@ func (s *Sums) Check(d, p int) error {
 // possible says whether the products of one feature are those of n subjects.
 func (s *Sums) possible(j, p int, n float64) error {
 	m := s.products(j, p)
-	scale := make([]float64, p+1)
-	for k := range scale {
+	for k := range p + 1 {
 		least, limit := 1/Largest/Largest, Largest*Largest // of what is not 0
 		if k == p {
 			least, limit = 0, ppca.LargestValue*ppca.LargestValue
 		}
-		v := m[k*(p+1)+k]
-		if !(v == 0 || v >= least && v <= n*limit) || n <= 1 && v != 0 {
+		if v := m[k*(p+2)]; !(v == 0 || v >= least && v <= n*limit) || n <= 1 && v != 0 {
 			return fmt.Errorf("a sum of squares of %v over %v subjects", v, n)
 		}
-		scale[k] = math.Sqrt(v)
 	}
-	for k := range scale {
-		for l := range scale {
-			x := &m[k*(p+1)+l]
-			switch {
-			case scale[k] == 0 || scale[l] == 0:
-				if *x != 0 {
-					return fmt.Errorf("products of what does not vary")
-				}
-			default:
-				*x = *x / scale[k] / scale[l]
-			}
-			if k == l {
-				*x = 1 + rounding
-			}
-		}
+	correlations(m, p+1)
+	for k := range p + 1 {
+		m[k*(p+2)] = 1 + rounding
 	}
 	if _, ok := linalg.Cholesky(m, p+1, p+1); !ok {
 		return fmt.Errorf("products that no subjects have")
 	}
 	return nil
+}
+
+// correlations divides sums of products by the roots of their diagonal, which it returns. What does not vary goes with
+// nothing; if it does all the same, that is no number.
+func correlations(m []float64, n int) (scale []float64) {
+	for k := range n {
+		scale = append(scale, math.Sqrt(m[k*n+k]))
+	}
+	for i, x := range m {
+		if x != 0 {
+			m[i] = x / scale[i/n] / scale[i%n]
+		}
+	}
+	return scale
 }
 
 // rounding is by how much correlations may miss what is possible.
@@ -273,20 +270,10 @@ func pool(sites []*Sums, j, p int, centre []float64) (sums []float64, df float64
 // they leave.
 func (e *Estimates) solve(j int, sums []float64, df float64, reach []float64) (left float64) {
 	p, n := len(reach), len(reach)+1
-	scale, total := make([]float64, n), sums[p*n+p]
-	for k := range scale {
-		scale[k] = math.Sqrt(sums[k*n+k])
-	}
-	if total == 0 {
+	if sums[p*n+p] == 0 {
 		return 1 // a constant, which the scale names
 	}
-	for k := range scale {
-		for l := range scale {
-			if sums[k*n+l] != 0 {
-				sums[k*n+l] = sums[k*n+l] / scale[k] / scale[l]
-			}
-		}
-	}
+	scale := correlations(sums, n)
 	var told []int
 	for k := range p {
 		if sums[k*n+k] > aliased {

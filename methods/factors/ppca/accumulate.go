@@ -96,8 +96,8 @@ func (l Layout) checkSubject(views [][]float64) error {
 	return nil
 }
 
-// values are those of a subject's features that were observed, which others of its rows are NaN for, in the units of a
-// scale if there is one.
+// values are a subject's, feature by feature, in the units of a scale if there is one: none where a cell is NaN, which
+// was not observed, or a view is nil, which is lacking.
 func (l Layout) values(views [][]float64, s *Scale) iter.Seq2[int, float64] {
 	return func(yield func(int, float64) bool) {
 		lo := 0

@@ -6,7 +6,7 @@
 //
 // All results are functions of the arguments alone, to the last bit on one
 // architecture. Values that come from other sites are checked where they enter (Check,
-// Measured, [Finite], [Within], [Counts]) and give errors, never panics.
+// [Block.Take], [Between], [Counts]) and give errors, never panics.
 //
 // A subject's features, of all views together, follow t = W x + μ + noise with q
 // factors x ~ N(0, I) and one noise variance per view or per feature: [Params].
@@ -145,11 +145,8 @@ func (l Layout) AllFeatures() []int {
 	return all
 }
 
-// FeaturesOf returns the features of the given views, ascending.
-func (l Layout) FeaturesOf(views []int) ([]int, error) {
-	if err := l.CheckViews(views); err != nil {
-		return nil, err
-	}
+// FeaturesOf returns the features of views, in their order.
+func (l Layout) FeaturesOf(views []int) []int {
 	f := make([]int, 0, l.Width(views))
 	for _, k := range views {
 		lo, hi := l.View(k)
@@ -157,7 +154,7 @@ func (l Layout) FeaturesOf(views []int) ([]int, error) {
 			f = append(f, j)
 		}
 	}
-	return f, nil
+	return f
 }
 
 // CheckViews says what is wrong with views that came from elsewhere: they ascend, and the

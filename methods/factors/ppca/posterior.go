@@ -121,11 +121,7 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 
 // GivenViews returns what the model says once the features that it describes of some views are observed.
 func (p *Predictor) GivenViews(views []int) (*Posterior, error) {
-	features, err := p.layout.FeaturesOf(views)
-	if err != nil {
-		return nil, err
-	}
-	return p.Given(slices.DeleteFunc(features, func(j int) bool { return !p.Describes(j) }))
+	return p.Given(slices.DeleteFunc(p.layout.FeaturesOf(views), func(j int) bool { return !p.Describes(j) }))
 }
 
 // Subject splits one subject's views (NaN or nil where not observed, as in a

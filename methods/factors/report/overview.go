@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
@@ -134,11 +135,11 @@ func implied(set ppca.Frame, m *fitted.Model) figure.Section {
 	return sec
 }
 
-// having returns how many of the subjects have a view.
-func having(s Site, view int) (subjects int) {
+// having returns how many of the subjects have a view, and so many in all at least.
+func (s Site) having(view, least int) (subjects float64) {
 	for _, p := range s.Patterns {
-		if slices.Contains(p.Views, view) {
-			subjects += p.Subjects
+		if len(p.Views) >= least && slices.Contains(p.Views, view) {
+			subjects += float64(p.Subjects)
 		}
 	}
 	return subjects
@@ -151,17 +152,9 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 	if m.Separate() {
 		mean, never = "the site's mean", "it had not been measured of these subjects, though of others of the site"
 	}
-	type row struct {
-		name string
-		sums *assess.Sums
-	}
-	var rows []row
-	for _, s := range sites {
-		rows = append(rows, row{s.Name, s.LeftOut})
-	}
-	all := leftOut(set, sites)
-	if len(rows) > 1 {
-		rows = append([]row{{"All sites", all}}, rows...)
+	all, rows := leftOut(set, sites), sites
+	if len(sites) > 1 {
+		rows = append([]Site{{"All sites", &fitted.Assessment{LeftOut: all}}}, sites...)
 	}
 	out := make(figure.Numbers, len(m.Views))
 	for k, v := range m.Views {
@@ -188,27 +181,25 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 		gain.Columns = append(gain.Columns, v.Name)
 	}
 	calibration.Columns, distribution.Columns = gain.Columns, gain.Columns
-	gain.Rows, gain.Facets[0].Values = []string{"Subjects left out"}, []figure.Numbers{out}
+	gain.Facets[0].Values = []figure.Numbers{out}
+	bins := func(m wire.Matrix, k int) figure.Numbers { return figure.Numbers(m.Data[k*m.Cols:][:m.Cols]) }
 	for _, r := range rows {
 		values := make(figure.Numbers, len(gain.Columns))
 		for k := range values {
-			values[k] = r.sums.Gain(k)
+			values[k] = r.LeftOut.Gain(k)
 			var cell, both figure.Histogram
-			if n := r.sums.Cells[k]; n > 0 {
-				cell.Filled = figure.Numbers(
-					r.sums.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins])
+			if n := r.LeftOut.Cells[k]; n > 0 {
+				cell.Filled = bins(r.LeftOut.Calibration, k)
 				cell.Outline = slices.Repeat(figure.Numbers{n / assess.CalibrationBins}, assess.CalibrationBins)
-				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.Coverage(k))
-				both.Filled = figure.Numbers(r.sums.Observed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
-				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*assess.DistributionBins:][:assess.DistributionBins])
+				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.LeftOut.Coverage(k))
+				both.Filled, both.Outline = bins(r.LeftOut.Observed, k), bins(r.LeftOut.Imputed, k)
 			}
 			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
 		}
-		for _, rows := range []*[]string{&gain.Rows, &calibration.Rows, &distribution.Rows} {
-			*rows = append(*rows, r.name)
-		}
 		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
+		calibration.Rows = append(calibration.Rows, r.Name)
 	}
+	gain.Rows, distribution.Rows = append([]string{"Subjects left out"}, calibration.Rows...), calibration.Rows
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
 		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never +
 			". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a " +
@@ -301,53 +292,48 @@ func untried(set ppca.Frame, sites []Site) bool {
 // sure says in words how well the model predicts views that are hidden from it.
 func sure(set ppca.Frame, m *fitted.Model, sites []Site) string {
 	all := leftOut(set, sites)
-	gain, held := newReach(), newReach()
+	var gains, shares []float64
 	for k, v := range m.Views {
 		if h := v.HeldOut; h != nil && !m.Void(v.Name) {
-			gain.add(100 * h.Gain)
-			held.add(100 * covered(m, all, k)) // nothing of a single view
+			gains = append(gains, h.Gain)
+			shares = append(shares, covered(m, all, k)) // nothing of a single view
 		}
 	}
-	switch {
-	case gain.empty() && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
+	switch gain, held := fromTo(gains), fromTo(shares); {
+	case gain == "" && slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }):
 		return "Nothing on this page says how good the model is, for the reasons below."
-	case !gain.empty() && len(m.Views) == 1:
-		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the "+
-			"others takes away %s of the squared error of their means.", gain)
-	case gain.empty() && (len(m.Views) == 1 || !untried(set, sites)):
+	case gain == "" && (len(m.Views) == 1 || !untried(set, sites)):
 		return "Nobody could be left out of the fit to see how well others are predicted: how far the model is to be " +
 			"trusted is not known."
-	case gain.empty():
+	case gain == "":
 		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be " +
 			"trusted is not known."
-	}
-	says := fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes away "+
-		"%s of the squared error of its mean", gain)
-	if held.empty() { // no site has said how its subjects lie in their intervals
-		return says + "."
-	}
-	return says + fmt.Sprintf(", and intervals of 90 %% hold %s of its values.", held)
-}
-
-// reach is from where to where percentages go.
-type reach struct{ low, high float64 }
-
-func newReach() *reach { return &reach{math.Inf(1), math.Inf(-1)} }
-
-func (r *reach) add(x float64) {
-	if !math.IsNaN(x) {
-		r.low, r.high = min(r.low, math.Round(x)), max(r.high, math.Round(x))
+	case len(m.Views) == 1:
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of every second feature from the "+
+			"others takes away %s of the squared error of their means.", gain)
+	default:
+		if held != "" { // sites have said how their subjects lie in their intervals
+			held = fmt.Sprintf(", and intervals of 90 %% hold %s of its values", held)
+		}
+		return fmt.Sprintf("For subjects who took no part in the fit, a prediction of a view from the others takes "+
+			"away %s of the squared error of its mean%s.", gain, held)
 	}
 }
 
-func (r *reach) empty() bool { return r.low > r.high }
-
-func (r *reach) String() string {
-	text := func(x float64) string { return strings.ReplaceAll(fmt.Sprintf("%.0f", x+0), "-", "−") }
-	if r.low == r.high {
-		return text(r.low) + " %"
+// fromTo says from where to where shares go, in percent; nothing of none.
+func fromTo(shares []float64) string {
+	shares = slices.DeleteFunc(shares, math.IsNaN)
+	if len(shares) == 0 {
+		return ""
 	}
-	return text(r.low) + " to " + text(r.high) + " %"
+	text := func(x float64) string {
+		return strings.ReplaceAll(fmt.Sprintf("%.0f", math.Round(100*x)+0), "-", "−")
+	}
+	low, high := text(slices.Min(shares)), text(slices.Max(shares))
+	if low == high {
+		return low + " %"
+	}
+	return low + " to " + high + " %"
 }
 
 // covered is how many values of view k intervals of 90 % hold of subjects who take no part in the fit: as many as of

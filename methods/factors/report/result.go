@@ -1,11 +1,9 @@
 package report
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -15,40 +13,25 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Assessed is the result of a study in which sites, at least one, said how well the
-// model describes their subjects. Spread says how the rounds settled that estimated how
-// sites differ; nil where nothing did.
+// Assessed is the result of a study in which sites, at least one, said how well the model describes their subjects.
+// Spread says how the rounds settled that estimated how sites differ; nil where nothing did.
 func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site, rounds int,
 	spread *figure.Section) *method.Result {
 	pooled := pooledOf(sites)
-	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
-	if x, ok := numbers["mean_absolute_error"]; ok {
+	r := described(set, m, files, pooled, sites, "subjects at "+figure.Plural(len(sites), "site"), withinSites)
+	off := notMeaningful
+	if x, ok := r.Metrics["mean_absolute_error"]; ok {
 		off = strconv.FormatFloat(x, 'f', 3, 64)
 	}
-	r := &method.Result{
-		Files:   files,
-		Metrics: numbers,
-		Headline: []figure.Fact{
-			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
-			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "of a view's variance explained" + method.OfFit, Value: Explained(m, &pooled.Explained)},
-			{Name: "mean absolute error, in " + set.Unit() + method.OfFit, Value: off},
-		},
-	}
-	r.Found, r.Sure = Found(m, Explained(m, &pooled.Explained), withinSites), sure(set, m, sites)
+	r.Metrics["rounds"] = float64(rounds)
+	r.Headline = append(r.Headline,
+		figure.Fact{Name: "mean absolute error, in " + set.Unit() + method.OfFit, Value: off})
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
 		for _, v := range m.Views {
 			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
 		}
 	}
-	says := VerdictNotes(m.Verdicts)
-	if len(m.Views) > 1 && untried(set, sites) && !saysNobodyHasTwo(m) {
-		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
-			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for " +
-				"nobody else. Nothing on this page says how well the model would predict."})
-	}
-	r.Sections = figure.Verdicts(says)
 	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
 	if m.Adjusts() {
 		r.Sections = append(r.Sections, m.AdjustedSection())
@@ -75,26 +58,28 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 	return r
 }
 
+// described is what results have in common where it is known how well the model describes some subjects, whose
+// differences of one kind it explains: all but the sections after the verdicts.
+func described(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment, sites []Site, who,
+	differences string) *method.Result {
+	explained := Explained(m, &all.Explained)
+	return &method.Result{
+		Files: files, Metrics: metrics(set, m, all),
+		Headline: []figure.Fact{
+			{Name: who, Value: strconv.Itoa(all.Subjects())},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+			{Name: "of a view's variance explained" + method.OfFit, Value: explained},
+		},
+		Found: Found(m, explained, differences), Sure: sure(set, m, sites),
+		Sections: figure.Verdicts(VerdictNotes(m.Verdicts)),
+	}
+}
+
 // OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows
 // itself how well the model describes all subjects together; what compares sites is left out.
 func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment,
 	settled *figure.Section) *method.Result {
-	explained := Explained(m, &all.Explained)
-	r := &method.Result{
-		Files:   files,
-		Metrics: metrics(set, m, 0, all),
-		Headline: []figure.Fact{
-			{Name: "subjects of all sites", Value: strconv.Itoa(all.Subjects())},
-			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "of a view's variance explained" + method.OfFit, Value: explained},
-		},
-		Found: Found(m, explained, "between all subjects"), Sure: sure(set, m, nil),
-		Sections: figure.Verdicts(VerdictNotes(m.Verdicts)),
-	}
-	delete(r.Metrics, "rounds")
-	maps.DeleteFunc(r.Metrics, func(name string, _ float64) bool {
-		return strings.HasPrefix(name, "mean_absolute_error")
-	})
+	r := described(set, m, files, all, nil, "subjects of all sites", "between all subjects")
 	about := Reading()
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing " +
@@ -134,7 +119,7 @@ func AddSites(m *fitted.Model, sites []Site) {
 	for _, site := range sites {
 		out := fitted.ModelSite{Name: site.Name, Subjects: site.Subjects(), Views: []string{}}
 		for k, v := range m.Views {
-			if having(site, k) > 0 {
+			if site.having(k, 1) > 0 {
 				out.Views = append(out.Views, v.Name)
 			}
 		}
@@ -142,19 +127,21 @@ func AddSites(m *fitted.Model, sites []Site) {
 	}
 }
 
-// metrics leaves out what verdicts say must not be relied on.
-func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Assessment) map[string]float64 {
+// metrics leaves out what verdicts say must not be relied on, and errors of values where nobody told them.
+func metrics(set ppca.Frame, model *fitted.Model, pooled *fitted.Assessment) map[string]float64 {
 	subjects := float64(pooled.Subjects())
-	m := map[string]float64{"subjects": subjects, "factors": float64(set.Factors), "rounds": float64(rounds)}
+	m := map[string]float64{"subjects": subjects, "factors": float64(set.Factors)}
 	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
 		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
-		m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
+		if pooled.AbsError != nil {
+			m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
+		}
 	}
 	for k, v := range set.Plan.Views {
 		if model.Void(v.Name) {
 			continue
 		}
-		if pooled.Cells[k] > 0 { // the only site with the view may have left
+		if pooled.AbsError != nil && pooled.Cells[k] > 0 { // the only site with the view may have left
 			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
 		}
 		if r2 := pooled.R2(k, pooled.Rank()); !math.IsNaN(r2) {
@@ -169,20 +156,20 @@ func metrics(set ppca.Frame, model *fitted.Model, rounds int, pooled *fitted.Ass
 // not be relied on are left out. Where every site has one subject,
 // nothing varies within sites, and there is nothing to explain.
 func Explained(m *fitted.Model, pooled *ppca.Explained) string {
-	found := newReach()
+	var found []float64
 	var void []string
 	for k, v := range m.Views {
 		if m.Void(v.Name) {
 			void = append(void, v.Name)
 		} else {
-			found.add(100 * pooled.R2(k, pooled.Rank()))
+			found = append(found, pooled.R2(k, pooled.Rank()))
 		}
 	}
-	says := found.String()
+	says := fromTo(found)
 	switch {
 	case len(void) == len(m.Views):
 		return notMeaningful
-	case found.empty():
+	case says == "":
 		says = "unknown: no view varies within a site"
 	}
 	if len(void) > 0 {

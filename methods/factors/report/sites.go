@@ -47,18 +47,6 @@ func (v *verdicts) heavinessOf(j int, expected [][]residual, sites ...Site) floa
 	return max(1, (kurtosis/subjects-1)/2)
 }
 
-// together counts the subjects of some sites that have view k and another.
-func (v *verdicts) together(k int, sites ...Site) (n float64) {
-	for _, s := range sites {
-		for _, p := range s.Patterns {
-			if len(p.Views) > 1 && slices.Contains(p.Views, k) {
-				n += float64(p.Subjects)
-			}
-		}
-	}
-	return n
-}
-
 // flat names features that vary far less at a site than at any other: what the factors leave of
 // them says nothing of that, because they leave of a constant what they explain. Where one site sees
 // all kinds of patients and another one kind, two sites tell nothing.
@@ -105,11 +93,10 @@ func (v *verdicts) flat() {
 	}
 }
 
-// noise names sites whose noise is above the model's, view by view, beside those where it is
-// below.
+// noise names sites whose noise is above the model's, view by view.
 func (v *verdicts) noise() {
 	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
-	var noisy, quiet []string
+	var noisy []string
 	var views []int
 	for i, s := range v.sites {
 		var more []string
@@ -117,33 +104,23 @@ func (v *verdicts) noise() {
 			lo, hi := v.set.Layout.View(k)
 			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], v.residuals[i][lo:hi])
 			freedom /= max(v.tails[k], v.heaviness(k, v.residuals[i:], s))
-			switch {
-			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
-			case ratio > noiseRatio && beyond(ratio, freedom, tail):
+			has := freedom > 0 && !math.IsInf(freedom, 1) // something of the view
+			if has && !v.said[i][k] && ratio > noiseRatio && beyond(ratio, freedom, tail) {
 				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)),
 					append(views, k), true
-			case ratio < 1/noiseRatio && beyond(ratio, freedom, tail):
-				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)),
-					append(views, k)
 			}
 		}
 		if len(more) > 0 {
 			noisy = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", ")))
 		}
 	}
-	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. " +
-		"Look for other instruments, units or protocols there, or leave the site out."
-	if len(v.m.SiteNoise) > 0 {
-		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others " +
-			"are too narrow where there is more noise than the model's, and too wide where there is less. Look for " +
-			"other instruments, units or protocols there, or leave the site out."
-	}
-	switch {
-	case len(noisy) > 0 && len(quiet) > 0:
-		v.add(fitted.OnSites, v.views(views...), advice, "Sites differ in noise: its variance is above the model's at "+
-			"%s, and below it at %s", Shortened(noisy), Shortened(quiet))
-	case len(noisy) > 0:
-		v.add(fitted.OnSites, v.views(views...), advice, "Noisier than the model: %s", Shortened(noisy))
+	if len(noisy) > 0 {
+		advice := "Intervals are too narrow there"
+		if len(v.m.SiteNoise) > 0 {
+			advice += " but for subjects of these sites, for whom the site's own noise is used (--site)"
+		}
+		v.add(fitted.OnSites, v.views(views...), advice+". Look for other instruments, units or protocols there, or "+
+			"leave the site out.", "Noisier than the model: %s", Shortened(noisy))
 	}
 }
 

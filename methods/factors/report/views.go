@@ -39,7 +39,7 @@ func (v *verdicts) negativeR2() error {
 			if err != nil {
 				return err
 			}
-			if less || beyond((1-here)/(1-elsewhere), v.together(k, s), tail) {
+			if less || beyond((1-here)/(1-elsewhere), s.having(k, 2), tail) {
 				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)",
 					v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
 			}
@@ -116,15 +116,13 @@ func (v *verdicts) takesLess(k int, s Site, tail float64) (bool, error) {
 	return distuv.StudentsT{Sigma: 1, Nu: subjects - 1}.CDF(t) < tail, nil
 }
 
-// nobodyHasTwo is said where every view is a group of its own.
-const nobodyHasTwo = "Nobody has two views: how far to rely on the model is not known"
-
 // unconnected names groups of views such that no subject has views of two of them. The likelihood
 // is that of the groups by themselves, so it is the same however the factors of one group go
 // together with those of another, and the fit takes some way that is as good as any.
 func (v *verdicts) unconnected() {
 	groups := v.groups()
-	if len(groups) < 2 {
+	alone := len(v.m.Views) > 1 && !slices.ContainsFunc(groups, func(g []int) bool { return len(g) > 1 })
+	if len(groups) < 2 && !alone {
 		v.neverTogether()
 		return
 	}
@@ -132,9 +130,14 @@ func (v *verdicts) unconnected() {
 		"that run across them are arbitrary. The fit of each may also be behind one of its own, because they share " +
 		"factors that need not have anything to do with each other. Run them as studies of their own, or include " +
 		"subjects who have both."
-	if !slices.ContainsFunc(groups, func(g []int) bool { return len(g) > 1 }) {
-		v.voids(fitted.OnLinks, v.views(), "A view that is hidden from the model can be predicted for subjects who "+
-			"have another, and for nobody else. Nothing says how well the model would predict. "+means, nobodyHasTwo)
+	if alone {
+		say := v.voids
+		if len(groups) < 2 { // those who have other views have left
+			say = v.add
+		}
+		say(fitted.OnLinks, v.views(), "A view that is hidden from the model can be predicted for subjects who "+
+			"have another, and for nobody else. Nothing says how well the model would predict. "+means,
+			"Nobody has two views: how far to rely on the model is not known")
 		return
 	}
 	slices.SortStableFunc(groups, func(a, b []int) int { return len(a) - len(b) })
@@ -219,13 +222,6 @@ func viewsAre(names []string) string {
 	}
 }
 
-// saysNobodyHasTwo says whether a model has that verdict.
-func saysNobodyHasTwo(m *fitted.Model) bool {
-	return slices.ContainsFunc(m.Verdicts, func(v fitted.Verdict) bool {
-		return strings.Contains(v.Says, nobodyHasTwo)
-	})
-}
-
 // muchBias is how many standard deviations of a feature its mean is off for that to matter: a
 // fifth is called a small effect.
 const muchBias = 0.1
@@ -253,10 +249,10 @@ func (v *verdicts) selected() {
 		for i, s := range v.sites {
 			if s.Missing != nil {
 				observed := v.residuals[i][j].subjects
-				cells.Add(s.Missing, j, float64(having(s, k))-observed, observed)
+				cells.Add(s.Missing, j, s.having(k, 1)-observed, observed)
 			}
 			if s.Lacking != nil {
-				whole.Add(s.Lacking, j, float64(s.Subjects()-having(s, k)), v.together(k, s))
+				whole.Add(s.Lacking, j, float64(s.Subjects())-s.having(k, 1), s.having(k, 2))
 			}
 		}
 		if bias := v.bias(j, &cells, level); math.Abs(bias) > muchBias {

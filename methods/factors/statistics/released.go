@@ -1,11 +1,7 @@
 package statistics
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"parley/method"
@@ -41,7 +37,7 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		return nil, err
 	}
 	var file releasedFile
-	if err := strictly(data, &file); err != nil {
+	if err := method.DecodeJSON(data, &file); err != nil {
 		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " +
 			ReleasedName + " of a study's results"}
 	}
@@ -75,19 +71,6 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		r.Sites, r.Releases = append(r.Sites, site.Site), append(r.Releases, release)
 	}
 	return r, nil
-}
-
-// strictly decodes one JSON value with known fields and nothing after it.
-func strictly(data []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("something follows its end")
-	}
-	return nil
 }
 
 // Refit makes the result of the study with another number of factors.

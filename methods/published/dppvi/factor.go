@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"parley/method"
 	"parley/methods/regression/glm"
 )
 
@@ -30,33 +29,6 @@ func (c *common) factors() map[string]*siteFactor {
 		sites[name] = &siteFactor{Factor: glm.Flat(c.Weights())}
 	}
 	return sites
-}
-
-// checkFactors refuses factors that no sites' answers can have left.
-func (c *common) checkFactors(sites map[string]*siteFactor) error {
-	for _, name := range c.Plan.Sites {
-		if sites[name] == nil {
-			return fmt.Errorf("the state has no site %s", name)
-		}
-	}
-	return method.Kept(sites, c.Plan.Sites, "record", func(r *siteFactor) error {
-		if r.Asked < 0 || r.Folded < 0 || r.Folded > r.Asked || !(r.Moved >= 0) || !(r.Before >= 0) {
-			return fmt.Errorf("%d updates asked for, %d folded, that moved it by %v and %v", r.Asked, r.Folded,
-				r.Before, r.Moved)
-		}
-		if err := r.Factor.Check(c.Weights()); err != nil {
-			return fmt.Errorf("factor: %w", err)
-		}
-		if r.waits() {
-			if err := r.From.CheckProper(c.Weights()); err != nil {
-				return fmt.Errorf("q: %w", err)
-			}
-		}
-		if r.Moments == nil {
-			return nil
-		}
-		return r.Moments.Check(c.names())
-	})
 }
 
 // poolFactors makes a common scale from the sites' moments, which are then forgotten.

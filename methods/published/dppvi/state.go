@@ -1,7 +1,6 @@
 package dppvi
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -36,44 +35,12 @@ type State struct {
 }
 
 // MarshalBinary implements [method.State].
-func (f *State) MarshalBinary() ([]byte, error) { return wire.Marshal(f) }
+func (f *State) MarshalBinary() ([]byte, error) { return method.SealState(f) }
 
-// Restore implements [method.Coordinator]: it refuses what no answers can have left.
-func (c coordinator) Restore(data []byte) (method.State, error) {
+// Restore implements [method.Coordinator].
+func (coordinator) Restore(data []byte) (method.State, error) {
 	s := new(State)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if s.Reports == nil {
-		s.Reports = map[string]*predict.Assessment{}
-	}
-	check, coordinates := c.checkAlone, 0
-	if c.protected != nil {
-		check = (*predict.Assessment).CheckNoised
-	}
-	if c.global() {
-		coordinates = 2 * c.Weights()
-	}
-	if err := errors.Join(method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskScale, TaskUpdate,
-		taskAssess), c.checkFactors(s.Sites),
-		method.Kept(s.Reports, c.Plan.Sites, "assessment", check)); err != nil {
-		return nil, err
-	}
-	if s.Phase != "" && s.Phase != taskScale {
-		if _, err := c.scaled(s.Scale); err != nil {
-			return nil, fmt.Errorf("the state's scale: %w", err)
-		}
-	}
-	if s.Turn < 0 || s.Turn >= len(c.Plan.Sites) || min(s.Round, s.Asked, s.Trace.Folded, s.Trace.Projected) < 0 {
-		return nil, fmt.Errorf("the state's place in the schedule is none of the plan's")
-	}
-	if len(s.Point) != coordinates {
-		return nil, fmt.Errorf("the state's point has %d coordinates, and there are %d", len(s.Point), coordinates)
-	}
-	if _, err := c.posterior(s); err != nil {
-		return nil, fmt.Errorf("the state's posterior: %w", err)
-	}
-	return s, nil
+	return s, method.OpenState(data, s)
 }
 
 // Result implements [method.Coordinator].

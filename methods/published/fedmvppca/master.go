@@ -48,10 +48,7 @@ func updateMaster(l ppca.Layout, sites []ppca.Params) (*Prior, []int, error) {
 	}
 	counts := make([]int, l.Views())
 	for k := range l.Views() {
-		view, err := l.FeaturesOf([]int{k})
-		if err != nil {
-			return nil, nil, err
-		}
+		view := l.FeaturesOf([]int{k})
 		lo, hi := l.View(k)
 		var w, mu [][]float64
 		var noise []float64
@@ -75,6 +72,7 @@ func updateMaster(l ppca.Layout, sites []ppca.Params) (*Prior, []int, error) {
 		for _, v := range noise {
 			out.Noise[k] += v / float64(len(noise))
 		}
+		var err error
 		if out.Alpha[k], out.Beta[k], err = inverseGamma(noise); err != nil {
 			return nil, nil, fmt.Errorf("noise variance of view %d: %w", k, err)
 		}

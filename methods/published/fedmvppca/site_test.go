@@ -71,7 +71,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 
 	for k := range l.Views() {
 		lo, hi := l.View(k)
-		view := factorstest.Must(l.FeaturesOf([]int{k}))(t)
+		view := l.FeaturesOf([]int{k})
 		cov := factorstest.Covariance(l, &start, view)
 		marginal := func(mu []float64) float64 { // (10) with the old W and noise, and the prior (4)
 			v := 0.0

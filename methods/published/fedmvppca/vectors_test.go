@@ -75,7 +75,7 @@ func (t *theta) params(l ppca.Layout, q int) ppca.Params {
 			continue
 		}
 		p.Noise[k] = *s
-		p.Features = append(p.Features, ok(l.FeaturesOf([]int{k}))...)
+		p.Features = append(p.Features, l.FeaturesOf([]int{k})...)
 		lo, _ := l.View(k)
 		copy(p.W[lo*q:], flat(t.W[k]))
 		if t.Mu != nil {
@@ -200,7 +200,7 @@ func (f *caseJSON) verify(list *vectors.List) error {
 	var all []rows
 	for i, c := range f.Centres {
 		entry := fmt.Sprintf("centres[%d]", i)
-		r := rows{ok(l.FeaturesOf(c.Views)), make([][]float64, c.N)}
+		r := rows{l.FeaturesOf(c.Views), make([][]float64, c.N)}
 		for _, k := range c.Views {
 			for n := range r.t {
 				r.t[n] = append(r.t[n], c.T[k][n]...)
@@ -491,7 +491,7 @@ func (f *roundsJSON) verify(list *vectors.List) error {
 	for r, round := range f.Rounds {
 		var sites []ppca.Params
 		for c, centre := range f.Centres {
-			b, _ := rows{ok(l.FeaturesOf(centre.Views)), centre.T}.blocks(l)
+			b, _ := rows{l.FeaturesOf(centre.Views), centre.T}.blocks(l)
 			sites = append(sites, iterations(l, b, f.Q, w, noise, times, prior))
 			round.Local[c].compare(list, fmt.Sprintf("rounds[%d].local[%d]", r, c), l, sites[c])
 		}

@@ -27,7 +27,7 @@ type state struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *state) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 type coordinator struct{ *setup }
 
@@ -39,45 +39,9 @@ func empty() *state {
 func (coordinator) Init() (method.State, error) { return empty(), nil }
 
 // Restore implements [method.Coordinator].
-func (c coordinator) Restore(data []byte) (method.State, error) {
-	s, sites := empty(), c.plan.Sites
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if s.Extents == nil || s.Trained == nil || s.Fit == nil {
-		return nil, errors.New("the state lacks what sites have answered")
-	}
-	if err := errors.Join(
-		method.KnownPhase(s.Phase, s.Left, sites, taskScale, taskTrain, taskAssess),
-		method.Kept(s.Extents, sites, "values", func(e *extent) error { return e.check(c.net) }),
-		method.Kept(s.Trained, sites, "weights", func(t *trained) error { return t.check(c.net) }),
-		method.Kept(s.Fit, sites, "errors", func(a *assessed) error { return a.check(c.setup) }),
-	); err != nil {
-		return nil, err
-	}
-	for name := range s.Trained {
-		if s.Extents[name] == nil {
-			return nil, fmt.Errorf("the state has weights of site %s, and nothing of its values", name)
-		}
-	}
-	if s.Phase == "" || s.Phase == taskScale {
-		return s, nil
-	}
-	if err := (&given{0, s.Scale, s.Weights}).check(c.setup, 0); err != nil {
-		return nil, fmt.Errorf("the state's model: %w", err)
-	}
-	if over := s.Phase != taskTrain; s.Round < 1 || s.Round > c.Rounds+1 || over != (s.Round == c.Rounds+1) ||
-		len(s.Losses) != s.Round-1 || len(s.Answers) != s.Round-1 {
-		return nil, fmt.Errorf("the state has losses of %d rounds in phase %q, round %d", len(s.Losses),
-			s.Phase, s.Round)
-	}
-	for i := range s.Losses {
-		if n := len(sites); len(s.Losses[i]) != n+1 || len(s.Answers[i]) != n || !bounded(s.Losses[i], largestLoss) ||
-			!bounded(s.Answers[i], 1) {
-			return nil, fmt.Errorf("the state's losses of round %d are not those of the plan's sites", i+1)
-		}
-	}
-	return s, nil
+func (coordinator) Restore(data []byte) (method.State, error) {
+	s := empty()
+	return s, method.OpenState(data, s)
 }
 
 // Next implements [method.Coordinator].

@@ -1,7 +1,6 @@
 package vae
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -97,9 +96,7 @@ func loadModel(data []byte) (*model, error) {
 		return nil, err
 	}
 	m := &model{}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
+	if err := method.DecodeJSON(data, m); err != nil {
 		return nil, fmt.Errorf("reading the model: %w", err)
 	}
 	all := 0

@@ -102,8 +102,7 @@ func (t tally) of(rule string) string {
 }
 
 // rules are those that choose from rows, the recommended one first.
-var rules = []string{"smallest within one standard error of the likeliest", "largest left-out log-likelihood",
-	"elbow: smallest that loses at most 2 % of the range"}
+var rules = []string{"smallest within one standard error of the likeliest", "largest left-out log-likelihood"}
 
 func fromRows() experiment.Experiment {
 	const seeds = 2
