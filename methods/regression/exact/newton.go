@@ -134,26 +134,16 @@ func step(prior glm.Gaussian, q glm.Normal, s *rowSums, classes int, farthest,
 	if err != nil {
 		return q, 0, false
 	}
-	if !inside(next, largest) {
-		return q, 0, false
-	}
 	for j, v := range next.Variance {
+		if !glm.Inside(mean[j], -largest, largest) || !glm.Inside(v, 1/glm.FactorLargest, glm.FactorLargest) {
+			return q, 0, false // sites would refuse it
+		}
 		moved = max(moved, math.Abs(mean[j]-q.Mean[j])/math.Sqrt(v))
 		if q.Variance[j] > 0 { // where the fit begins nothing is unsure yet
 			moved = max(moved, math.Abs(math.Log(v/q.Variance[j]))/2)
 		}
 	}
 	return next, moved, true
-}
-
-// inside says whether sites take a density, with means up to largest.
-func inside(q glm.Normal, largest float64) bool {
-	for j, v := range q.Variance {
-		if !glm.Inside(q.Mean[j], -largest, largest) || !glm.Inside(v, 1/glm.FactorLargest, glm.FactorLargest) {
-			return false
-		}
-	}
-	return true
 }
 
 // parabola sets the first derivatives of a row's log-likelihood by its activations a as if it were one, and returns

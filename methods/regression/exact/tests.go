@@ -227,7 +227,7 @@ func (c coordinator) turned(s *state, site string) float64 {
 		p := c.Weights()
 		along, ones := mat.NewVecDense(p, nil), mat.NewVecDense(p, nil)
 		for j, w := range s.Fit.Last.Mean {
-			if j < c.Encoding.Effective() {
+			if j < c.Encoding.FeatureWidth() {
 				along.SetVec(j, w)
 			} else {
 				ones.SetVec(j, 1)

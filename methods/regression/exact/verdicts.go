@@ -90,7 +90,7 @@ func (c common) fewEvents(pooled *predict.Assessment, classes []float64, m *fitt
 	default:
 		return nil
 	}
-	effects := m.Encoding.Effective()
+	effects := m.Encoding.FeatureWidth()
 	if events >= glm.OnEvents.Matters*float64(effects) {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (c coordinator) misfits(s *state, m *fitted.Model, pooled *predict.Assessme
 			}
 		}
 	}
-	straight, tests := map[string]bool{}, m.Encoding.Effective()
+	straight, tests := map[string]bool{}, m.Encoding.FeatureWidth()
 	for i := range m.Encoding.Columns {
 		col := &m.Encoding.Columns[i]
 		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0

@@ -74,7 +74,7 @@ func (m *Model) Coefficients() (all []Coefficient) {
 }
 
 // Base says whether effect j is that of the intercept or a period, and so none.
-func (m *Model) Base(j int) bool { return j%m.Encoding.Width() >= m.Encoding.Effective() }
+func (m *Model) Base(j int) bool { return j%m.Encoding.Width() >= m.Encoding.FeatureWidth() }
 
 // orNaN is a number, or NaN if there is none.
 func orNaN(x *float64) float64 {
@@ -297,7 +297,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 	groups, names, classes, z := m.Encoding.Groups(), m.Encoding.Features(), m.Options.Classes(), m.Deviate(z95)
 	largest := map[int]float64{}
 	var columns []int
-	for j := range m.Encoding.Effective() { // the places of others are no effects
+	for j := range m.Encoding.FeatureWidth() { // the places of others are no effects
 		columns = append(columns, j)
 		for k := range classes {
 			largest[j] = max(largest[j], math.Abs(mean[k*len(groups)+j]))

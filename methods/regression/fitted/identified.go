@@ -21,17 +21,17 @@ const Most = 500
 // Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
 // from that of the one that the data know best: columns are the same for all.
 func Undetermined(m *Model) []glm.Finding {
-	if n := m.Encoding.Effective(); n == 0 || n > Most {
+	if n := m.Encoding.FeatureWidth(); n == 0 || n > Most {
 		return nil
 	}
-	return notToldApart(&m.Encoding, bestKnown(m, m.Encoding.Width()).dependencies(m.Encoding.Effective()))
+	return notToldApart(&m.Encoding, bestKnown(m, m.Encoding.Width()).dependencies(m.Encoding.FeatureWidth()))
 }
 
 // Divided says which features a private study does not tell apart, so that how their effects divide what
 // they add up to is known from the prior alone: that of the fit, which may be narrower than the plan's. Least is
 // the posterior if data say as little as the noise leaves possible. All are of the weights of one activation.
 func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding {
-	n := e.Effective()
+	n := e.FeatureWidth()
 	if n < 2 || n > Most {
 		return nil
 	}

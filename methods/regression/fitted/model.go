@@ -33,10 +33,8 @@ const ModelFormat = "parley/pvi-model/2"
 // Model is a fitted model with everything that its use needs. It is what model.json holds. The weights of class k are
 // entries k·d … (k+1)·d − 1 of Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
-	Format string `json:"format"`
-	By     string `json:"method,omitempty"` // the method, if it is another one
-	// what wrote it, if it was older: a model does not depend on that
-	Program   string             `json:"program,omitempty"`
+	Format    string             `json:"format"`
+	By        string             `json:"method,omitempty"` // the method, if it is another one
 	Plan      string             `json:"plan_sha256"`
 	Study     string             `json:"study"`
 	Seed      uint64             `json:"seed"`

@@ -3,6 +3,7 @@ package fitted
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/method"
@@ -14,7 +15,6 @@ import (
 // newcomers are subjects that a model predicts: what they lack is replaced by all that it may be,
 // and what is odd about them is counted.
 type newcomers struct {
-	model   *Model
 	columns []newColumn
 	n       int
 }
@@ -33,8 +33,7 @@ type newColumn struct {
 	have      []int // each level
 }
 
-// halfRange is the standard deviation of a number between public ends, in halves of that range: see
-// bound in package setup.
+// halfRange is the standard deviation of a number between public ends, in halves of that range.
 const halfRange = 0.5
 
 // straight and bent are the values that a normal number may have: two give its variance where its
@@ -45,7 +44,7 @@ var (
 )
 
 func (m *Model) newcomers() *newcomers {
-	f := &newcomers{model: m}
+	f := new(newcomers)
 	rows := 0.0
 	for _, s := range m.Sites {
 		rows += float64(s.Rows)
@@ -100,13 +99,11 @@ func (c *newColumn) levels(effects []outcomeEffect, rows float64, periods bool) 
 		counts[int(c.Code(c.Reference))] = rest
 		sum += rest
 	}
-	c.counted = known && sum > 0
+	if c.counted = known && sum > 0; !c.counted {
+		counts, sum = slices.Repeat([]float64{1}, len(counts)), float64(len(counts))
+	}
 	for _, n := range counts {
-		if c.counted {
-			c.shares = append(c.shares, n/sum)
-		} else {
-			c.shares = append(c.shares, 1/float64(len(counts)))
-		}
+		c.shares = append(c.shares, n/sum)
 	}
 }
 

@@ -228,21 +228,16 @@ func (m *Model) scored(a *predict.Assessment) *method.Account {
 	}
 	if !m.Options.Numeric() {
 		c := a.Calibration()
-		values["calibration"], out.Tables = c, []figure.Table{calibrationTable(&c)}
+		t := figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
+			Columns: []figure.Column{{Name: "probability"}, {Name: "predictions", Format: figure.Count}}}
+		for i, b := range c {
+			t.Add(fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1)), b.Rows)
+		}
+		expected, observed := c.Points()
+		t.Columns = append(t.Columns, figure.Column{Name: "expected", Format: figure.Percent, Numbers: expected},
+			figure.Column{Name: "observed", Format: figure.Percent, Numbers: observed})
+		values["calibration"], out.Tables = c, []figure.Table{t}
 	}
 	out.Value = values
 	return out
-}
-
-// calibrationTable shows expected against observed frequencies.
-func calibrationTable(c *evaluate.Calibration) figure.Table {
-	t := figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
-		Columns: []figure.Column{{Name: "probability"}, {Name: "predictions", Format: figure.Count}}}
-	for i, b := range c {
-		t.Add(fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1)), b.Rows)
-	}
-	expected, observed := c.Points()
-	t.Columns = append(t.Columns, figure.Column{Name: "expected", Format: figure.Percent, Numbers: expected},
-		figure.Column{Name: "observed", Format: figure.Percent, Numbers: observed})
-	return t
 }

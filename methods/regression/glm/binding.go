@@ -228,7 +228,7 @@ func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y
 	if err == nil {
 		err = b.Row(r, x)
 	}
-	first := int32(b.encoding.Effective())
+	first := int32(b.encoding.FeatureWidth())
 	for k := 0; k < seen.Periods && err == nil; k++ {
 		row, y := *x, -1.0
 		row.Later = k > 0

@@ -145,16 +145,16 @@ func (c *Column) Own() []string {
 
 // Width returns the number of columns of the design matrix.
 func (e *Encoding) Width() int {
-	n := e.Effective() + len(e.Periods)
+	n := e.FeatureWidth() + len(e.Periods)
 	if e.Intercept {
 		n++
 	}
 	return n
 }
 
-// Effective is how many columns of the design matrix, the first ones, belong to features: not the periods and the
+// FeatureWidth is how many columns of the design matrix, the first ones, belong to features: not the periods and the
 // intercept, which are of everybody.
-func (e *Encoding) Effective() int {
+func (e *Encoding) FeatureWidth() int {
 	n := 0
 	for i := range e.Columns {
 		n += e.Columns[i].Width()

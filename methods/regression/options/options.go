@@ -201,8 +201,13 @@ func (o *Options) Former(key string) string {
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	c := optionCheck{o, p, report}
-	n := len(c.Classes()) * c.columns(p) // weights
+	c := optionCheck{o, p, report, map[string]*study.Feature{}}
+	for k := range p.Views {
+		for j := range p.Views[k].Features {
+			c.features[p.Views[k].Features[j].Name] = &p.Views[k].Features[j]
+		}
+	}
+	n := len(c.Classes()) * c.columns() // weights
 	report.If(n > mostJoint && !p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is too "+
 		"large to be "+
 		"sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
@@ -223,30 +228,25 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 // optionCheck is a check of options on its way.
 type optionCheck struct {
 	*Options
-	p      *study.Plan
-	report study.Report
+	p        *study.Plan
+	report   study.Report
+	features map[string]*study.Feature // of the plan
 }
 
 // references checks those that the plan names.
 func (c *optionCheck) references() {
-	levels := map[string][]string{}
-	for _, v := range c.p.Views {
-		for _, f := range v.Features {
-			levels[f.Name] = f.Levels
-		}
-	}
 	seen := map[string]bool{}
 	for i, r := range c.References {
 		at := fmt.Sprintf("references[%d]", i)
-		switch {
-		case len(levels[r.Feature]) == 0:
+		switch f := c.features[r.Feature]; {
+		case f == nil || len(f.Levels) == 0:
 			c.report(at+".feature", fmt.Sprintf("%q is no category of the plan", r.Feature),
 				"the name of a category under views")
 		case seen[r.Feature]:
 			c.report(at+".feature", fmt.Sprintf("%q is there twice", r.Feature), "each feature once")
-		case !slices.Contains(levels[r.Feature], r.Level):
+		case !slices.Contains(f.Levels, r.Level):
 			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature),
-				"one of "+problem.Names(levels[r.Feature]))
+				"one of "+problem.Names(f.Levels))
 		}
 		seen[r.Feature] = true
 	}

@@ -41,7 +41,7 @@ func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 	alone := e.Alone()
 	for j := range g.Lambda {
 		g.Lambda[j] *= alone[j%d]
-		if j%d >= e.Effective() {
+		if j%d >= e.FeatureWidth() {
 			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
 			g.Eta[j] = mean * g.Lambda[j]
 		}

@@ -12,16 +12,9 @@ import (
 
 // terms checks what the plan says of terms beyond one for each feature.
 func (c *optionCheck) terms() {
-	features := map[string]*study.Feature{}
-	for k := range c.p.Views {
-		for j := range c.p.Views[k].Features {
-			f := &c.p.Views[k].Features[j]
-			features[f.Name] = f
-		}
-	}
 	for i, s := range c.Splines {
 		at := fmt.Sprintf("splines[%d]", i)
-		f := features[s.Feature]
+		f := c.features[s.Feature]
 		if !c.report.If(f == nil || f.Kind == study.Category, at+".feature",
 			fmt.Sprintf("%q is not a number of the plan", s.Feature), "the name of a number under views") {
 			c.report.If(slices.ContainsFunc(c.Splines[:i], func(o spline) bool { return o.Feature == s.Feature }),
@@ -39,7 +32,7 @@ func (c *optionCheck) terms() {
 			continue
 		}
 		for _, name := range t {
-			c.report.If(features[name] == nil, at, fmt.Sprintf("%q is not a feature of the plan", name),
+			c.report.If(c.features[name] == nil, at, fmt.Sprintf("%q is not a feature of the plan", name),
 				"the names of features under views")
 		}
 		c.report.If(slices.ContainsFunc(c.Interactions[:i], func(o []string) bool {
@@ -105,21 +98,19 @@ func (c *optionCheck) effects() {
 }
 
 // columns is the number of columns of the plan's features, with one for each level, and of its other terms.
-func (o *Options) columns(p *study.Plan) int {
+func (c *optionCheck) columns() int {
 	width := map[string]int{}
-	for _, v := range p.Views {
-		for _, f := range v.Features {
-			width[f.Name] = max(1, len(f.Levels))
-		}
+	for name, f := range c.features {
+		width[name] = max(1, len(f.Levels))
 	}
-	for _, s := range o.Splines {
+	for _, s := range c.Splines {
 		width[s.Feature] = len(s.Knots) - 1
 	}
-	n := len(o.Outcome.Cuts)
+	n := len(c.Outcome.Cuts)
 	for _, w := range width {
 		n += w
 	}
-	for _, t := range o.Interactions {
+	for _, t := range c.Interactions {
 		if len(t) == 2 {
 			n += width[t[0]] * width[t[1]]
 		}
@@ -188,7 +179,7 @@ func (c *optionCheck) privacy() {
 	} else if !ofTwo && c.Likelihood != glm.LikelihoodSoftmax { // nor have the others
 		return
 	}
-	n := max(len(c.Classes())-1, 1) * c.columns(c.p)
+	n := max(len(c.Classes())-1, 1) * c.columns()
 	c.report.If(n > mostNoised, "", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
 		fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
 	c.report.If(c.Rounds < 5, "rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")

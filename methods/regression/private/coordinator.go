@@ -101,10 +101,8 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
 		return nil, err
 	}
-	if s.Phase == taskProducts || len(s.Sums[taskProducts]) > 0 {
-		if err := c.checkProducts(s.Scale); err != nil {
-			return nil, fmt.Errorf("the state's products: %w", err)
-		}
+	if (s.Phase == taskProducts || len(s.Sums[taskProducts]) > 0) && !glm.Inside(s.Scale, 1, largestScale) {
+		return nil, fmt.Errorf("the state's products have a scale of %v", s.Scale)
 	}
 	if err := c.check(s.asked(nil)); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)

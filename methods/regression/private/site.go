@@ -141,14 +141,6 @@ func (c *common) checkPoint(t *point, weights int) error {
 	return nil
 }
 
-// checkProducts reports a task for products that no honest coordinator sends.
-func (c *common) checkProducts(scale float64) error {
-	if !glm.Inside(scale, 1, largestScale) {
-		return fmt.Errorf("a scale of %v", scale)
-	}
-	return nil
-}
-
 // normal returns the density of a model that was sent.
 func (c *common) normal(m *modelTask) (glm.Normal, error) {
 	if err := c.checkPoint(&point{Mean: m.Mean, Clip: c.columns.reach()}, c.Weights()); err != nil {
@@ -228,8 +220,8 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		return task.Units, each, err
 	case t.Kind == taskProducts:
 		task := new(productsTask)
-		if err = method.OpenTask(t, task); err == nil {
-			err = h.checkProducts(task.Scale)
+		if err = method.OpenTask(t, task); err == nil && !glm.Inside(task.Scale, 1, largestScale) {
+			err = fmt.Errorf("a scale of %v", task.Scale)
 		}
 		return task.Units, func(x glm.Row, _ float64, v []float64) {
 			products(h.columns.row(x), task.Scale, v)
