@@ -51,6 +51,8 @@ type Host struct {
 	Options []privacy.Option // of the gate; none but in tests and measuring tools
 	// Keys are the site's own, for plans with a secure sum; nil in a simulation.
 	Keys *masks.Keys
+	// Rounds is that of the plan, where one process has all of its sites; 0 to count them.
+	Rounds int
 
 	mu      sync.Mutex      // of counted and halves
 	counted *dataset.Census // once it was needed
@@ -175,14 +177,13 @@ func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 	return m, s, err
 }
 
-// roundsOf is what the plan comes to if each round has one task of one site.
-func roundsOf(m method.Method, p *study.Plan) (n int, err error) {
+// Rounds is what the plan comes to if each round has one task of one site; it notes what each is asked for.
+func Rounds(m method.Method, p *study.Plan, requests map[string][]privacy.Listed) (n int, err error) {
 	for _, site := range p.Sites {
-		list, err := method.ForPlan(m, p).Requests(p, site)
-		if err != nil {
-			return 0, err
+		if requests[site], err = method.ForPlan(m, p).Requests(p, site); err != nil {
+			return 0, fmt.Errorf("site %s: %w", site, err)
 		}
-		for _, l := range list {
+		for _, l := range requests[site] {
 			n += l.Times
 		}
 	}
@@ -256,8 +257,10 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Rounds, err = roundsOf(m, p); err != nil {
-		return nil, err
+	if s.Rounds = h.Rounds; s.Rounds == 0 {
+		if s.Rounds, err = Rounds(m, p, map[string][]privacy.Listed{}); err != nil {
+			return nil, err
+		}
 	}
 	if err := h.Store.Bind(h.Site); err != nil {
 		return nil, err

@@ -89,11 +89,12 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 		run.Checkpoints = engine.FileCheckpoints(filepath.Join(c.Dir, CheckpointName))
 	}
 	out = &Outcome{config: c, hosts: map[string]*host.Host{}}
+	rounds, err := host.Rounds(m, c.Plan, run.Requests)
+	if err != nil {
+		return nil, err
+	}
 	var refusals []error
 	for _, name := range c.Plan.Sites {
-		if run.Requests[name], err = method.ForPlan(m, c.Plan).Requests(c.Plan, name); err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
-		}
 		s, err := c.store(name)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
@@ -103,7 +104,7 @@ func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 		if err != nil {
 			return nil, err
 		}
-		out.hosts[name] = h
+		out.hosts[name], h.Rounds = h, rounds
 		site, err := h.Open(ctx, c.Plan)
 		switch {
 		case errors.Is(err, privacy.ErrRefused):
