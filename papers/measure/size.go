@@ -40,11 +40,12 @@ type sized struct {
 }
 
 var cases = []sized{
-	{"300 × 1 000", []int{600, 400}, 5, 0.6, 0, []int{300}},
+	{"3 × 100 × 2 500", []int{1500, 1000}, 5, 0.6, 0, []int{100, 100, 100}},
 	{"3 × 40 × 10 000", []int{6000, 4000}, 5, 0.6, 0, []int{40, 40, 40}},
 	{"34 sites × 216, views missing", []int{80, 60, 40, 36}, 10, 0.6, 0.25, hospitals()},
 	{"34 sites × 216, equal factors", []int{80, 60, 40, 36}, 10, 1, 0.25, hospitals()},
 	{"200 × 50 × 60", []int{30, 30}, 4, 0.6, 0, slices.Repeat([]int{50}, 200)},
+	{"1 000 × 50 × 60", []int{30, 30}, 4, 0.6, 0, slices.Repeat([]int{50}, 1000)},
 }
 
 // oneExchange are the options of a study that does what a fit to pooled rows does.
