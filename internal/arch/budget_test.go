@@ -19,7 +19,7 @@ const (
 	maxSource    = 117_640
 	maxTests     = 72_068
 	maxPackages  = 75
-	papersSource = 16_029
+	papersSource = 16_030
 	papersTests  = 3_940
 	maxWide      = 0
 	columns      = 120 // of a line, a tab being four; what stands in raw strings is not counted

@@ -37,6 +37,7 @@ func newSurface(f *pxem) *surface {
 			s.groups = append(s.groups, g)
 		}
 	}
+	s.grad = make([]float64, s.size())
 	return s
 }
 
@@ -45,14 +46,12 @@ func (s *surface) size() int { return len(s.f.Features)*(s.f.Q+1) + len(s.groups
 // read returns the numbers of the model.
 func (s *surface) read() []float64 {
 	m, q, x := s.f.Model, s.f.Q, make([]float64, s.size())
+	noise := x[len(s.f.Features)*(q+1):]
 	for i, j := range s.f.Features {
 		row := x[i*(q+1):][:q+1]
 		copy(row, m.W[j*m.LD:][:q])
 		row[q] = m.Mu[j]
 		floats.Scale(1/s.unit[i], row)
-	}
-	noise := x[len(s.f.Features)*(q+1):]
-	for _, j := range s.f.Features {
 		g := m.Group[j]
 		noise[s.at[g]] = math.Log(max(m.Psi[j]-s.f.Floor[g], 1e-3*s.f.Floor[g]))
 	}
@@ -89,9 +88,6 @@ func (s *surface) evaluate(x []float64) {
 		return
 	}
 	s.value = -ll / f.Subjects
-	if s.grad == nil {
-		s.grad = make([]float64, s.size())
-	}
 	clear(s.grad)
 	noise := s.grad[len(f.Features)*(q+1):]
 	for i, j := range f.Features {
