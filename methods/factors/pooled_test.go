@@ -134,11 +134,8 @@ func TestAStudyIsThePooledFit(t *testing.T) {
 		"many cells":       {sites: 7, rows: 30, missing: 0.3},
 		"everything":       {sites: 6, rows: 40, missing: 0.1, gaps: 0.2},
 	} {
-		s.dims, s.seed, s.options = []int{
-			8,
-			6,
-			5,
-		}, 17, "  latent: 2\n  noise: feature\n  site_means: pooled\n  outliers: keep\n"
+		s.dims, s.seed = []int{8, 6, 5}, 17
+		s.options = "  latent: 2\n  noise: feature\n  site_means: pooled\n  outliers: keep\n"
 		studies[name] = s.study(t)
 	}
 	for _, sites := range testkit.Sized([]int{15}, []int{1, 5, 15, 34}) {
