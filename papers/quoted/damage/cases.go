@@ -108,7 +108,7 @@ var damages = []damage{
 			}
 		})
 	}},
-	{name: "noise variance × 9 at one site", want: "noise", apply: func(rng *rand.Rand, t *truth, x rows) {
+	{name: "noise variance × 9 at one site", want: "noisier", apply: func(rng *rand.Rand, t *truth, x rows) {
 		for _, row := range x[2] {
 			for j := range row {
 				row[j] += math.Sqrt(8*t.noise[j]) * rng.NormFloat64()
