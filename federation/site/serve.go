@@ -298,9 +298,9 @@ func (d *Daemon) take(b federation.Board) error {
 // greet tells the coordinator where the site stands: first when it has read a board, or none comes; then at every
 // change, and now and then.
 func (d *Daemon) greet(ctx context.Context) {
-	var said stands
+	said, soon := stands{}, min(d.Again, firstBoard)
 	var err error
-	for wait := min(d.Again, firstBoard); ; {
+	for wait := soon; ; {
 		again, held := time.After(wait), false
 		for waiting := true; waiting; {
 			select {
@@ -313,12 +313,12 @@ func (d *Daemon) greet(ctx context.Context) {
 			case <-d.news:
 				switch now := d.stands(); {
 				case len(now.nonce) == 0: // it has connected, and a board may come
-					again = time.After(wait)
+					again = time.After(soon)
 				case err == nil && now.equal(said):
 				case !now.looking:
 					waiting = false
 				case !held: // one hello says soon what two would
-					again, held = time.After(firstBoard), true
+					again, held = time.After(soon), true
 				}
 			}
 		}
