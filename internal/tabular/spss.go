@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 )
 
@@ -279,7 +280,7 @@ func (s *spss) extension(kind int, data []byte) error {
 			short, value, _ := strings.Cut(strings.TrimRight(pair, "\x00"), "=")
 			for i := range s.vars {
 				v := &s.vars[i]
-				if !strings.EqualFold(v.short, short) || v.part {
+				if !alike(v.short, short) || v.part {
 					continue
 				}
 				if kind == 13 {
@@ -299,9 +300,9 @@ func (s *spss) extension(kind int, data []byte) error {
 	case 21, 22: // labels of texts of more than 8 bytes; missing values of these, by the first 8
 		for len(data) >= 4 {
 			name := string(s.counted(&data))
-			v := &spssVar{missing: map[string]bool{}} // of nobody
+			v := &spssVar{width: 1, missing: map[string]bool{}} // of nobody
 			for i := range s.vars {
-				if strings.EqualFold(s.vars[i].name, name) || strings.EqualFold(s.vars[i].short, name) {
+				if s.vars[i].name == name || alike(s.vars[i].short, name) {
 					v = &s.vars[i]
 				}
 			}
@@ -313,7 +314,9 @@ func (s *spss) extension(kind int, data []byte) error {
 				continue
 			}
 			n := s.whole(data[4:])
-			v.labels = map[string]string{}
+			if v.labels = map[string]string{}; n < 0 {
+				panic("less than no labels")
+			}
 			for data = data[8:]; n > 0; n-- {
 				key := s.key(v, s.counted(&data))
 				v.labels[key] = strings.TrimRight(string(s.counted(&data)), " ")
@@ -323,9 +326,19 @@ func (s *spss) extension(kind int, data []byte) error {
 	return nil
 }
 
+// alike compares names, whose bytes can be of any code page: as UTF-8, those that are not would all be the same.
+func alike(a, b string) bool {
+	x, _ := charmap.ISO8859_1.NewDecoder().String(a)
+	y, _ := charmap.ISO8859_1.NewDecoder().String(b)
+	return strings.EqualFold(x, y)
+}
+
 // counted takes a text off, which stands behind its length; it panics where that is not true.
 func (s *spss) counted(data *[]byte) []byte {
 	n := s.whole(*data)
+	if n < 0 || n > len(*data)-4 {
+		panic("a text ends before its end")
+	}
 	text := (*data)[4 : 4+n]
 	*data = (*data)[4+n:]
 	return text
