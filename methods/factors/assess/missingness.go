@@ -80,7 +80,7 @@ func (p *predictions) AddViews(others *Predictor, x []float64) {
 		lo, hi := p.layout.View(k)
 		into, by := p.views[1], x
 		if others.OK[k] {
-			into, by = p.views[0], others.Factors(k)
+			into, by = p.views[0], others.Factors(k)[:len(x)] // those of the site's offset are beside them
 		} else if others.From[k+1] > others.From[k] { // there is no other view
 			continue
 		}
