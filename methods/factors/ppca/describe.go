@@ -111,7 +111,10 @@ func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*
 			return fill(l, by, group, of[at], bound.Along)
 		}
 		b, err := fill(l, by, group, of[at], nil)
-		return b.Dense(), err
+		if err != nil {
+			return b, err
+		}
+		return b.Dense(), nil
 	})
 }
 
