@@ -101,10 +101,6 @@ const (
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
 	switch key {
-	case "variant":
-		return "leave it out, or algorithm: global (variant: global) or exact (partitioned, without privacy)"
-	case "published":
-		return "update: its keys are there"
 	case "coding", "references", "splines", "interactions", "offset", "weight", "priors", "site_effects":
 		return "leave it out, or name: regression"
 	}

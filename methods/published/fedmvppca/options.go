@@ -95,21 +95,8 @@ var scalings = append(slices.Clone(ppca.Scalings), ppca.ScaleSiteRange)
 
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
-	switch key {
-	case "noise":
+	if key == "noise" {
 		return "leave it out: the paper has one noise variance for each view"
-	case "variant", "mechanism":
-		return "leave it out: there is one"
-	case "published":
-		return "leave it out, and write its keys where it stood"
-	}
-	return ""
-}
-
-// Former implements [study.Former].
-func (*clipping) Former(key string) string {
-	if key == "difference" {
-		return "leave it out, and write its keys where it stood"
 	}
 	return ""
 }

@@ -328,7 +328,6 @@ func TestOptions(t *testing.T) {
 	for _, c := range [][3]string{
 		{"", "", "the number of factors is missing"}, {"  latent: 5\n", "", "5 factors for 5 features"},
 		{"  latent: 2\n  noise: view\n", "", "one noise variance for each view"},
-		{"  latent: 2\n  published: {rounds: 3}\n", "", "write its keys where it stood"},
 		{"  latent: 2\n  scaling: z\n", "", "none, site-min-max"},
 		{"  latent: 2\n  rounds: 0\n", "", "method.rounds: 0 is too few"},
 		{"  latent: 2\n  initial: x\n", "", "hint: one of random, prior"},

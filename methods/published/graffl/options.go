@@ -128,10 +128,6 @@ func (o *Options) fillSet(missing func(key string) bool) {
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
 	switch key {
-	case "variant":
-		return "leave it out: algorithm: sets was variant: set"
-	case "published":
-		return "leave it out, and write its keys where it stood"
 	case "encoder":
 		return "leave it out: the paper's codes are in its tables alone (go run -C papers . run graffl-table-1)"
 	case "scarce":

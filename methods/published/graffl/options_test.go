@@ -47,7 +47,6 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		"components: 2, accepted: 2000000000":                             "method.accepted",
 		"components: 2, set: {rows: 10}":                                  "method.set: belongs to algorithm: sets",
 		"components: 2, algorithm: sets, rounds: 10":                      "method.rounds: belongs to algorithm: rows",
-		"components: 2, variant: set":                                     "algorithm: sets was variant: set",
 		"components: 2, landmarks: {}":                                    "method.landmarks: unknown key",
 		"components: 2, prior: {kappa: 0}":                                "method.prior.kappa: 0 is out of range",
 		"components: 2, prior: {spread: 0}":                               "method.prior.spread: 0 is out of range",
