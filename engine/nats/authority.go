@@ -65,14 +65,11 @@ func (a *Authority) derive() error {
 		return nkeys.FromRawSeed(nkeys.PrefixByteAccount, raw[:])
 	}
 	ends, err1 := key("parley account of ends")
-	site, err2 := key("parley role in " + anywhere)
+	site, err2 := key("parley role in *")
 	guest, err3 := key("parley role in " + control)
-	a.ends, a.roles = ends, map[string]nkeys.KeyPair{anywhere: site, control: guest}
+	a.ends, a.roles = ends, map[string]nkeys.KeyPair{"*": site, control: guest}
 	return errors.Join(err1, err2, err3)
 }
-
-// anywhere is every bucket.
-const anywhere = "*"
 
 // AccountAuthority signs for an account of an existing cluster, with the seed of
 // the account itself (SA…).
@@ -188,7 +185,7 @@ func (a *Authority) Site(name, public string, expires time.Time) (string, error)
 		return "", fmt.Errorf("a site cannot have the name %.60q\n  hint: up to 40 of a-z, 0-9 and -, beginning with "+
 			"a letter or digit; coordinator is taken", name)
 	}
-	return a.user(name, anywhere, public, expires)
+	return a.user(name, "*", public, expires)
 }
 
 // Guest lets a key do the same in the bucket control only, as guest_ID.
@@ -234,7 +231,7 @@ func rights(name, bucket string, parts int) jwt.UserPermissionLimits {
 		r.Pub.Allow.Add(answer.part(i).subject())
 	}
 	stream := "*"
-	if bucket != anywhere {
+	if bucket != "*" {
 		stream = task.stream()
 	}
 	for _, p := range []place{task, answer} {
