@@ -53,7 +53,7 @@ func (s *surface) read() []float64 {
 		row[q] = m.Mu[j]
 		floats.Scale(1/s.unit[i], row)
 		g := m.Group[j]
-		noise[s.at[g]] = math.Log(max(m.Psi[j]-s.f.Floor[g], 1e-3*s.f.Floor[g]))
+		noise[s.at[g]] = math.Log(max(m.Psi[j]-s.f.Floor[g], math.SmallestNonzeroFloat64))
 	}
 	return x
 }
@@ -112,6 +112,8 @@ const (
 	atMaximum = 1e-11
 	// polishing bounds the steps by the slope alone.
 	polishing = 100
+	// nearFloor is how far above its floor noise may be, as a part of it, that goes there.
+	nearFloor = 1e-3
 	// summed is about how exactly, as a part of it, a likelihood is summed.
 	summed = 0x1p-48
 )
@@ -122,42 +124,40 @@ const (
 func (f *pxem) climb(o FitOptions, left int) (steps int, err error) {
 	s := newSurface(f)
 	s.evaluate(s.read())
-	err = s.climb(&ascent{math.Sqrt(summed * max(math.Abs(s.value), 1)), left, o.Tol / 100, fitWindow,
-		func() float64 { return s.value }, &optimize.MoreThuente{}})
+	err = s.climb(math.Sqrt(summed*max(math.Abs(s.value), 1)), left, o.Tol/100, fitWindow,
+		func() float64 { return s.value }, &optimize.MoreThuente{})
 	if err == nil && o.Exact {
-		err = s.climb(&ascent{atMaximum, polishing, 0, polishing, func() float64 { return 0 }, &optimize.Bisection{}})
+		s.evaluate(s.read())
+		for _, j := range f.Features { // the logarithm of what is above a floor would fall without end
+			g := f.Model.Group[j]
+			if s.grad[s.size()-len(s.groups)+s.at[g]] > 0 && f.Model.Psi[j] < (1+nearFloor)*f.Floor[g] {
+				f.Model.Psi[j] = f.Floor[g]
+			}
+		}
+		err = s.climb(atMaximum, polishing, 0, polishing, func() float64 { return 0 }, &optimize.Bisection{})
 	}
 	return s.evals, err
 }
 
-// ascent ends where no derivative is above slope, after some steps, or where the value has fallen by no more than tol
-// over a window of them.
-type ascent struct {
-	slope  float64
-	steps  int
-	tol    float64
-	window int
-	value  func() float64
-	line   optimize.Linesearcher
-}
-
-// climb goes from the model to where an ascent ends, by the limited-memory method of Broyden, Fletcher, Goldfarb and
-// Shanno (Liu and Nocedal 1989), in units of the slope at the start, which is about how far the maximum is.
-func (s *surface) climb(a *ascent) error {
+// climb goes to where no derivative is above slope, some steps are done, or some value has fallen by no more than tol
+// over a window of them, by the limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu and Nocedal 1989),
+// in units of the slope at the start, which is about how far the maximum is.
+func (s *surface) climb(slope float64, steps int, tol float64, window int, of func() float64,
+	line optimize.Linesearcher) error {
 	from := s.read()
 	s.evaluate(from)
-	base, unit := a.value(), floats.Norm(s.grad, 2)
-	if !(unit > a.slope) {
+	base, unit := of(), floats.Norm(s.grad, 2)
+	if !(unit > slope) {
 		return nil
 	}
 	at := func(y []float64) []float64 { return floats.AddScaledTo(make([]float64, len(y)), from, unit, y) }
 	found, err := optimize.Minimize(optimize.Problem{
-		Func: func(y []float64) float64 { s.evaluate(at(y)); return (a.value() - base) / (unit * unit) },
+		Func: func(y []float64) float64 { s.evaluate(at(y)); return (of() - base) / (unit * unit) },
 		Grad: func(grad, y []float64) { s.evaluate(at(y)); floats.ScaleTo(grad, 1/unit, s.grad) },
 	}, make([]float64, len(from)), &optimize.Settings{
-		GradientThreshold: a.slope / unit, MajorIterations: a.steps, GradEvaluations: 2 * a.steps,
-		Converger: &optimize.FunctionConverge{Absolute: a.tol / (unit * unit), Iterations: a.window},
-	}, &optimize.LBFGS{Store: 20, Linesearcher: a.line})
+		GradientThreshold: slope / unit, MajorIterations: steps, GradEvaluations: 2 * steps,
+		Converger: &optimize.FunctionConverge{Absolute: tol / (unit * unit), Iterations: window},
+	}, &optimize.LBFGS{Store: 20, Linesearcher: line})
 	if found == nil {
 		return fmt.Errorf("climbing: %w", err)
 	}
@@ -165,6 +165,10 @@ func (s *surface) climb(a *ascent) error {
 		!errors.Is(err, optimize.ErrNonDescentDirection) && !errors.Is(err, optimize.ErrNoProgress) {
 		return err
 	}
-	s.write(at(found.X))
+	s.evaluate(from)
+	least := s.value + summed*max(math.Abs(s.value), 1)
+	if s.evaluate(at(found.X)); s.value > least { // a slope leads to a lower place, too
+		s.write(from)
+	}
 	return nil
 }
