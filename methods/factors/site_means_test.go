@@ -342,3 +342,10 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 		"view is 0 times":         func(m *fitted.Model) { m.SiteNoise[0].Views[0].Times = 0 },
 	})
 }
+
+// A site's offset has as many directions as the model again: its subjects are described by those of the model.
+func TestManyFactorsAreAssessedAtSites(t *testing.T) {
+	s := shape{dims: []int{4, 4}, sites: 2, rows: 40, gaps: 0.3, seed: 3}
+	s.options = "  latent: 5\n  site_means: separate\n"
+	factorstest.Must(newPlay(t, s.study(t)).run())(t)
+}

@@ -196,7 +196,7 @@ func TestOptionsThatContradictThePlan(t *testing.T) {
 			"method.update.steps"},
 		"published draws": {twoLevels + "update: {draws: 0}\n" + rows, protected,
 			"method.update.draws"},
-		"counts":  {"outcome: {column: y}\nlikelihood: poisson", unprotected, `"poisson" is not known`},
+		"counts": {"outcome: {column: y}\nlikelihood: poisson", unprotected, `"poisson" is not known`},
 	} {
 		_, err := study.Parse("plan.yaml", []byte(planText(2, []string{"a", "b"}, c.options, c.privacy)), methods)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
