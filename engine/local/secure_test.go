@@ -141,10 +141,7 @@ func saying(t *testing.T, out *local.Outcome) any {
 	return kept
 }
 
-// nineDigits is to what share exact totals give the numbers of the same study that learns each site's sums.
-const nineDigits = 1e-9
-
-// A whole study of exact totals says what the same study says that learns each site's sums.
+// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits.
 func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	for _, what := range []string{ofFactors, ofRegression, ofMixture} {
 		var found []any
@@ -161,7 +158,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 				}
 			}
 		}
-		if err := closeTo(found[0], found[1], nineDigits); err != nil {
+		if err := closeTo(found[0], found[1], 1e-9); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -226,7 +223,7 @@ func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
 			t.Errorf("%d rounds, where two totals take four", len(out.Rounds))
 		}
 	}
-	if err := closeTo(found[0], found[1], nineDigits); err != nil {
+	if err := closeTo(found[0], found[1], 1e-9); err != nil {
 		t.Error(err)
 	}
 }
