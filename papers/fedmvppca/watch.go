@@ -42,13 +42,13 @@ func (w watching) Next(s method.State) (method.Step, error) {
 	if err != nil {
 		return step, err
 	}
-	var now struct {
-		Model *fedmvppca.PackedPrior `cbor:"model"`
+	var now struct { // as [method.SealState] has it
+		State struct{ Model *fedmvppca.PackedPrior }
 	}
 	if err := cbor.Unmarshal(state, &now); err != nil {
 		return step, err
 	}
-	w.seen(now.Model)
+	w.seen(now.State.Model)
 	return step, nil
 }
 
