@@ -92,11 +92,16 @@ func unflatten(l ppca.Layout, x []float64, units *ppca.Params) *ppca.Params {
 // furthest is how many times an exchange's own change an extrapolation goes at most.
 const furthest = 20
 
+// astray is by how much the next extrapolations go less far after one that made cells less likely: by the third time in
+// a row they go no further than twice an exchange's change, by which the likelihood cannot fall (Salakhutdinov and
+// Roweis 2003).
+const astray = 4
+
 // extrapolate is the model to try next after some steps of a fixed-point iteration, the last of which is the latest,
 // by Anderson's method of type I (Fang and Saad 2009): in the space of the last moves, by the Jacobian J of the
 // changes that these show, which is about symmetric in the numbers of [flatten], to where the change would vanish.
 // Where an eigenvalue of J is above zero, changes grow: the likelihood has a saddle there, and it goes away from that.
-func extrapolate(steps []step) []float64 {
+func extrapolate(steps []step, furthest float64) []float64 {
 	n := len(steps) - 1
 	out := slices.Clone(steps[n].found)
 	if n == 0 {

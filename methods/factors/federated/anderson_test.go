@@ -18,7 +18,7 @@ func TestExtrapolationOfALargeModel(t *testing.T) {
 		steps = append(steps, step{sent, found})
 		sent = found
 	}
-	for i, x := range extrapolate(steps) {
+	for i, x := range extrapolate(steps, furthest) {
 		if math.Abs(x-1) > 1e-9 {
 			t.Fatalf("number %d is %v", i, x)
 		}

@@ -4,6 +4,7 @@
 package federated
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -42,6 +43,10 @@ type record struct {
 	LogLik wire.Vector `cbor:"log_lik"`
 	// Steps are the last models that sites were sent, each with that fitted to their answers.
 	Steps []exchanged `cbor:"steps,omitempty"`
+	// Reach is how many times an exchange's change extrapolations go at most; 0 before the first.
+	Reach float64 `cbor:"reach,omitempty"`
+	// Last says that sites are asked for totals once more only to learn how well the final model describes them.
+	Last bool `cbor:"last,omitempty"`
 	// Sent is the model by which sites fill cells at the moment.
 	Sent *ppca.Params `cbor:"sent,omitempty"`
 	// Beside are directions beside those of Sent along which they tell of what is too large to be sent.
@@ -153,8 +158,8 @@ func fillNote(f *outcome, n int) *figure.Note {
 			"combinations of them: drawn ones, as the plan has rounds: 0. The fit is behind that to all rows, " +
 			"and with more rounds it is not."}
 	case n == 0:
-		return &figure.Note{Title: "Cells were filled at each site alone", Warning: true, Text: lack + " by the " +
-			"means of each site, since the plan has rounds: 0. With more it is filled by the model of all sites."}
+		return &figure.Note{Title: "Cells were filled by means", Warning: true, Text: lack + " by the means of " +
+			"features, since the plan has rounds: 0. With more it is filled by the model of all sites."}
 	}
 	title, text := "The filled cells have", fmt.Sprintf("%s %d times by the model of all sites.", lack, n)
 	if f.Along {
@@ -228,6 +233,9 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	o := recordOf(s)
+	if o.Last {
+		return nil, nil, c.endTotals(s, got)
+	}
 	sent, asked := o.Sent, c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
@@ -278,20 +286,27 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 			return asked.fitted(s)
 		}
 	}
-	if more && !settled {
-		o.Sent, o.Said = found.next, maps.Clone(s.Inbox)
-		packed := ppca.PackParams(c.Layout, found.next)
+	ask := func(model *ppca.Params) ([]method.Task, method.Info, error) {
+		packed := ppca.PackParams(c.Layout, model)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
 			return FitTask{Scale: *s.Scale, Model: &packed, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
+	}
+	if more && !settled {
+		o.Sent, o.Said = found.next, maps.Clone(s.Inbox)
+		return ask(found.next)
 	}
 	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
 	if err := c.judge(s, &found.Params, got, found.means); err != nil {
 		return nil, nil, err
 	}
 	if !c.Options.Asks(c.Plan, options.TaskAssess) {
-		return nil, info, c.endTotals(s, &found.Params, got.sites[0])
+		if o.Last = got.again(); o.Last {
+			o.Sent = s.Model
+			return ask(s.Model)
+		}
+		return nil, info, c.endTotals(s, got)
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err
@@ -364,6 +379,7 @@ func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *betwee
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps
+		o.Reach = max(cmp.Or(o.Reach, furthest)/astray, 1)
 		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
 			return before[len(before)-1].Found
 		}
@@ -377,7 +393,7 @@ func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
 	for _, x := range o.Steps {
 		list = append(list, newStep(c.Layout, x.Sent, x.Found, sent))
 	}
-	next := unflatten(c.Layout, extrapolate(list), sent)
+	next := unflatten(c.Layout, extrapolate(list, cmp.Or(o.Reach, furthest)), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
 		return found
 	}

@@ -71,10 +71,14 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 
 // describe is the site's answer. The model fills what subjects lack, if there is one.
 func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
-	if h.Plan.Privacy.Secure() {
-		return ppca.Totals(h.Layout, model, blocks, h.TotalSets(), h.Bound(model, beside))
+	bound := h.Bound(model, beside)
+	if model == nil && h.Options.OnePopulation() {
+		model = ppca.Uncorrelated(h.Layout)
 	}
-	return ppca.Describe(h.Layout, model, blocks, h.Bound(model, beside))
+	if h.Plan.Privacy.Secure() {
+		return ppca.Totals(h.Layout, model, blocks, h.TotalSets(), bound)
+	}
+	return ppca.Describe(h.Layout, model, blocks, bound)
 }
 
 // model is the one by which the site fills cells, about a mean of its own where sites have such.
@@ -230,25 +234,24 @@ func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
 
 // endTotals ends a study of totals, in which no site is asked how well the model describes it: by its sums the
 // coordinator knows how well it describes all subjects. What was filled counts as its expectation.
-func (c way) endTotals(s *halves.State, model *ppca.Params, sums []ppca.Block) error {
+func (c way) endTotals(s *halves.State, got *answered) error {
 	s.Phase = method.Done
-	if err := c.Finish(s, model); err != nil {
+	if err := c.Finish(s, s.Model); err != nil {
 		return err
 	}
-	x, logLik, subjects, err := ppca.NewExplained(c.Layout, s.Model, sums)
+	x, logLik, subjects, err := ppca.NewExplained(c.Layout, s.Model, got.sites[0])
 	if err != nil {
 		return err
 	}
-	a := &fitted.Assessment{Explained: *x}
+	if got.again() {
+		logLik = got.logLik // of cells that subjects have
+	}
+	a := &fitted.Assessment{Explained: *x, LogLik: logLik}
 	views := make([]int, c.Layout.Views())
 	for k := range views {
 		views[k] = k
 	}
 	a.Patterns = []ppca.Pattern{{Views: views, Subjects: int(subjects), Share: 1}}
-	s.LogLik = logLik / subjects
-	if o := recordOf(s); len(o.LogLik) > 0 { // of cells that subjects have
-		s.LogLik = o.LogLik[len(o.LogLik)-1]
-	}
-	a.LogLik, s.OfTotals = s.LogLik*subjects, a
+	s.LogLik, s.OfTotals = logLik/subjects, a
 	return nil
 }

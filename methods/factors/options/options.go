@@ -205,6 +205,9 @@ func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 			times := 1
 			if kind == TaskFit {
 				times += o.Rounds
+				if p.Privacy.Secure() {
+					times++ // for how well the final model describes the subjects
+				}
 			}
 			if o.Asks(p, kind) && !yield(kind, times) {
 				return
@@ -226,6 +229,11 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 		return o.Mechanism == MechanismStatistics
 	}
 	return kind == TaskAssess && o.Mechanism == "" && !p.Privacy.Secure()
+}
+
+// OnePopulation says whether features have a common scale, and sites' subjects the same means.
+func (o *Options) OnePopulation() bool {
+	return o.SiteMeans == meansPooled && (o.Scaling == ppca.ScaleStandard || o.Scaling == ppca.ScaleView)
 }
 
 // mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a release 256 MiB.

@@ -84,14 +84,9 @@ func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Descriptio
 // Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order
 // of their views, so that those of sites add up to what one site with all subjects would say. Subjects are in the set
 // of the views that they have, and in the last that has all features where there is none, or where they are fewer than
-// [Describe] describes by themselves. What they lack is filled as by Describe; without a model by a mean of 0 and a
-// variance of 1, which is what features have in the units of a study that pools their scale.
+// [Describe] describes by themselves. What they lack is filled by the model, as by Describe.
 func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*Description, error) {
-	by, all := model, l.AllFeatures()
-	if by == nil {
-		by = &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)),
-			Noise: slices.Repeat([]float64{1}, l.Groups())}
-	}
+	all := l.AllFeatures()
 	members := make([][]Block, len(of))
 	for _, group := range sets(l, blocks) {
 		views := l.ViewsOf(Observed(l, group))
@@ -108,9 +103,9 @@ func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*
 			return Block{}, nil
 		}
 		if !bound.Triangle(len(of[at])) {
-			return fill(l, by, group, of[at], bound.Along)
+			return fill(l, model, group, of[at], bound.Along)
 		}
-		b, err := fill(l, by, group, of[at], nil)
+		b, err := fill(l, model, group, of[at], nil)
 		if err != nil {
 			return b, err
 		}
@@ -362,6 +357,14 @@ func (b *Block) Only(keep []bool) Block {
 		}
 	}
 	return out
+}
+
+// Uncorrelated is the model by which all sites fill cells at first where their features have a common scale, and means
+// that are those of samples of one population: of mean 0, variance 1 and no factors.
+func Uncorrelated(l Layout) *Params {
+	all := l.AllFeatures()
+	return &Params{Features: all, Rank: 1, W: make([]float64, len(all)), Mu: make([]float64, len(all)),
+		Noise: slices.Repeat([]float64{1}, l.Groups())}
 }
 
 // withoutFactors is the model by which a site fills cells at first: each feature has its mean and a
