@@ -79,9 +79,10 @@ const (
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
 	lookAgain     = time.Minute
-	pingEvery     = 20 * time.Second
-	silentMost    = 3 * pingEvery // and as long as a slow line needs for the longest value on its way
 )
+
+// pingEvery is how often an end pings; tests do so more often. Firewalls may forget a line after a minute.
+var pingEvery = 40 * time.Second
 
 var errSilent = errors.New("nothing has come in for too long: the line is open at this end only")
 
@@ -230,8 +231,8 @@ func (c *Conn) clientOptions(address string, d *dialer, closed chan struct{}) []
 	return o
 }
 
-// watchLine closes silent if nothing comes in any more, although the other end is pinged. The
-// client of NATS would count pings, which wait behind a long value on a slow line.
+// watchLine closes silent if nothing comes in for longer than two pings and an answer, or the longest value on its way
+// on a slow line, take. The client of NATS would count pings, which wait behind such a value.
 func (c *Conn) watchLine(ctx context.Context, silent chan struct{}) {
 	last, heard := c.t.in.Load(), time.Now()
 	for {
@@ -253,7 +254,7 @@ func (c *Conn) watchLine(ctx context.Context, silent chan struct{}) {
 			}
 		}
 		c.mu.Unlock()
-		if time.Since(heard) > silentMost+time.Duration(longest)*time.Second/slowest {
+		if time.Since(heard) > 2*pingEvery+2*requestWithin+time.Duration(longest)*time.Second/slowest {
 			close(silent)
 			return
 		}

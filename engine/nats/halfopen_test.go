@@ -10,6 +10,8 @@ import (
 	"parley/internal/testkit"
 )
 
+func init() { pingEvery = 10 * time.Second }
+
 // A line on which bytes vanish, and which nobody closes, is noticed at both ends within five
 // pings, while the broker does not give up a line that is only quiet.
 func TestHalfOpenLineIsNoticed(t *testing.T) {

@@ -98,10 +98,9 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxControlLine: 16 << 10,
 		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: maxClosed,
 		AuthTimeout: helloWithin, TLSTimeout: helloWithin,
-		// A client that has been silent for so long is asked twice, and then disconnected after
-		// 68 seconds at most. Those of this program ping more often, so nobody asks while a long
-		// value keeps an answer back.
-		PingInterval: pingEvery + pingEvery/8, MaxPingsOut: 2,
+		// A client that has been silent for so long is asked once, and disconnected after as long again. Those
+		// of this program ping more often, so nobody asks while a long value keeps an answer back.
+		PingInterval: pingEvery + pingEvery/8, MaxPingsOut: 1,
 		WriteDeadline: time.Minute, // slow lines: a message may have 4 MiB
 		DontListen:    s.addr == "",
 	}

@@ -17,7 +17,8 @@ type watch struct {
 	seen   uint64 // this revision,
 	size   int    // of so many bytes,
 	at     time.Time
-	idle   int    // times that a look has found nothing new, up to seldomer
+	idle   int // times that a look has found nothing new, least or more, up to seldomer
+	least  int
 	came   []byte // the value itself, if a wake has brought it since, of this revision
 	of     uint64
 	// waiting has a channel with room for one for each that waits
@@ -178,6 +179,9 @@ func (c *Conn) watch(p place, signal chan struct{}) *watch {
 	w := c.watched[p.wake()]
 	if w == nil {
 		w = &watch{wakes: 1, waiting: map[chan struct{}]struct{}{}}
+		if p.bucket == control { // a lost wake holds no study up
+			w.idle, w.least = seldomer, seldomer
+		}
 		c.watched[p.wake()] = w
 	}
 	w.waiting[signal] = struct{}{}
@@ -216,7 +220,7 @@ func (c *Conn) lookedAt(w *watch, wakes, revision uint64, size int, good bool) (
 		return false
 	}
 	if w.idle = min(w.idle+1, seldomer); revision != w.seen {
-		w.idle = 0
+		w.idle = w.least
 	}
 	w.seen, w.size, w.at = revision, size, time.Now()
 	if revision < w.hint {
