@@ -377,12 +377,15 @@ func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *betwee
 // or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
 // found before is sent in its place: it is no less likely than what was sent before.
 func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
+	o.Reach = cmp.Or(o.Reach, furthest)
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps
-		o.Reach = max(cmp.Or(o.Reach, furthest)/astray, 1)
+		o.Reach = max(o.Reach/astray, 1)
 		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
 			return before[len(before)-1].Found
 		}
+	} else if len(o.Steps) > 1 {
+		o.Reach = min(o.Reach*astray, furthest)
 	}
 	o.Steps = append(o.Steps, exchanged{sent, found})
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
@@ -393,7 +396,7 @@ func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
 	for _, x := range o.Steps {
 		list = append(list, newStep(c.Layout, x.Sent, x.Found, sent))
 	}
-	next := unflatten(c.Layout, extrapolate(list, cmp.Or(o.Reach, furthest)), sent)
+	next := unflatten(c.Layout, extrapolate(list, o.Reach), sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
 		return found
 	}
