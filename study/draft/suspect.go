@@ -294,8 +294,8 @@ func (d *Draft) followUp() {
 		d.survival = fmt.Sprintf("outcome: {column: %s, event: %s, levels: %s, cuts: [END OF EACH PERIOD]}",
 			study.Quote(d.Outcome.Column), study.Quote(c.Column), flow(levels, study.Quote))
 		d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column,
-			What: fmt.Sprintf("if %s says how the time %s ended, a plain regression of the times is wrong: the event "+
-				"had not come for everybody", c.Column, d.Outcome.Column),
+			What: fmt.Sprintf("if %s says how each %s ended, a plain regression of %s is wrong: the event had not "+
+				"come for everybody", c.Column, d.Outcome.Column, d.Outcome.Column),
 			Hint: "in the plan, with no event before the event among the levels: " + d.survival + also}}, d.Said...)
 		return
 	}
