@@ -170,8 +170,11 @@ func (d *Draft) findSubjects() {
 		case c.dates():
 			d.leave(c, holdsDates)
 			continue
-		case c.Many || len(levels) > maxLevels || len(levels) == 0:
+		case c.Many || len(levels) > maxLevels || len(levels) == 0 && len(c.words) > maxLevels:
 			d.leave(c, "it has too many values to describe results")
+			continue
+		case len(levels) == 0:
+			d.leave(c, fmt.Sprintf("it has no value that %d subjects have", dataset.SmallCell))
 			continue
 		}
 		d.Subjects = append(d.Subjects, c.Name)
