@@ -216,9 +216,13 @@ func (d *Draft) unmeant(c *column) string {
 	return ""
 }
 
-// areKinds says whether a column's few numbers are kinds by its name, and none looks like a code for a missing value.
+// areKinds says whether a column's few numbers are kinds by its name, and none looks like a code for a missing value; 0
+// and 1 serve as they are.
 func (c *column) areKinds() bool {
 	key, n := problem.Key(c.Name), len(c.kinds)
+	if n == 2 && c.kinds["0"] > 0 && c.kinds["1"] > 0 {
+		return false
+	}
 	for kind := range c.kinds {
 		if kind[0] == '-' || strings.ContainsAny(kind[:1], "789") && strings.Trim(kind, kind[:1]) == "" {
 			return false
