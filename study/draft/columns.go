@@ -266,7 +266,7 @@ func (c *column) observed() (n int64) {
 func (c *column) levels(missing []string) (levels []string, rare bool) {
 	for _, w := range slices.Sorted(maps.Keys(c.words)) {
 		switch {
-		case absent(w) || slices.Contains(missing, w):
+		case c.absent(w) || slices.Contains(missing, w):
 		case c.words[w] < dataset.SmallCell:
 			rare = true
 		default:
@@ -274,6 +274,11 @@ func (c *column) levels(missing []string) (levels []string, rare bool) {
 		}
 	}
 	return levels, rare
+}
+
+// absent says whether a word stands for a missing value; beside + and ++ a - does not.
+func (c *column) absent(word string) bool {
+	return absent(word) && !(word == "-" && c.words["+"] > 0)
 }
 
 func (d *Draft) leave(c *column, why string) {
@@ -315,9 +320,9 @@ func (d *Draft) choose(outcome string) error {
 
 // absence says whether a level is that of people who have not what is asked for, in some languages.
 func absence(level string) bool {
-	return slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne", "false",
-		"negative", "negativ", "negatif", "absent", "none", "control", "0", "alive", "survived", "survivor", "lebend",
-		"überlebt", "censored", "healthy", "gesund", "normal", "benign", "nonresponder"}, problem.Key(level))
+	return level == "-" || slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne",
+		"false", "negative", "negativ", "negatif", "absent", "none", "control", "0", "alive", "survived", "survivor",
+		"lebend", "überlebt", "censored", "healthy", "gesund", "normal", "benign", "nonresponder"}, problem.Key(level))
 }
 
 // codesIn counts the cells of a column that hold a code for a missing value, and makes words
@@ -325,7 +330,7 @@ func absence(level string) bool {
 func (d *Draft) codesIn(c *column) (cells int64) {
 	for w, n := range c.words {
 		known := slices.Contains(d.Missing, w)
-		if !known && absent(w) {
+		if !known && c.absent(w) {
 			d.Missing, known = append(d.Missing, w), true
 		}
 		if known {
@@ -444,7 +449,7 @@ func (d *Draft) mixed(c *column, words int64) string {
 			continue
 		}
 		for _, w := range p.Words {
-			if absent(w.Text) || slices.Contains(d.Missing, w.Text) {
+			if c.absent(w.Text) || slices.Contains(d.Missing, w.Text) {
 				continue
 			}
 			d.Said.Add(problem.Problem{File: p.File, Line: w.Line, Where: c.where() + ", feature " + c.Name,

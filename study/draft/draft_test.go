@@ -178,17 +178,18 @@ func TestNamesTellWhatColumnsAre(t *testing.T) {
 	root := folders(t, map[string]string{
 		"subjects.csv": rows("n", 40, "end,falls,redcap_event_name", label("died", "survived"),
 			label("0", "1", "2", "3"), label("arm", "leg")),
-		"view_lab.csv": rows("n", 40, "x,race,gender_concept_id,ethnicity,lab_complete,plz", value,
+		"view_lab.csv": rows("n", 40, "x,race,gender_concept_id,ethnicity,lab_complete,plz,ketones", value,
 			label("1", "2", "3"), label("8507", "8532"), label("1", "2", "9"), label("0", "2"),
-			func(i int) any { return 10115 + 37*i }),
+			func(i int) any { return 10115 + 37*i }, label("-", "+", "++")),
 	})
 	for outcome, own := range map[string]string{"end": "column: end, levels: [survived, died]}",
 		"falls": "kinds: outcome: {column: falls, levels: ["} {
 		text := string(testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t).YAML(root))
 		for _, want := range []string{own, "- {name: race, kind: category, levels: [\"1\", \"2\", \"3\"]}\n",
 			"- {name: gender_concept_id, kind: category, levels: [\"8507\", \"8532\"]}\n",
-			"- {name: ethnicity, missing: [9]}", "subjects, redcap_event_name: REDCap adds it",
-			"lab_complete: REDCap adds it", "plz: a postal code is no amount", "subjects: [end, falls]\n"} {
+			"- {name: ethnicity, missing: [9]}", "levels: [\"+\", \"++\", \"-\"]}",
+			"subjects, redcap_event_name: REDCap adds it", "lab_complete: REDCap adds it",
+			"plz: a postal code is no amount", "subjects: [end, falls]\n"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("outcome %s: %q is missing in\n%s", outcome, want, text)
 			}
