@@ -197,6 +197,19 @@ func TestNamesTellWhatColumnsAre(t *testing.T) {
 	}
 }
 
+// A number that is the same for everybody at each site is that of the site, and no measurement.
+func TestNumbersOfSitesAreLeftOut(t *testing.T) {
+	files := map[string]string{}
+	for i, name := range []string{"a", "b"} {
+		files[name+"/subjects.csv"] = rows(name, 30, "group", label("u", "v"))
+		files[name+"/view_v.csv"] = rows(name, 30, "x,unit", value, func(int) any { return i + 1 })
+	}
+	d := testkit.Get(Look(t.Context(), folders(t, files), Options{Name: "tried", Outcome: "group"}))(t)
+	if len(d.LeftOut) != 1 || d.LeftOut[0].Column != "unit" || !strings.Contains(d.LeftOut[0].Why, "at a site") {
+		t.Errorf("left out: %v", d.LeftOut)
+	}
+}
+
 func TestLookRefused(t *testing.T) {
 	good := rows("n", 10, "x,y", value, value)
 	for name, c := range map[string]struct {
