@@ -210,6 +210,17 @@ func TestNumbersOfSitesAreLeftOut(t *testing.T) {
 	}
 }
 
+// A hospital in the one table of several becomes a column of subjects, by which the table can be split.
+func TestOneTableOfSeveralSites(t *testing.T) {
+	root := folders(t, map[string]string{
+		"all.csv": rows("n", 40, "end,x,hospital", label("u", "v"), value, label("p", "q"))})
+	testkit.Get(SplitSites(root, "end"))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "end"}))(t)
+	if len(d.Subjects) != 2 || !strings.Contains(d.Said.Error(), "hospital: this column seems to name 2 sites") {
+		t.Errorf("subjects %v, said %v", d.Subjects, d.Said)
+	}
+}
+
 func TestLookRefused(t *testing.T) {
 	good := rows("n", 10, "x,y", value, value)
 	for name, c := range map[string]struct {
