@@ -32,8 +32,8 @@ type described struct {
 const (
 	// fewestShown is the smallest cell that a table of people shows.
 	fewestShown = 5
-	// mostSites is how many sites a page has columns for.
-	mostSites = 8
+	// MostSites is how many sites a page has columns for.
+	MostSites = 8
 )
 
 // Number adds a number: how many have it, its mean and its standard deviation.
@@ -107,8 +107,8 @@ func (b *Baseline) Table() *figure.Table {
 		t.Caption += fmt.Sprintf(" – is a number of fewer than %d people, or one that would give such a number away.",
 			fewestShown)
 	}
-	if len(b.Sites) > mostSites {
-		t.Caption += fmt.Sprintf(" Sites are not listed, as there are more than %d.", mostSites)
+	if len(b.Sites) > MostSites {
+		t.Caption += fmt.Sprintf(" Sites are not listed, as there are more than %d.", MostSites)
 	}
 	return t
 }
@@ -128,7 +128,7 @@ func (b *Baseline) Hidden() (names []string) {
 // shown are the places of the groups that the table has, and their names.
 func (b *Baseline) shown() (groups []int, names []string) {
 	for g, name := range slices.Concat(b.Sites, b.Outcomes, []string{"all"}) {
-		if site := g < len(b.Sites); !site || len(b.Sites) > 1 && len(b.Sites) <= mostSites {
+		if site := g < len(b.Sites); !site || len(b.Sites) > 1 && len(b.Sites) <= MostSites {
 			groups, names = append(groups, g), append(names, name)
 		}
 	}

@@ -253,6 +253,9 @@ func printDraft(w io.Writer, d *draft.Draft, path string, notes []string) error 
 	for _, line := range d.Omitted() {
 		fmt.Fprintln(w, line)
 	}
+	if len(d.Missing) > 0 {
+		fmt.Fprintf(w, "taken as missing in every column: %s\n", strings.Join(d.Missing, ", "))
+	}
 	for _, v := range d.Views {
 		fmt.Fprintf(w, "view %s: %s\n", v.Name, figure.Plural(len(v.Features), "feature"))
 		for _, f := range v.Features {

@@ -298,7 +298,7 @@ func (s *spss) extension(kind int, data []byte) error {
 	case 20:
 		s.page = string(data)
 	case 21, 22: // labels of texts of more than 8 bytes; missing values of these, by the first 8
-		for len(data) >= 4 {
+		for len(data) > 0 {
 			name := string(s.counted(&data))
 			v := &spssVar{width: 1, missing: map[string]bool{}} // of nobody
 			for i := range s.vars {
@@ -335,7 +335,10 @@ func alike(a, b string) bool {
 
 // counted takes a text off, which stands behind its length; it panics where that is not true.
 func (s *spss) counted(data *[]byte) []byte {
-	n := s.whole(*data)
+	n := -1
+	if len(*data) >= 4 {
+		n = s.whole(*data)
+	}
 	if n < 0 || n > len(*data)-4 {
 		panic("a text ends before its end")
 	}

@@ -149,6 +149,9 @@ func TestStatisticsFilesRefused(t *testing.T) {
 	whole, transport := gunzipped(t, "few118.dta.gz"), gunzipped(t, "rows.xpt.gz")
 	spss := gunzipped(t, "pspp.sav.gz")
 	twice := append(bytes.Clone(transport), transport[240:]...)
+	at := bytes.Index(spss, []byte("\x07\x00\x00\x00\x15\x00\x00\x00\x01\x00\x00\x00")) + 12 // labels of long texts
+	behind := slices.Insert(bytes.Clone(spss), at+4+int(spss[at]), []byte("ab")...)
+	behind[at] += 2
 	for _, c := range []struct {
 		read reader
 		data []byte
@@ -161,6 +164,7 @@ func TestStatisticsFilesRefused(t *testing.T) {
 		{SPSS, spss[:100], "does not begin as one"}, {SPSS, spss[:400], "it ends within its header"},
 		{SPSS, append([]byte("$FL2"), make([]byte, 400)...), "a layout that is not known"},
 		{SPSS, bytes.Replace(spss, []byte("UTF-8"), []byte("XTF-8"), 1), "its texts are in \"XTF-8\""},
+		{SPSS, behind, "a text ends before its end"},
 		{Xport, transport[:900], "it ends within its columns"},
 		{Xport, []byte(strings.Repeat("HEADER RECORD*******LIBV8   ", 20)), "no LIBRARY"},
 		{Xport, twice, "it holds several data sets"},

@@ -48,9 +48,9 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"4dd570eae17301545b0ef3bbaa57ca3662879e84f3262884ae2f600bdb50fd4f"},
+		"3bff8b6de9c10ffefddf160dbde4dd595f64aeb8b44caac66231faef2dc57fcf"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"6dea5bc53c27c341379fb3d086a475e5e5a73644d27a14888290bc6fe4a01043"},
+		"c67804e8b0c208e8e38fbf34e949f6a2c973a0b546a6c6c1890bcd6d5923c61e"},
 	"noised, softmax": {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":  {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, number":  {"outcome: {column: y, range: [-9, 9]}, rounds: 6", bySubject, ""},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/dataset"
@@ -155,21 +156,30 @@ func (d *Draft) findSubjects() {
 		case c.observed() == 0 && !c.Many:
 			d.leave(c, "it has no value")
 			continue
+		case d.unmeant(c) != "":
+			d.leave(c, d.unmeant(c))
+			continue
 		// a scale; fewer are kinds, and what is rare may be a code
-		case numbers && (c.Many || len(c.words) > maxOutcome || rare && len(levels) > 3):
-			d.Candidates = append(d.Candidates, candidate{Column: c.Name})
+		case numbers && (c.Many || len(c.words) > maxOutcome || len(levels) > 3 && (rare || inRow(levels))):
+			if c.Many || len(c.words) > maxOutcome {
+				levels = nil
+			}
+			d.Candidates = append(d.Candidates, candidate{Column: c.Name, kinds: levels})
 			d.Subjects = append(d.Subjects, c.Name)
 			continue
 		case c.dates():
 			d.leave(c, holdsDates)
 			continue
-		case c.Many || len(levels) > maxLevels || len(levels) == 0:
+		case c.Many || len(levels) > maxLevels || len(levels) == 0 && len(c.words) > maxLevels:
 			d.leave(c, "it has too many values to describe results")
+			continue
+		case len(levels) == 0:
+			d.leave(c, fmt.Sprintf("it has no value that %d subjects have", dataset.SmallCell))
 			continue
 		}
 		d.Subjects = append(d.Subjects, c.Name)
 		if !rare && len(levels) >= 2 && len(levels) <= maxOutcome {
-			d.Candidates = append(d.Candidates, candidate{c.Name, levels})
+			d.Candidates = append(d.Candidates, candidate{Column: c.Name, Levels: levels})
 		}
 		if isSite[strings.ToLower(c.Name)] && len(d.Sites) == 1 && len(levels) > 1 {
 			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name,
@@ -178,6 +188,49 @@ func (d *Draft) findSubjects() {
 					"FOLDER", quote(d.Data), quote(c.Name))})
 		}
 	}
+}
+
+// inRow says whether levels are whole numbers one after the other, as counts and scores are.
+func inRow(levels []string) bool {
+	first, _ := strconv.Atoi(levels[0]) // 0 of what is no number
+	for i, l := range levels {
+		if l != strconv.Itoa(first+i) {
+			return false
+		}
+	}
+	return true
+}
+
+// unmeant says why a column is neither a measurement nor a result, by its name: what REDCap adds, and postal codes.
+func (d *Draft) unmeant(c *column) string {
+	const own = "redcap_"
+	name := strings.ToLower(c.Name)
+	switch {
+	case strings.HasPrefix(name, own), strings.HasSuffix(name, "_complete") &&
+		slices.ContainsFunc(d.columns, func(o *column) bool { return strings.HasPrefix(o.Name, own) }):
+		return "REDCap adds it to its forms"
+	case slices.Contains([]string{"zip", "zipcode", "postcode", "postalcode", "plz", "postleitzahl"},
+		problem.Key(c.Name)):
+		return "a postal code is no amount"
+	}
+	return ""
+}
+
+// areKinds says whether a column's few numbers are kinds by its name, and none looks like a code for a missing value; 0
+// and 1 serve as they are.
+func (c *column) areKinds() bool {
+	key, n := problem.Key(c.Name), len(c.kinds)
+	if n == 2 && c.kinds["0"] > 0 && c.kinds["1"] > 0 {
+		return false
+	}
+	for kind := range c.kinds {
+		if kind[0] == '-' || strings.ContainsAny(kind[:1], "789") && strings.Trim(kind, kind[:1]) == "" {
+			return false
+		}
+	}
+	return n > 1 && n <= maxOutcome && (strings.HasSuffix(key, "conceptid") ||
+		slices.Contains([]string{"sex", "gender", "geschlecht", "race", "ethnicity", "ethnic", "ethnie", "religion",
+			"maritalstatus", "bloodgroup", "bloodtype"}, key))
 }
 
 // isSite are names of columns that say at which site a subject is.
@@ -213,7 +266,7 @@ func (c *column) observed() (n int64) {
 func (c *column) levels(missing []string) (levels []string, rare bool) {
 	for _, w := range slices.Sorted(maps.Keys(c.words)) {
 		switch {
-		case absent(w) || slices.Contains(missing, w):
+		case c.absent(w) || slices.Contains(missing, w):
 		case c.words[w] < dataset.SmallCell:
 			rare = true
 		default:
@@ -221,6 +274,11 @@ func (c *column) levels(missing []string) (levels []string, rare bool) {
 		}
 	}
 	return levels, rare
+}
+
+// absent says whether a word stands for a missing value; beside + and ++ a - does not.
+func (c *column) absent(word string) bool {
+	return absent(word) && !(word == "-" && c.words["+"] > 0)
 }
 
 func (d *Draft) leave(c *column, why string) {
@@ -262,8 +320,9 @@ func (d *Draft) choose(outcome string) error {
 
 // absence says whether a level is that of people who have not what is asked for, in some languages.
 func absence(level string) bool {
-	return slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne", "false",
-		"negative", "negativ", "negatif", "absent", "none", "control", "alive", "0"}, problem.Key(level))
+	return level == "-" || slices.Contains([]string{"no", "n", "nein", "non", "nee", "nej", "nie", "não", "nao", "ne",
+		"false", "negative", "negativ", "negatif", "absent", "none", "control", "0", "alive", "survived", "survivor",
+		"lebend", "überlebt", "censored", "healthy", "gesund", "normal", "benign", "nonresponder"}, problem.Key(level))
 }
 
 // codesIn counts the cells of a column that hold a code for a missing value, and makes words
@@ -271,7 +330,7 @@ func absence(level string) bool {
 func (d *Draft) codesIn(c *column) (cells int64) {
 	for w, n := range c.words {
 		known := slices.Contains(d.Missing, w)
-		if !known && absent(w) {
+		if !known && c.absent(w) {
 			d.Missing, known = append(d.Missing, w), true
 		}
 		if known {
@@ -320,7 +379,9 @@ func (d *Draft) findViews() {
 			continue
 		}
 		f, why := d.feature(c)
-		if yes, no := d.has(c); len(no) > 0 {
+		if unmeant := d.unmeant(c); unmeant != "" {
+			why = unmeant
+		} else if yes, no := d.has(c); len(no) > 0 {
 			why = parted(yes, no)
 		} else if other := owner[c.Name]; other != "" {
 			why = "it is a column of " + other + " too"
@@ -346,6 +407,9 @@ func (d *Draft) feature(c *column) (f study.Feature, why string) {
 	f = study.Feature{Name: c.Name, Kind: study.Number}
 	if d.Method == "regression" {
 		d.unite(c)
+		if len(c.words) == 0 && c.areKinds() {
+			c.words, c.Numbers = c.kinds, 0
+		}
 	}
 	words := -d.codesIn(c)
 	for _, n := range c.words {
@@ -385,7 +449,7 @@ func (d *Draft) mixed(c *column, words int64) string {
 			continue
 		}
 		for _, w := range p.Words {
-			if absent(w.Text) || slices.Contains(d.Missing, w.Text) {
+			if c.absent(w.Text) || slices.Contains(d.Missing, w.Text) {
 				continue
 			}
 			d.Said.Add(problem.Problem{File: p.File, Line: w.Line, Where: c.where() + ", feature " + c.Name,

@@ -100,6 +100,7 @@ type leftOut struct {
 type candidate struct {
 	Column string   `json:"column"`
 	Levels []string `json:"levels,omitempty"` // none for numbers
+	kinds  []string // that few whole numbers may stand for, which are taken for amounts
 }
 
 // Look reads the data below a folder, which is one data set or holds one folder for
@@ -322,6 +323,10 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 			w.WriteString("# If it counts something, such as visits, add: likelihood: poisson\n")
 		}
 		outcome := "column: " + study.Quote(d.Outcome.Column)
+		if kinds := d.Outcome.kinds; len(kinds) > 0 {
+			fmt.Fprintf(w, "# If its numbers stand for kinds: outcome: {%s, levels: %s}\n", outcome,
+				flow(kinds, study.Quote))
+		}
 		if len(d.Outcome.Levels) > 0 {
 			outcome += ", levels: " + flow(d.Outcome.Levels, study.Quote)
 		}

@@ -172,6 +172,55 @@ func TestYesAndNoArePointedAtForFactors(t *testing.T) {
 	}
 }
 
+// Numbers are kinds where a column is named so, and amounts where outcomes count on; what REDCap adds and postal codes
+// are nothing; and of two results the one that can be good is not what is estimated.
+func TestNamesTellWhatColumnsAre(t *testing.T) {
+	root := folders(t, map[string]string{
+		"subjects.csv": rows("n", 40, "end,falls,redcap_event_name", label("died", "survived"),
+			label("0", "1", "2", "3"), label("arm", "leg")),
+		"view_lab.csv": rows("n", 40, "x,race,gender_concept_id,ethnicity,lab_complete,plz,ketones", value,
+			label("1", "2", "3"), label("8507", "8532"), label("1", "2", "9"), label("0", "2"),
+			func(i int) any { return 10115 + 37*i }, label("-", "+", "++")),
+	})
+	for outcome, own := range map[string]string{"end": "column: end, levels: [survived, died]}",
+		"falls": "kinds: outcome: {column: falls, levels: ["} {
+		text := string(testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: outcome}))(t).YAML(root))
+		for _, want := range []string{own, "- {name: race, kind: category, levels: [\"1\", \"2\", \"3\"]}\n",
+			"- {name: gender_concept_id, kind: category, levels: [\"8507\", \"8532\"]}\n",
+			"- {name: ethnicity, missing: [9]}", "levels: [\"+\", \"++\", \"-\"]}",
+			"subjects, redcap_event_name: REDCap adds it", "lab_complete: REDCap adds it",
+			"plz: a postal code is no amount", "subjects: [end, falls]\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("outcome %s: %q is missing in\n%s", outcome, want, text)
+			}
+		}
+	}
+}
+
+// A number that is the same for everybody at each site is that of the site, and no measurement.
+func TestNumbersOfSitesAreLeftOut(t *testing.T) {
+	files := map[string]string{}
+	for i, name := range []string{"a", "b"} {
+		files[name+"/subjects.csv"] = rows(name, 30, "group", label("u", "v"))
+		files[name+"/view_v.csv"] = rows(name, 30, "x,unit", value, func(int) any { return i + 1 })
+	}
+	d := testkit.Get(Look(t.Context(), folders(t, files), Options{Name: "tried", Outcome: "group"}))(t)
+	if len(d.LeftOut) != 1 || d.LeftOut[0].Column != "unit" || !strings.Contains(d.LeftOut[0].Why, "at a site") {
+		t.Errorf("left out: %v", d.LeftOut)
+	}
+}
+
+// A hospital in the one table of several becomes a column of subjects, by which the table can be split.
+func TestOneTableOfSeveralSites(t *testing.T) {
+	root := folders(t, map[string]string{
+		"all.csv": rows("n", 40, "end,x,hospital", label("u", "v"), value, label("p", "q"))})
+	testkit.Get(SplitSites(root, "end"))(t)
+	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "end"}))(t)
+	if len(d.Subjects) != 2 || !strings.Contains(d.Said.Error(), "hospital: this column seems to name 2 sites") {
+		t.Errorf("subjects %v, said %v", d.Subjects, d.Said)
+	}
+}
+
 func TestLookRefused(t *testing.T) {
 	good := rows("n", 10, "x,y", value, value)
 	for name, c := range map[string]struct {

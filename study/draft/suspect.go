@@ -46,7 +46,7 @@ func (d *Draft) suspect(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	spans := map[string]*dataset.Moments{}
+	spans, within := map[string]*dataset.Moments{}, map[string]bool{} // of all sites, and whether it varies at one
 	categories := map[string]map[string]bool{}
 	d.mayBeKinds = map[string]bool{}
 	for i := range d.Sites {
@@ -61,6 +61,7 @@ func (d *Draft) suspect(ctx context.Context) error {
 			unmeant[f.Name] = holdsDates
 		}
 		if m := f.Moments; m != nil {
+			within[f.Name] = within[f.Name] || m.Min < m.Max
 			before, known := d.mayBeKinds[f.Name]
 			d.mayBeKinds[f.Name] = f.FewWhole(d.Outcome == nil) && (before || !known)
 			if all := spans[f.Name]; all == nil {
@@ -104,6 +105,8 @@ func (d *Draft) suspect(ctx context.Context) error {
 			why := unmeant[f.Name]
 			if !varies {
 				why = "it is the same for everybody, or has no value"
+			} else if span != nil && !within[f.Name] {
+				why = "it is the same for everybody at a site, so that it says at which somebody is"
 			}
 			if why != "" {
 				d.LeftOut = append(d.LeftOut, leftOut{v.Name, f.Name, why})
@@ -294,8 +297,8 @@ func (d *Draft) followUp() {
 		d.survival = fmt.Sprintf("outcome: {column: %s, event: %s, levels: %s, cuts: [END OF EACH PERIOD]}",
 			study.Quote(d.Outcome.Column), study.Quote(c.Column), flow(levels, study.Quote))
 		d.Said = append(problem.List{{Where: "--outcome " + d.Outcome.Column,
-			What: fmt.Sprintf("if %s says how the time %s ended, a plain regression of the times is wrong: the event "+
-				"had not come for everybody", c.Column, d.Outcome.Column),
+			What: fmt.Sprintf("if %s says how each %s ended, a plain regression of %s is wrong: the event had not "+
+				"come for everybody", c.Column, d.Outcome.Column, d.Outcome.Column),
 			Hint: "in the plan, with no event before the event among the levels: " + d.survival + also}}, d.Said...)
 		return
 	}

@@ -129,10 +129,10 @@ func (t *whole) mapping(outcome, view string) string {
 	subjects, measured := []string{}, []string{}
 	for _, c := range t.columns {
 		switch {
+		case c == outcome, isSite[strings.ToLower(c)]:
+			subjects = append(subjects, study.Quote(c))
 		case outcome == "" || problem.Key(c) != problem.Key(outcome):
 			measured = append(measured, study.Quote(c))
-		case c == outcome:
-			subjects = append(subjects, study.Quote(c))
 		default:
 			subjects = append(subjects, fmt.Sprintf("{name: %s, from: %s}", study.Quote(outcome), study.Quote(c)))
 		}

@@ -69,9 +69,9 @@ func simulate(c *columns, n int, w []float64, r *rand.Rand) (d data) {
 func (d data) sums(c *columns, scale, totals, products float64, r *rand.Rand) ([]float64, *mat.SymDense) {
 	p := c.width()
 	all, square := make([]float64, c.totalsLen()), mat.NewSymDense(p, nil)
-	for _, x := range d.rows {
+	for i, x := range d.rows {
 		v := make([]float64, len(all))
-		c.totals(x, v)
+		c.totals(x, d.outcome[i], v)
 		short := 1.0
 		if scale > 0 {
 			c.shorten(v)
@@ -431,15 +431,17 @@ func TestBiasOfClipping(t *testing.T) {
 	}
 }
 
-// A contribution never exceeds the declared bound, however wild the row and the weights that
-// a coordinator sends, and a row counts as one.
+// A contribution never exceeds the declared bound, however wild the row's numbers and the weights that
+// a coordinator sends, and a row counts as one, of its levels too.
 func TestContributionsAreBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	c := example(3)
 	for range 2000 {
 		x := draw(c, r)
-		for i := range x.Value {
-			x.Value[i] *= math.Exp(4 * r.NormFloat64())
+		for i, j := range x.Index {
+			if !c.Category[j] { // a level is 1
+				x.Value[i] *= math.Exp(4 * r.NormFloat64())
+			}
 		}
 		m := make([]float64, c.width())
 		for j := range m {
@@ -458,11 +460,13 @@ func TestContributionsAreBounded(t *testing.T) {
 			t.Fatalf("norm %v, which is more than 1", math.Sqrt(norm))
 		}
 		v = make([]float64, c.totalsLen())
-		c.totals(x, v)
+		c.totals(x, 1, v)
 		c.shorten(v)
 		norm = 0
-		for _, e := range v {
-			norm += e * e
+		for j, e := range v {
+			if norm += e * e; j < c.width() && c.Category[j] && e != 0 && e != 1 {
+				t.Fatalf("a level counts as %v", e)
+			}
 		}
 		if !(math.Sqrt(norm) <= c.totalsBound()*(1+1e-12)) || v[len(v)-1] != 1 {
 			t.Fatalf("totals of norm %v, which is more than %v, with the count %v", math.Sqrt(norm),

@@ -115,8 +115,8 @@ func (c *columns) longest() float64 {
 
 // The three contributions of a row x with outcome y = ±1.
 
-// totals writes (x, ½ x² of numbers, 1); the last is for the count.
-func (c *columns) totals(x glm.Row, v []float64) {
+// totals writes (x, ½ x² of numbers, 1). The last is for the count; of two classes each has its own.
+func (c *columns) totals(x glm.Row, y float64, v []float64) {
 	number := 0
 	for i, j := range x.Index {
 		v[j] = x.Value[i]
@@ -128,22 +128,44 @@ func (c *columns) totals(x glm.Row, v []float64) {
 		}
 	}
 	v[len(v)-1] = 1
+	if c.counts() > 1 && y < 0 {
+		v[len(v)-1], v[len(v)-2] = 0, 1
+	}
 }
 
-// shorten brings what totals writes within [columns.totalsBound], but for the 1: a row whose numbers
-// are more than one scale from their centre weighs less in the sums, and counts as one row.
+// shorten brings what totals writes within [columns.totalsBound] by what it has of numbers and of the intercept: a row
+// whose numbers are more than one scale from their centre weighs less in their sums, and counts as one in those of its
+// levels, whose shares are the rows'.
 func (c *columns) shorten(v []float64) {
-	one, norm := len(v)-1, 0.0
-	for _, x := range v[:one] {
-		norm += x * x
+	var numbers []int // and the intercept
+	norm, most := 0.0, c.totalsBound()*c.totalsBound()-1
+	for j, x := range v[:c.width()+len(c.numbers)] {
+		if j < c.width() && c.Category[j] {
+			most -= x * x
+		} else {
+			numbers, norm = append(numbers, j), norm+x*x
+		}
 	}
-	if most := c.totalsBound()*c.totalsBound() - 1; norm > most {
-		floats.Scale(math.Sqrt(most/norm), v[:one])
+	for _, j := range numbers {
+		v[j] *= math.Sqrt(min(1, most/norm))
 	}
+}
+
+// counts is how many counts of rows there are at the end of what totals writes: one, or one of each of two classes.
+func (c *columns) counts() int {
+	if c.linear || c.classes != 1 {
+		return 1
+	}
+	return 2
+}
+
+// rows is how many there are by totals, with noise of variance v in each, and the variance of that.
+func (c *columns) rows(totals []float64, v float64) (count, variance float64) {
+	return floats.Sum(totals[len(totals)-c.counts():]), float64(c.counts()) * v
 }
 
 // totalsLen is the length of what totals writes.
-func (c *columns) totalsLen() int { return c.width() + len(c.numbers) + 1 }
+func (c *columns) totalsLen() int { return c.width() + len(c.numbers) + c.counts() }
 
 // totalsBound bounds the norm of what totals adds: 1 of the count, of the intercept and of each
 // category, 1 + ½ of each number.
@@ -254,13 +276,15 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []rele
 	if learned {
 		rest -= histograms * each
 	}
-	byClass, classes := "", max(c.classes, 1)
+	byClass, counts, classes := "", "", max(c.classes, 1)
 	if classes > 1 {
 		byClass = " by class"
+	} else if c.counts() > 1 {
+		counts = ", and rows of each class"
 	}
 	scores := privacy.Sum{Name: "clipped gradients of the log-likelihood", Form: privacy.Vectors,
 		Blocks: []int{c.scoresLen()}, Bound: 1}
-	add(taskTotals, 1, rest*shareTotals, 2, privacy.Sum{Name: "totals and squares of columns" + byClass,
+	add(taskTotals, 1, rest*shareTotals, 2, privacy.Sum{Name: "totals and squares of columns" + byClass + counts,
 		Form: privacy.Vectors, Blocks: slices.Repeat([]int{c.totalsLen()}, classes), Bound: c.totalsBound()})
 	add(taskProducts, 1, rest*shareProducts, math.Sqrt2, privacy.Sum{Name: "products of columns" + byClass,
 		Form: privacy.Moments, Blocks: slices.Repeat([]int{c.width()}, classes), Bound: c.reach()})
@@ -337,10 +361,10 @@ func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale fl
 	out := &kept{make([]float64, c.width()), make([]float64, c.width())}
 	most := c.totalsBound()*c.totalsBound() - 1
 	for range drawn {
-		long, longer := 1.0, 0.0 // squared norms: of a row, and what halves of squares add to it
+		long, longer, levels := 1.0, 0.0, 0.0 // squared norms: of a row, what halves of squares add to it, and levels
 		for _, share := range present {
 			if share > 0 && r.Float64() < share {
-				long++
+				levels++
 			}
 		}
 		for k := range z {
@@ -353,7 +377,8 @@ func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale fl
 			}
 			long, longer = long+x[k]*x[k], longer+x[k]*x[k]*x[k]*x[k]/4
 		}
-		t, p := math.Sqrt(min(1, most/(long+longer))), min(1, c.reach()*c.reach()*scale*scale/long)
+		t := math.Sqrt(min(1, (most-levels)/(long+longer)))
+		p := min(1, c.reach()*c.reach()*scale*scale/(long+levels))
 		out.totals[one], out.products[one] = out.totals[one]+t/drawn, out.products[one]+p/drawn
 		for k, j := range c.numbers {
 			whole[k] += x[k] * x[k]
@@ -365,7 +390,7 @@ func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale fl
 	}
 	for j, is := range c.Category {
 		if is {
-			out.totals[j], out.products[j] = out.totals[one], out.products[one]
+			out.totals[j], out.products[j] = 1, out.products[one]
 		}
 	}
 	return out

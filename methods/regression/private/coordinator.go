@@ -32,9 +32,11 @@ type state struct {
 	Phase string   `cbor:"phase"`
 	Left  []string `cbor:"left"`
 	Units units    `cbor:"units"` // what numbers are brought to
-	// Sums are by task, gradients of either kind being one, and by site: histograms and gradients of the exchange under
-	// way, of the sites that are there then, and totals and products of those that stay, as the Gram matrix is of the
-	// same rows as gradients are.
+	// Window has the lower ends and widths of bins of the last histogram.
+	Window *options.Scale `cbor:"window,omitempty"`
+	// Sums are by task, gradients of either kind being one, and by site: gradients of the exchange under way, of the
+	// sites that are there then, and the last histogram, totals and products of those that stay, as the Gram matrix is
+	// of the same rows as gradients are.
 	Sums    map[string]map[string]*released `cbor:"sums"`
 	Scale   float64                         `cbor:"scale"` // of the products
 	Base    int                             `cbor:"base"`  // the class that others are compared with
@@ -79,6 +81,11 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if early := s.Phase == "" || s.Phase == taskHistogram; s.Phase == taskHistogram &&
 		(!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
 		return nil, fmt.Errorf("the state has units after %d histograms, and waits for %q", s.Units.After, s.Phase)
+	}
+	if s.Window != nil {
+		if _, err := c.encoding(s.Window, true); err != nil {
+			return nil, fmt.Errorf("the state's histograms: %w", err)
+		}
 	}
 	for _, kind := range keeps {
 		if s.Sums[kind] == nil {
@@ -171,10 +178,11 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	case "", taskHistogram:
 		if s.Phase == taskHistogram {
 			counts := c.pooled(s, taskHistogram)
+			s.Window = c.window(&s.Units)
 			s.Units = c.tell(&s.Units, &counts)
-			clear(s.Sums[taskHistogram])
 		}
 		if c.learned() && s.Units.After < histograms {
+			clear(s.Sums[taskHistogram])
 			step.Tasks, err = c.ask(s, taskHistogram, columnsTask{c.window(&s.Units)})
 		} else {
 			step.Tasks, err = c.ask(s, taskTotals, columnsTask{c.scale(&s.Units)})
@@ -253,10 +261,10 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 
 // largestClass is that of which most rows are; 0 where all rows are in one sum.
 func (c coordinator) largestClass(s *state) (at int) {
-	totals, n := c.pooled(s, taskTotals), c.columns.totalsLen()
-	for k := n - 1; k < len(totals.Values); k += n {
-		if totals.Values[k] > totals.Values[at*n+n-1] {
-			at = k / n
+	totals, most := c.pooled(s, taskTotals), math.Inf(-1)
+	for k := range len(totals.Values) / c.columns.totalsLen() {
+		if n, _ := c.columns.rows(totals.part(k, c.columns.totalsLen()).Values, 0); n > most {
+			at, most = k, n
 		}
 	}
 	return at
@@ -268,8 +276,9 @@ func (c coordinator) divisor(s *state) float64 {
 	if totals.Values == nil { // all have left
 		return 1
 	}
-	sum, n := c.release(taskProducts).sum, c.columns.totalsLen()
-	return scaleOf(totals.Values[s.Base*n+n-1],
+	sum := c.release(taskProducts).sum
+	count, _ := c.columns.rows(totals.part(s.Base, c.columns.totalsLen()).Values, totals.Variance)
+	return scaleOf(count,
 		sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
 }
 
@@ -453,13 +462,18 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	for _, name := range c.Plan.Sites {
 		if t := s.Sums[taskTotals][name]; t != nil {
 			t = t.whole(c.columns.totalsLen())
-			counted = append(counted, method.Complete(c.Plan, name, t.Values[len(t.Values)-1], t.sd()))
+			n, variance := c.columns.rows(t.Values, t.Variance)
+			counted = append(counted, method.Complete(c.Plan, name, n, math.Sqrt(variance)))
 		}
 	}
 	if c.learned() {
 		effects.Items = append(effects.Items, c.limits(s))
 	}
-	r.Sections = append(r.Sections, method.Overview(c.Plan, counted), effects)
+	people := method.Overview(c.Plan, counted)
+	if t := c.baseline(s, e); t != nil {
+		people.Items = append(people.Items, figure.Item{Table: t})
+	}
+	r.Sections = append(r.Sections, people, effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, fitted.Prediction(m.Options, sites, pooled))
 	}

@@ -51,12 +51,13 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 	one := d - 1
 	sum, square, left := c.pooled(totals, v, products, s, scale)
 	rows := sum.value[one]
+	count, _ := c.rows(totals, v)
 	mean, spread := make([]float64, d), make([]float64, d)
 	for j := range mean {
 		mean[j] = sum.value[j] / rows
 		spread[j] = max(square.value[j]/rows-mean[j]*mean[j], 0)
 	}
-	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(totals[len(totals)-1], rows),
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Subjects: max(count, rows),
 		Error: mat.NewDense(d, d, nil), noised: noisedSums{totals, products, v, s, scale}}
 	g.set(one, one, rows, square.doubt[one])
 	excess, known, noise, pairs := 0.0, 0.0, 0.0, 0
@@ -139,7 +140,8 @@ const widest = 3
 // products alone, in which rows that were shortened count for less. The count is of all rows.
 func (g *gram) wide() (wide []int) {
 	n := &g.noised
-	rows := n.totals[len(n.totals)-1] + noises*math.Sqrt(n.v)
+	rows, variance := g.Columns.rows(n.totals, n.v)
+	rows += noises * math.Sqrt(variance)
 	for _, j := range g.Columns.numbers {
 		square := max(g.Matrix.At(j, j)-noises*math.Sqrt(g.Error.At(j, j)), n.products.At(j, j)-noises*math.Sqrt(n.s))
 		if square > widest*rows {
@@ -182,12 +184,14 @@ type pool struct{ value, doubt []float64 }
 func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s,
 	scale float64) (sum, square pool, left *kept) {
 	left = c.whole()
-	one, count := c.width()-1, max(totals[len(totals)-1], fewestRows)
+	one := c.width() - 1
+	count, variance := c.rows(totals, v)
+	count = max(count, fewestRows)
 	for range 6 {
 		sum, square = c.averaged(totals, v, products, s, left)
 		left = c.kept(sum.value, square.value, nil, scale)
-		observe(left.totals, totals[one], count, 2*v)
-		observe(left.products, products.At(one, one), count, v+s)
+		observe(left.totals, totals[one], count, v+variance)
+		observe(left.products, products.At(one, one), count, s+variance)
 	}
 	return sum, square, left
 }
@@ -199,15 +203,19 @@ func (c *columns) averaged(totals []float64, v float64, products *mat.SymDense, 
 	one := d - 1
 	sum, square = pool{make([]float64, d), make([]float64, d)}, pool{make([]float64, d), make([]float64, d)}
 	// Shortened rows make a sum too small, by about as much as the count of them.
-	count := max(totals[len(totals)-1], fewestRows)
+	count, noise := c.rows(totals, v)
+	count = max(count, fewestRows)
 	missing := func(rows, variance float64) float64 {
 		share := 1 - rows/count
-		return max(share*share-(v+variance)/(count*count), 0)
+		return max(share*share-(noise+variance)/(count*count), 0)
 	}
 	lessTotals, lessProducts := missing(totals[one], v), missing(products.At(one, one), s)
 	average := func(p pool, j int, a, va, ka, b, vb, kb float64) {
 		a, va, b, vb = a/ka, va/(ka*ka), b/kb, vb/(kb*kb)
-		va, vb = va+lessTotals*a*a, vb+lessProducts*b*b
+		vb += lessProducts * b * b
+		if !c.Category[j] { // whose totals lack nothing
+			va += lessTotals * a * a
+		}
 		p.value[j] = a
 		if va+vb > 0 {
 			p.value[j], p.doubt[j] = (a*vb+b*va)/(va+vb), va*vb/(va+vb)

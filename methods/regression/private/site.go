@@ -211,8 +211,8 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 			h.columns.histogram(x, h.columns.outcome(task.Units, x, y), v)
 		}
 		if t.Kind == taskTotals {
-			each = func(x glm.Row, _ float64, v []float64) {
-				h.columns.totals(h.columns.row(x), v)
+			each = func(x glm.Row, y float64, v []float64) {
+				h.columns.totals(h.columns.row(x), y, v)
 				h.columns.shorten(v)
 			}
 		}
