@@ -92,9 +92,9 @@ func unflatten(l ppca.Layout, x []float64, units *ppca.Params) *ppca.Params {
 // furthest is how many times an exchange's own change an extrapolation goes at most.
 const furthest = 20
 
-// astray is by how much extrapolations go less far after one that made cells less likely, and further after one that did
-// not: after the second of the former they go less than twice as far as an exchange does, by which the likelihood cannot
-// fall near its maximum (Salakhutdinov and Roweis 2003), so that they do not go round without end.
+// astray is by how much extrapolations go less far after one that made cells less likely, and further after another:
+// after two of the former they go less than twice as far as an exchange does, by which the likelihood cannot fall near
+// its maximum (Salakhutdinov and Roweis 2003), so that they do not go round without end.
 const astray = 4
 
 // extrapolate is the model to try next after some steps of a fixed-point iteration, the last of which is the latest,

@@ -75,7 +75,7 @@ var (
 	epsilons = []float64{0.5, 1, 3}
 )
 
-const draws = 8 // of rows, for each line
+const draws = 24 // of rows, for each line
 
 // The names of values: nats a held-out row that noise costs, times 1000.
 const (
