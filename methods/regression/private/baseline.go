@@ -28,7 +28,7 @@ type estimate struct {
 
 const (
 	unreleased, drowned = "not released", "hidden by noise"
-	// within is how many standard deviations ± is, so that nine tenths of the draws of noise lie within it.
+	// within is how many standard deviations nine tenths of the draws of noise lie within.
 	within = 1.645
 	// seen is how many standard deviations of its noise a number of people is, at least, for a share or a mean of them.
 	seen = 5
@@ -43,8 +43,8 @@ func (c coordinator) baseline(s *state, e *glm.Encoding) *figure.Table {
 		return nil
 	}
 	t := &figure.Table{ID: "baseline", Title: "Subjects", Columns: figure.TextColumns("", ""),
-		Caption: fmt.Sprintf("From the noised counts and histograms of the fit, in the data's own units. The number "+
-			"without noise is within ± in 90 %% of draws of noise. Of numbers, what lies more than %d scales from the "+
+		Caption: fmt.Sprintf("From the noised counts and histograms of the fit, in the data's own units; ± is one "+
+			"standard deviation of what noise and bins leave open. Of numbers, what lies more than %d scales from the "+
 			"centre (Units of numbers) counts as if it lay there.", windowReach)}
 	for _, g := range groups {
 		t.Columns = append(t.Columns, figure.Column{Name: g.name})
@@ -184,13 +184,12 @@ func (c coordinator) describe(s *state, g *group, k int) [2]estimate {
 // binned is the standard deviation of a place in a bin, in its width.
 var binned = 1 / math.Sqrt(12)
 
-// text is the value and ±, to two digits of the latter.
+// text is the value ± its standard deviation, to two digits of the latter.
 func (x estimate) text(unit string) string {
 	if x.not != "" {
 		return x.not
 	}
-	off := within * x.off
-	digits := min(max(1-int(math.Floor(math.Log10(off))), 0), 12)
+	digits := min(max(1-int(math.Floor(math.Log10(x.off))), 0), 12)
 	return strings.Replace(fmt.Sprintf("%s ± %s%s", strconv.FormatFloat(x.value, 'f', digits, 64),
-		strconv.FormatFloat(off, 'f', digits, 64), unit), "-", "−", 1)
+		strconv.FormatFloat(x.off, 'f', digits, 64), unit), "-", "−", 1)
 }
