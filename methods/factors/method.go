@@ -211,7 +211,7 @@ func (m Method) Describe(p *study.Plan) string {
 	}
 	text += fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of "+
 		"views that they have, to which the coordinator fits the model; where values are missing it fills them by the "+
-		"model and sends these again, at most %d times.", o.Rounds)
+		"model and sends these again, at most %d times.", o.Exchanges(p))
 	if !set.Bound(nil, nil).Triangle(l.Features()) {
 		text += " Where covariances are too many to be sent, it sends those with the model's factors, as often."
 	}

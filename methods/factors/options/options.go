@@ -204,16 +204,22 @@ func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskOverview, TaskCoarse, TaskFine, TaskAssess} {
 			times := 1
 			if kind == TaskFit {
-				times += o.Rounds
-				if p.Privacy.Secure() {
-					times++ // for how well the final model describes the subjects
-				}
+				times += o.Exchanges(p)
 			}
 			if o.Asks(p, kind) && !yield(kind, times) {
 				return
 			}
 		}
 	}
+}
+
+// Exchanges is how often sites fill cells by a model at most: with a secure sum once more, for how well the final model
+// describes the subjects.
+func (o *Options) Exchanges(p *study.Plan) int {
+	if p.Privacy.Secure() {
+		return o.Rounds + 1
+	}
+	return o.Rounds
 }
 
 // Asks says whether a task of this kind can come up in the plan's study.
