@@ -89,24 +89,25 @@ func (f *fit) at() point { return point{f.Mean, f.Clip, f.Dispersion} }
 func (f *fit) phi() float64 { return cmp.Or(f.Dispersion, 1) }
 
 // disperse takes in the last entry of a gradient, with noise of standard deviation sd: residuals have the variance φ
-// and what the weights were off by. It is a Kalman filter of ln φ, in one Newton step from where it is.
+// and what the weights were off by. It is a Kalman filter of φ itself, so that what was told where φ was taken for far
+// more counts for less, and iterated, as the entry tells a φ that is far off by no straight line (Bell and Cathey, IEEE
+// Transactions on Automatic Control 1993).
 func (f *fit) disperse(g *gram, sum, sd, off float64) {
 	_, k := g.Columns.split(f.Clipped, f.Dispersion)
-	_, slope, most := squaresTo(k)
-	unit := most / (math.Sqrt(spreadShare) * slope * g.Rows)
-	variance := unit * sd * unit * sd
-	step, weight := glm.Clamp(sum*unit, 1), 1.0
-	if f.Unsure > 0 {
-		weight = f.Unsure / (f.Unsure + variance)
+	expected, _, most := squaresTo(k)
+	unit := most / (math.Sqrt(spreadShare) * g.Rows)
+	was := 1 + off/f.Dispersion
+	open := (f.Unsure + drift*off*drift*off) / (f.Dispersion * f.Dispersion)
+	ratio, left := was, 1.0
+	for range 20 {
+		mean, slope, _ := squaresTo(k / math.Sqrt(ratio))
+		weight := open * slope / (open*slope*slope + unit*sd*unit*sd)
+		ratio = max((ratio+was+weight*(sum*unit+expected-ratio*mean-slope*(was-ratio)))/2, 1e-3)
+		left = 1 - weight*slope
 	}
-	if f.Round < burn(f.Rounds) {
-		weight = max(weight, least)
-	} else {
-		step -= math.Log1p(min(off/f.Dispersion, 1))
-	}
-	f.Unsure = (1-weight)*(1-weight)*f.Unsure + weight*weight*variance
-	lowest, highest := g.Columns.dispersions()
-	f.Dispersion = min(max(f.Dispersion*math.Exp(weight*step), lowest), highest)
+	least, highest := g.Columns.dispersions()
+	f.Unsure = left * open * f.Dispersion * f.Dispersion
+	f.Dispersion = min(max(ratio*f.Dispersion-off, f.Dispersion/8, least), highest)
 	g.Dispersion = f.Dispersion
 }
 
@@ -154,7 +155,7 @@ func (c *common) own(m *options.Scale, mean, covariance []float64) (unit float64
 }
 
 // free is how many degrees of freedom leave ln φ as open as noise and so many rows do.
-func (f *fit) free(rows float64) float64 { return max(2/(f.Unsure+2/max(rows, 1)), 1) }
+func (f *fit) free(rows float64) float64 { return max(2/(f.Unsure/(f.Dispersion*f.Dispersion)+2/max(rows, 1)), 1) }
 
 // explained is the share of a number's variance that weights explain.
 func (g *gram) explained(mean []float64) float64 {
