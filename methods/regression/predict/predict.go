@@ -202,40 +202,24 @@ func (m *Predictor) Complete() { clear(m.lacking) }
 // of these others with these probabilities. Of several features each is taken by itself. The activation is taken for
 // normal. It keeps its mean where centred: what the feature is on average is then not known.
 func (m *Predictor) Lacks(x glm.Row, others []glm.Row, shares []float64, centred bool) {
-	k := len(m.A)
-	here, there := make([]float64, k), make([]float64, k)
-	mean, square, unsure := make([]float64, k), make([]float64, k), make([]float64, k)
-	for j := range here {
-		here[j], unsure[j] = m.observed(x, j*m.columns)
-		unsure[j] = -unsure[j]
-	}
-	for i, r := range others {
-		common := 0.0 // to all classes, which changes no probability
-		for j := range there {
-			var c float64
-			there[j], c = m.observed(r, j*m.columns)
-			there[j] -= here[j]
-			unsure[j] += shares[i] * c
-			if k > 1 {
-				common += there[j] / float64(k)
-			}
-		}
-		for j, a := range there {
-			mean[j] += shares[i] * (a - common)
-			square[j] += shares[i] * (a - common) * (a - common)
-		}
-	}
-	// Classes are predicted as if their activations were independent, though these add up to 0. Their
-	// distances have the right variance on average.
+	// Classes are predicted as if their activations were independent, though these add up to 0. Their distances have
+	// the right variance on average.
 	scale := 1.0
-	if k > 1 {
-		scale = float64(k) / float64(k-1)
+	if k := float64(len(m.A)); k > 1 {
+		scale = k / (k - 1)
 	}
 	for j := range m.lacking {
-		if !centred {
-			m.lacking[j].shift += mean[j]
+		here, unsure := m.observed(x, j*m.columns)
+		mean, square := 0.0, 0.0
+		for i, r := range others {
+			a, c := m.observed(r, j*m.columns)
+			mean += shares[i] * (a - here)
+			square += shares[i] * ((a-here)*(a-here) + c/scale)
 		}
-		m.lacking[j].variance += max(unsure[j]+scale*(square[j]-mean[j]*mean[j]), 0)
+		if !centred {
+			m.lacking[j].shift += mean
+		}
+		m.lacking[j].variance += max(scale*(square-mean*mean)-unsure, 0)
 	}
 }
 
