@@ -113,8 +113,8 @@ func (m *Model) Counts(levels []float64) {
 	}
 }
 
-// Hide keeps the numbers of subjects with some levels out of tables. The model's file has them: whom it predicts may
-// lack the feature.
+// Hide keeps the numbers of subjects with some levels out of tables. The model's file has them: predictions name levels
+// that nobody had.
 func (m *Model) Hide(features []string) { m.hidden = features }
 
 // Files are those of a result: the model and its coefficients, and, of a joint posterior, the correlations of these.

@@ -153,12 +153,12 @@ var (
 		Advice: "Make a number that is mostly one value a category, and plan a long-tailed one in logarithms. Let " +
 			"constants be about its mean and standard deviation, or leave them out, so that noised histograms tell " +
 			"them. Where noise hides a scale, a range that is no wider than it must be would tell."}
-	// OnOutcome, under privacy: by what factor the variance of a number by the fit is off what histograms told.
+	// OnOutcome, under privacy: by what factor the variance of a number by the fit is off what histograms told, and
+	// the form that these tell.
 	OnOutcome = verdict{Matters: 2,
-		Words: "Outcomes are not distributed as the fit supposes.\nFeatures and what they leave come to %.2g times " +
-			"the variance of %s that histograms over its range told, as where a few outcomes lie far from " +
-			"all others, or most beyond the range. Clipping takes from these: the intercept and effects can be off " +
-			"by more than their intervals say, and predictions worse than the mean alone.",
+		Words: "Outcomes are not distributed as the fit supposes.\nBy noised histograms over its range, %s. A few " +
+			"outcomes then decide about effects, as in any linear fit, and clipping takes from these: the intercept " +
+			"and effects can be off by more than their intervals say, and predictions worse than the mean alone.",
 		Advice: "See whether it is in the unit of the range at all sites. Plan the logarithm of a long-tailed " +
 			"number, and levels for one of few values, or mostly one."}
 	// OnNoise, under privacy: how many standard deviations of the noise the data say of the rarer class, or of slopes

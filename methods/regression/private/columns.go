@@ -98,7 +98,7 @@ const clips = 17
 func (c *columns) clip(dispersion float64, i int) float64 {
 	clip, octaves := c.reach()/options.Farthest, float64(i)/4
 	if c.linear {
-		clip, octaves = clip*2*math.Sqrt(dispersion), octaves*1.5
+		clip, octaves = clip*2*math.Sqrt(dispersion), octaves*2
 	}
 	return clip * math.Pow(2, octaves)
 }

@@ -59,7 +59,7 @@ func (g *gram) expect(m []float64, clip, spread float64) *curvature {
 	// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its root mean square √(tr
 	// G/n) and is taken as independent of a. For slopes rows count by the square of a number, and are longer.
 	if g.Dispersion > 0 {
-		return g.expectNumber(clip, spread)
+		return g.expectNumber(m, clip, spread)
 	}
 	d := len(m)
 	mean, b, a0, v := g.activations(m)
@@ -111,7 +111,7 @@ const mistrust, stretched = 0.4, 2
 // wrong is what may be wrong with the clip bias that was expected at weights m, by column.
 func (g *gram) wrong(at *curvature, m []float64, clip float64) *mat.VecDense {
 	if g.Dispersion > 0 {
-		return g.skewed(clip)
+		return g.skewed(m, clip)
 	}
 	wrong := mat.NewVecDense(len(m), nil)
 	for j, longer := range g.expect(m, clip/stretched, 0).Bias {

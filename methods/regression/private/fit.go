@@ -27,8 +27,8 @@ type fit struct {
 	Narrow  []float64 `cbor:"narrow"`
 	Learned []float64 `cbor:"learned"` // curvature beyond the gram's, packed, for a mean slope of 1; empty before any
 	Late    lateSums  `cbor:"late"`
-	// Of a number, in its unit: its variance around its expectation, and the variance that noise leaves of the
-	// logarithm of that; 0 of classes.
+	// Of a number, in its unit: its variance around its expectation, and the variance that noise leaves of that; 0 of
+	// classes.
 	Dispersion float64 `cbor:"dispersion,omitempty"`
 	Unsure     float64 `cbor:"unsure,omitempty"`
 }
@@ -101,7 +101,7 @@ func newFit(c *columns, rounds int) *fit {
 	}
 	f := &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
 	if c.linear {
-		f.Clip, f.Dispersion = 4*c.reach(), 1
+		f.Clip, f.Dispersion, f.Unsure = 4*c.reach(), 1, 1
 	}
 	return f
 }

@@ -22,6 +22,7 @@ type gram struct {
 	Error    *mat.Dense // variance of each entry around the truth, given the sums
 	// Dispersion is the variance of a number around its expectation; 0 of classes.
 	Dispersion float64
+	law        []float64 // of the outcome: see [tailOf]
 	noised     noisedSums
 }
 
@@ -105,7 +106,7 @@ func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s,
 
 // A number is far from normal if the totals have so large a share less of its squares than the products,
 // and so many standard deviations of noise. It is seen only where products are hardly shortened.
-const oddShare, hardlyShortened, noises = 0.15, 0.9, 5
+const oddShare, hardlyShortened, noises = 0.22, 0.9, 5
 
 // odd lists numbers of whose squares shortening has left less in the totals than it leaves of normal
 // ones with the covariance of these: those that are mostly one value, and seldom far from it.

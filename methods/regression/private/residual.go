@@ -89,56 +89,117 @@ func (f *fit) at() point { return point{f.Mean, f.Clip, f.Dispersion} }
 func (f *fit) phi() float64 { return cmp.Or(f.Dispersion, 1) }
 
 // disperse takes in the last entry of a gradient, with noise of standard deviation sd: residuals have the variance φ
-// and what the weights were off by. It is a Kalman filter of ln φ, in one Newton step from where it is.
+// and what the weights were off by. It is a Kalman filter of φ itself, so that what was told where φ was taken for far
+// more counts for less, and iterated, as the entry tells a φ that is far off by no straight line (Bell and Cathey, IEEE
+// Transactions on Automatic Control 1993).
 func (f *fit) disperse(g *gram, sum, sd, off float64) {
 	_, k := g.Columns.split(f.Clipped, f.Dispersion)
-	_, slope, most := squaresTo(k)
-	unit := most / (math.Sqrt(spreadShare) * slope * g.Rows)
-	variance := unit * sd * unit * sd
-	step, weight := glm.Clamp(sum*unit, 1), 1.0
-	if f.Unsure > 0 {
-		weight = f.Unsure / (f.Unsure + variance)
+	expected, _, most := squaresTo(k)
+	unit := most / (math.Sqrt(spreadShare) * g.Rows)
+	least, highest := g.Columns.dispersions()
+	off = min(off, highest) // sums from a hostile site may be of any size
+	was := 1 + off/f.Dispersion
+	open := (f.Unsure + drift*off*drift*off) / (f.Dispersion * f.Dispersion)
+	ratio, left := was, 1.0
+	const sweeps = 20
+	for range sweeps {
+		t := tailOf(g.law, k/math.Sqrt(ratio))
+		weight := open * t.slope / (open*t.slope*t.slope + unit*sd*unit*sd)
+		ratio = max((ratio+was+weight*(sum*unit+expected-ratio*t.square-t.slope*(was-ratio)))/2, 1e-3)
+		left = 1 - weight*t.slope
 	}
-	if f.Round < burn(f.Rounds) {
-		weight = max(weight, least)
-	} else {
-		step -= math.Log1p(min(off/f.Dispersion, 1))
-	}
-	f.Unsure = (1-weight)*(1-weight)*f.Unsure + weight*weight*variance
-	lowest, highest := g.Columns.dispersions()
-	f.Dispersion = min(max(f.Dispersion*math.Exp(weight*step), lowest), highest)
+	f.Unsure = left * open * f.Dispersion * f.Dispersion
+	f.Dispersion = min(max(ratio*f.Dispersion-off, f.Dispersion/8, least), highest)
 	g.Dispersion = f.Dispersion
 }
 
-// expectNumber is [gram.expect] for a number: residuals are normal, with a variance that spread adds to. There is no
-// bias, and where the truth is spread around m changes nothing on average.
-func (g *gram) expectNumber(clip, spread float64) *curvature {
-	d := len(g.Columns.Feature)
+// tail is what clipping at k deviations takes from residuals of mean 0: in deviations on average, of what share of
+// rows, and by how much more of that there is for one more of the expectation, where a law is stretched with it. Then
+// as [squaresTo] has them, the mean of min(z², k²) and its slope.
+type tail struct{ mean, share, rise, square, slope float64 }
+
+// tailOf is the tail of residuals with the form of a law, of which bins of a histogram have such shares; the normal
+// one's before any.
+func tailOf(law []float64, k float64) (t tail) {
+	const parts, lowest = 8, 0.005
+	if len(law) == 0 {
+		t.share = math.Erfc(k / math.Sqrt2)
+		t.square, t.slope, _ = squaresTo(k)
+		return t
+	}
+	var z, w []float64
+	for i, share := range law {
+		for j := range parts {
+			z, w = append(z, float64(i)+(float64(j)+0.5)/parts), append(w, share/parts)
+		}
+	}
+	floats.AddConst(-floats.Dot(z, w), z)
+	variance := 0.0
+	for i, z := range z {
+		variance += w[i] * z * z
+	}
+	floats.Scale(1/math.Sqrt(variance), z)
+	from, below := z[0], 0.0 // where the law begins
+	for i := 0; i < len(z) && below < lowest; i++ {
+		from, below = z[i], below+w[i]
+	}
+	for i, z := range z {
+		if math.Abs(z) < k {
+			t.slope += w[i] * z * z
+			continue
+		}
+		t.mean += w[i] * (z - math.Copysign(k, z))
+		t.share += w[i]
+		t.rise -= w[i] * z / from // beyond the share
+	}
+	t.square, t.rise = t.slope+k*k*t.share, max(t.rise, 0)
+	return t
+}
+
+// expectNumber is [gram.expect] for a number. Residuals have the form of the outcome's law, and a variance that spread
+// adds to. What is clipped of them has a bias: the intercept's if that form is the same for all rows, and the effects'
+// too if it is stretched with the expectation, as of costs; half of that is taken. Where the truth is spread around m
+// changes nothing on average.
+func (g *gram) expectNumber(m []float64, clip, spread float64) *curvature {
+	d := len(m)
 	size, own := g.sizes()
 	long, k := g.Columns.split(clip, g.Dispersion)
-	within := math.Erf(k / math.Sqrt(2+2*spread/g.Dispersion))
 	kept := func(size float64) (share float64) {
 		for _, n := range norms {
 			share += n.weight * min(long/(n.size*size), 1)
 		}
 		return share
 	}
+	within := 1 - tailOf(g.law, k/math.Sqrt(1+spread/g.Dispersion)).share
 	h, of := within*kept(own), mat.NewSymDense(d, nil)
 	of.ScaleSym(h, g.Matrix)
 	for j := range d { // the intercept's
 		of.SetSym(d-1, j, within*kept(size)*g.Matrix.At(d-1, j))
 	}
-	return &curvature{Hessian: of, Bias: make([]float64, d), Shift: make([]float64, d), Mean: h}
+	cut, rise := g.clipped(m, clip)
+	floats.AddScaled(cut, 0.5, rise)
+	floats.Scale(-kept(own), cut)
+	return &curvature{Hessian: of, Bias: cut, Shift: make([]float64, d), Mean: h}
 }
 
-// skewed is what may be wrong with a clip that has no bias where residuals are as likely above 0 as below: what it
-// takes from an exponential distribution beyond k standard deviations, which is e^−(k+1) of one a row.
-func (g *gram) skewed(clip float64) *mat.VecDense {
-	d := len(g.Columns.Feature)
+// clipped is what a clip takes from a gradient by the form of the outcome's law: the same of all rows, and more where
+// more is expected.
+func (g *gram) clipped(m []float64, clip float64) (cut, rise []float64) {
 	_, k := g.Columns.split(clip, g.Dispersion)
-	wrong := mat.NewVecDense(d, mat.Col(nil, d-1, g.Matrix))
-	wrong.ScaleVec(math.Sqrt(g.Dispersion)*math.Exp(-1-k), wrong)
-	return wrong
+	t := tailOf(g.law, k)
+	_, rise, _, _ = g.activations(m)
+	floats.Scale(t.rise*g.Rows, rise)
+	cut = mat.Col(nil, len(m)-1, g.Matrix)
+	floats.Scale(t.mean*math.Sqrt(g.Dispersion), cut)
+	return cut, rise
+}
+
+// skewed is what may be wrong with the bias of a clip: the part of what it takes that is not known for sure, and the
+// half of what may go with the expectation.
+func (g *gram) skewed(m []float64, clip float64) *mat.VecDense {
+	cut, rise := g.clipped(m, clip)
+	floats.AddScaled(floats.ScaleTo(cut, mistrust, cut), 0.5, rise)
+	return mat.NewVecDense(len(m), cut)
 }
 
 // own brings weights and their covariance from the units of a number to its own, and returns the unit's square.
@@ -154,7 +215,9 @@ func (c *common) own(m *options.Scale, mean, covariance []float64) (unit float64
 }
 
 // free is how many degrees of freedom leave ln φ as open as noise and so many rows do.
-func (f *fit) free(rows float64) float64 { return max(2/(f.Unsure+2/max(rows, 1)), 1) }
+func (f *fit) free(rows float64) float64 {
+	return max(2/(f.Unsure/(f.Dispersion*f.Dispersion)+2/max(rows, 1)), 1)
+}
 
 // explained is the share of a number's variance that weights explain.
 func (g *gram) explained(mean []float64) float64 {

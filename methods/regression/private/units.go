@@ -21,6 +21,7 @@ type units struct {
 	Centre wire.Vector `cbor:"centre"`
 	Scale  wire.Vector `cbor:"scale"`
 	Open   wire.Vector `cbor:"open"`
+	Law    wire.Vector `cbor:"law"` // shares of an outcome that is a number, by bin of the last histogram
 }
 
 const (
@@ -91,15 +92,17 @@ func (c *common) tell(u *units, counts *released) units {
 	rows := max(floats.Sum(counts.Values)/float64(len(c.columns.told)), fewestRows)
 	for k, x := range c.columns.told {
 		at := everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
-		start, width := unit(m, k)
-		width *= bins
-		at.centre, at.scale = start+width*at.centre, width*at.scale
+		start, bin := unit(m, k)
+		at.centre, at.scale = start+bins*bin*at.centre, bins*bin*at.scale
 		if u.After > 0 {
-			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k]}, at, (x.high-x.low)/bins)
+			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k], nil}, at, (x.high-x.low)/bins)
 		}
 		at.scale = max(at.scale, x.smallest()*(x.high-x.low))
 		next.Centre = append(next.Centre, min(max(at.centre, x.low), x.high))
 		next.Scale, next.Open = append(next.Scale, min(at.scale, x.high-x.low)), append(next.Open, at.open)
+		if k == c.columns.scaled {
+			next.Law = floats.ScaleTo(make(wire.Vector, bins), 1/floats.Sum(at.mass), at.mass)
+		}
 	}
 	return next
 }
@@ -113,7 +116,7 @@ func combined(first, second located, width float64) located {
 	}
 	w := w1 / (w1 + w2)
 	return located{w*first.centre + (1-w)*second.centre,
-		math.Exp(w*math.Log(first.scale) + (1-w)*math.Log(second.scale)), 1 / math.Sqrt(w1+w2)}
+		math.Exp(w*math.Log(first.scale) + (1-w)*math.Log(second.scale)), 1 / math.Sqrt(w1+w2), second.mass}
 }
 
 // smallest is the smallest scale of a number, as a share of its range. One from a whole number to the next is taken for
@@ -138,6 +141,10 @@ func (u *units) check(c *common) error {
 	}
 	if slices.ContainsFunc(u.Open, func(x float64) bool { return !glm.Inside(x, 0, 10) }) {
 		return fmt.Errorf("units that are open by %v", u.Open)
+	}
+	if n := len(u.Law); n > 0 && (n != bins || many == 0 ||
+		slices.ContainsFunc(u.Law, func(share float64) bool { return !glm.Inside(share, 0, 1+1e-9) })) {
+		return fmt.Errorf("a law of shares %v", u.Law)
 	}
 	if many == 0 {
 		return nil
@@ -201,10 +208,10 @@ const (
 	fewestOfLaw = 0.03
 )
 
-// What the limit may cut of a number at either side, by how much of its rows a law may be off in a bin, and in how many
-// bins to either side counts are averaged for that: else those between whole numbers would decide, which are empty. And
-// how many rows the first law leaves to others, and to missing values.
-const beyondLimit, lawError, beside, mostMissing = 0.003, 0.1, 2, 0.5
+// What the limit may cut of a number at either side, of rows and, divided, of those that a bin's noise stands for; by
+// how much of its rows a law may be off in a bin, and in how many bins to either side counts are averaged for that, as
+// those between whole numbers are empty. And how many rows the first law leaves to others, and to missing values.
+const beyondLimit, cutNoise, lawError, beside, mostMissing = 0.003, 4, 0.1, 2, 0.5
 
 // varies is what is believed of a number's standard deviation before its histogram is seen: the logarithm is normal,
 // with this median in windows.
@@ -264,8 +271,11 @@ var everyLaw = sync.OnceValue(func() *laws {
 })
 
 // located is where a number lies in a window, and how widely it varies there; open is the standard deviation of the
-// logarithm of the latter, which noise leaves.
-type located struct{ centre, scale, open float64 }
+// logarithm of the latter, which noise leaves, and mass what laws have in each bin.
+type located struct {
+	centre, scale, open float64
+	mass                []float64
+}
 
 // locate fits laws to the noised counts of one number, of about so many rows, by the likelihood of noise with this
 // variance, of sampling and of laws that do not fit exactly. With bin probabilities P and counts h the best multiple of
@@ -333,9 +343,10 @@ func (l *laws) locate(counts []float64, variance, rows float64, before varies, f
 		}
 		mass, mean, square = mass+a, mean+a*c, square+a*(math.Exp(2*logSD)+c*c)
 	}
-	at := located{centre: mean / mass, open: open}
+	at := located{centre: mean / mass, open: open, mass: mix}
 	at.scale = math.Sqrt(max(square/mass-at.centre*at.centre, 1e-12))
-	reach := max(quantile(mix, 1-beyondLimit)-at.centre, at.centre-quantile(mix, beyondLimit)) - 1./bins
+	cut := min(beyondLimit, math.Sqrt(variance)/(cutNoise*rows))
+	reach := max(quantile(mix, 1-cut)-at.centre, at.centre-quantile(mix, cut)) - 1./bins
 	at.scale = max(at.scale, reach/farthest)
 	return at.with(moments(counts, variance))
 }
@@ -353,7 +364,7 @@ func moments(counts []float64, variance float64) located {
 		square, fourth = square+h*d/n, fourth+d*d
 	}
 	square = max(square, 1e-12)
-	return located{mean, math.Sqrt(square), math.Sqrt(variance*fourth) / n / square / 2}
+	return located{mean, math.Sqrt(square), math.Sqrt(variance*fourth) / n / square / 2, nil}
 }
 
 // with averages what laws and moments tell, as far as these are surely no noise. Laws are less exact than their
@@ -366,7 +377,7 @@ func (at located) with(m located) located {
 	w1, w2 := 1/(at.open*at.open+inexact*inexact), 1/(m.open*m.open+exact*exact)
 	w := w1 / (w1 + w2)
 	return located{w*at.centre + (1-w)*m.centre, math.Exp(w*math.Log(at.scale) + (1-w)*math.Log(m.scale)),
-		min(at.open, m.open)}
+		min(at.open, m.open), at.mass}
 }
 
 // quantile is where a share of what is in bins is below, as if it were even within each.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/fitted"
@@ -141,24 +142,36 @@ func (c coordinator) hidden(s *state, i int, g *gram) []glm.Finding {
 		g.Subjects, noise, level))
 }
 
-// drowned says that a number does not vary as histograms told, or that noise leaves its predictions about as open as
-// features make them differ. The outcome's scale is the last of those that are open so far.
+// drowned says that a number is mostly one value, as a few far outcomes alone make it, or does not vary as histograms
+// told; or that noise leaves its predictions about as open as features make them differ. Its scale is the last of those
+// that are open so far.
 func (c coordinator) drowned(f *fit, g *gram, last *belief, open []float64) []glm.Finding {
 	if !c.columns.linear {
 		return nil
 	}
 	_, _, _, varies := g.activations(f.Mean)
 	name, told := c.Options.Outcome.Column, f.Dispersion+varies // of 1
-	const far = 9                                               // however open the scale is
-	switch unsure := 4 * open[len(open)-1]; {                   // two deviations of its logarithm
+	normal, _, _ := squaresTo(hardlyFar)
+	const far = 9                             // however open the scale is
+	switch unsure := 4 * open[len(open)-1]; { // two deviations of its logarithm
+	case len(g.law) > 0 && floats.Max(g.law) > mostlyOne:
+		return glm.OnOutcome.Say("most of " + name + " is about one value")
+	case tailOf(g.law, hardlyFar).square < fewFar*normal:
+		return glm.OnOutcome.Say("a few of " + name + " lie far from all others")
 	case told > far || math.Abs(math.Log(told)) > math.Log(glm.OnOutcome.Matters)+unsure:
-		return glm.OnOutcome.Say(told, name)
+		return glm.OnOutcome.Say(fmt.Sprintf("what features say of %s and what they leave have %.2g times the "+
+			"variance", name, told))
 	case varies < 1.5*g.spread(last.covariance):
 		return glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
 			"much as they differ between subjects, so that they may be no better than the mean alone.")
 	}
 	return nil
 }
+
+// An outcome is mostly one value if a bin, of about half a deviation, has more than such a share. A few outcomes have
+// most of its variance where clipping at so many deviations leaves less than this share of what it leaves of normal
+// ones: intervals of 90 % of log-normal lengths of stay and costs then held .77.
+const mostlyOne, hardlyFar, fewFar = 0.6, 2, 0.8
 
 // divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
 func (c coordinator) divided(f *fit, g *gram, last *belief) []glm.Finding {
