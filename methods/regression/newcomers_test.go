@@ -12,7 +12,9 @@ import (
 
 	"parley/dataset"
 	"parley/internal/testkit"
+	"parley/judge/evaluate"
 	"parley/method"
+	"parley/methods/regression"
 	"parley/methods/regression/fitted"
 )
 
@@ -77,31 +79,80 @@ func predictions(t *testing.T, m *fitted.Model, data dataset.Source,
 	return rows[1:], a
 }
 
-// A cell that a new subject lacks has no effect, as in the fit: a number is at its centre, and a category at its
-// reference. How many lack it is said.
+// Whatever feature new subjects lack, predictions are right on average, and intervals hold as many
+// outcomes as they say. What lacks nothing is predicted as before.
 func TestPredictionsOfSubjectsWhoLackFeatures(t *testing.T) {
 	for name, o := range drawnOutcomes {
-		p := parse(t, fmt.Sprintf(arrivals, o.subjects, o.options+
-			", constants: [{feature: x, centre: 0.5, scale: 1}, {feature: u, centre: 0, scale: 2}]"))
+		p := parse(t, fmt.Sprintf(arrivals, o.subjects, o.options))
 		m, _ := run(t, among(t, p, arriving(1, 1500, -1, o.draw)))
-		rows := arriving(2, 50, -1, o.draw)
-		lack := func(missing bool) [][]string {
+		for lacking, what := range [][]int{nil, {0}, {2}, {0, 2}, {0, 1, 2}} {
+			rows := arriving(2, 3000, -1, o.draw)
 			for i := range rows {
-				rows[i].Views = [][]float64{{0.5, rows[i].Views[0][1], 0}} // half of them are at level p
-				if missing {
-					rows[i].Views[0][0], rows[i].Views[0][2] = math.NaN(), math.NaN()
+				for _, j := range what {
+					rows[i].Views[0][j] = math.NaN()
 				}
 			}
 			got, account := predictions(t, m, tableOf(t, p, rows), method.PredictOptions{})
-			if (account != nil) != missing || missing && !strings.Contains(account.Notes.Error(),
-				"of 50 subjects some lack features: x (50), g (50)") {
-				t.Errorf("%s: %v", name, account)
+			predicted, seen, held := 0.0, 0.0, 0.0
+			for i, r := range got {
+				y := rows[i].Subject
+				switch name {
+				case "two classes", "softmax":
+					predicted += float(t, r[3])
+					if y[0] == "yes" {
+						seen++
+					}
+				case "time":
+					predicted += float(t, r[4])
+					if y[1] == "no" {
+						seen++
+					}
+				default:
+					value := float(t, y[0])
+					predicted, seen = predicted+float(t, r[1]), seen+value
+					if float(t, r[3]) <= value && value <= float(t, r[4]) {
+						held++
+					}
+				}
 			}
-			return got
+			n := float64(len(rows))
+			t.Logf("%s without %v: predicted %.3f, seen %.3f, held %.3f", name, what, predicted/n, seen/n, held/n)
+			if math.Abs(predicted-seen)/n > 0.1*max(1, seen/n) {
+				t.Errorf("%s without %v: predicted %.3f of %.3f", name, what, predicted/n, seen/n)
+			}
+			if least := map[string]float64{"number": 0.88, "count": 0.88}[name]; held/n < least || held/n > 0.975 {
+				t.Errorf("%s without %v: intervals of 90 %% held %.3f", name, what, held/n)
+			}
+			if (account != nil) != (lacking > 0) || lacking > 0 &&
+				!strings.Contains(account.Notes.Error(), "of 3000 subjects some lack features: "+
+					[]string{"x", "u", "g"}[what[0]]+" (3000)") {
+				t.Errorf("%s without %v: %v", name, what, account)
+			}
 		}
-		if there, missing := lack(false), lack(true); fmt.Sprint(there) != fmt.Sprint(missing) {
-			t.Errorf("%s: predicted %v, and %v without two features", name, there[0], missing[0])
-		}
+	}
+}
+
+// A level that most subjects have is not what everybody has who lacks the feature; a private model
+// does not know the shares of levels, and is less sure without them.
+func TestPrivateModelsAreLessSureOfSubjectsWhoLackFeatures(t *testing.T) {
+	text := strings.Replace(fmt.Sprintf(arrivals, "y", drawnOutcomes["two classes"].options+
+		", constants: [{feature: x, centre: 0, scale: 1}, {feature: u, centre: 0, scale: 1}]"),
+		"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 8, "+
+			"delta: 1e-6}}", 1)
+	p := parse(t, text)
+	m, _ := run(t, among(t, p, arriving(1, 6000, -1, drawnOutcomes["two classes"].draw)))
+	full := arriving(2, 1, -1, drawnOutcomes["two classes"].draw)[0]
+	sure := func(change func(v []float64)) float64 {
+		row := full
+		row.Views = [][]float64{{3, 0, 1}}
+		change(row.Views[0])
+		got, _ := predictions(t, m, tableOf(t, p, []dataset.Row{row}), method.PredictOptions{})
+		return float(t, got[0][3])
+	}
+	all := sure(func([]float64) {})
+	if number, category := sure(func(v []float64) { v[1] = math.NaN() }),
+		sure(func(v []float64) { v[2] = math.NaN() }); !(all > number && number > category && category > 0.5) {
+		t.Errorf("a probability of %v, without a number %v, without a category %v", all, number, category)
 	}
 }
 
@@ -157,5 +208,27 @@ func TestPredictingNotesOddSubjects(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A fit to all rows in one place predicts subjects who lack a category as that to sites does: by the shares
+// that its levels have.
+func TestCentralFitsKnowShares(t *testing.T) {
+	p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}")
+	rows := stays(41, 400, func(age, dose, sex float64) float64 { return sex })
+	for i := range rows {
+		if i%5 > 0 {
+			rows[i].Views[0][2] = 1
+		}
+	}
+	_, out := run(t, among(t, p, rows))
+	at := rows[0]
+	at.Views = [][]float64{{60, 2, math.NaN()}}
+	sites := testkit.Get(regression.Method{}.Evaluator(p, out.Result.Files, false))(t)
+	central := testkit.Get(regression.Method{}.Central(t.Context(), p, tableOf(t, p, rows)))(t)
+	var want, got evaluate.Posterior
+	testkit.Do(t, sites.Infer(&at, &want))
+	if err := central.Infer(&at, &got); err != nil || math.Abs(got.Outcome.LogP[1]-want.Outcome.LogP[1]) > 1e-4 {
+		t.Errorf("in one place %v, of sites %v, %v", got.Outcome.LogP, want.Outcome.LogP, err)
 	}
 }

@@ -313,10 +313,10 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	c := common{s}
 	var scale *options.Scale
+	moments := new(options.ScaleAnswer)
 	noised := p.Privacy.Differential() // a plan that has all references
 	if !noised || s.Options.Scaling == glm.ScaleStandard {
-		moments, err := s.Moments(ctx, rows)
-		if err == nil {
+		if moments, err = s.Moments(ctx, rows); err == nil {
 			scale, err = s.Pool([]*options.ScaleAnswer{moments})
 		}
 		if err != nil {
@@ -324,7 +324,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		}
 	}
 	if noised && scale != nil {
-		scale.References = nil
+		scale.References, moments = nil, new(options.ScaleAnswer)
 	}
 	e, err := s.Scaled(scale)
 	if err != nil {
@@ -355,6 +355,10 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		return nil, err
 	}
 	m.Free = c.free(float64(d.Rows()))
+	if len(moments.Levels) > 0 { // so that new subjects lack what they do to a fit to sites
+		m.Sites = []fitted.ModelSite{{Rows: d.Rows()}}
+		m.Counts(moments.Levels)
+	}
 	out := &centralFit{Model: m}
 	out.Forecaster, err = m.Forecaster(rows.Schema())
 	return out, err

@@ -45,7 +45,9 @@ func (m *Model) forecaster(s dataset.Schema, outcome *glm.Outcome) (*Forecaster,
 func (f *Forecaster) meet(row *dataset.Row) error {
 	err := f.binding.Row(row, &f.row)
 	if err == nil {
-		f.new.meet(f.binding, row)
+		err = f.new.meet(f.binding, row, f.row, f.predict)
+	}
+	if err == nil {
 		f.predict.Row(f.row)
 	}
 	return err

@@ -191,6 +191,16 @@ func (b *Binding) Lacks(column int) bool {
 	return math.IsNaN(b.cells[column]) && b.encoding.Columns[column].Missing.Rule == Neutral
 }
 
+// With writes the row that Row read last to dst as if the subject had another cell in a column: a
+// number, or the place of a level of the encoding. It leaves out the offset.
+func (b *Binding) With(column int, cell float64, dst *Row) error {
+	was := b.cells[column]
+	b.cells[column] = cell
+	err := b.encoding.Encode(b.cells, dst)
+	b.cells[column] = was
+	return err
+}
+
 // readNumber reads a cell of the subjects table.
 func readNumber(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)

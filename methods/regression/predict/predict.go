@@ -19,16 +19,20 @@ type Predictor struct {
 	posterior  glm.Normal
 	site       glm.Intercept
 	columns    int
+	lacking    []lacking // of the next rows, for each activation
 	classes    *average  // of several activations with covariances; else nil
 	covariance []float64 // of these, its lower triangle by rows
 	A, C, P    []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
 
+// lacking is what cells that a row lacks add to the mean and the variance of an activation.
+type lacking struct{ shift, variance float64 }
+
 // New predicts by the posterior q, of rows of so many columns.
 func New(l glm.Likelihood, q glm.Normal, columns int) *Predictor {
 	k := l.Activations()
 	m := &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k),
-		P: make([]float64, k)}
+		P: make([]float64, k), lacking: make([]lacking, k)}
 	if k > 1 && q.Covariance != nil {
 		m.classes, m.covariance = newAverage(k), make([]float64, glm.Triangle(k))
 	}
@@ -57,9 +61,16 @@ func (m *Predictor) Row(r glm.Row) {
 	m.classes.predict(m.A, m.covariance, m.P)
 }
 
-// activation is that of a row at the site, with variance Variance + (x + Slope)ᵀ S (x + Slope) for weights with
-// covariance S.
+// activation is that of a row at the site, and of all that the row may lack.
 func (m *Predictor) activation(r glm.Row, offset int) (a, c float64) {
+	a, c = m.observed(r, offset)
+	l := m.lacking[offset/m.columns]
+	return a + l.shift, c + l.variance
+}
+
+// observed is the activation of a row that lacks nothing, with variance
+// Variance + (x + Slope)ᵀ S (x + Slope) for weights with covariance S.
+func (m *Predictor) observed(r glm.Row, offset int) (a, c float64) {
 	a, c = m.posterior.Activation(r, offset)
 	if m.site.Slope != nil {
 		_, c = m.posterior.Activation(m.sloped(r, 1), offset)
@@ -184,6 +195,34 @@ func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	}
 }
 
+// Complete makes the next rows ones that lack nothing.
+func (m *Predictor) Complete() { clear(m.lacking) }
+
+// Lacks makes the next rows ones of a subject who lacks a feature: its row x, where the feature has no effect, is one
+// of these others with these probabilities. Of several features each is taken by itself. The activation is taken for
+// normal. It keeps its mean where centred: what the feature is on average is then not known.
+func (m *Predictor) Lacks(x glm.Row, others []glm.Row, shares []float64, centred bool) {
+	// Classes are predicted as if their activations were independent, though these add up to 0. Their distances have
+	// the right variance on average.
+	scale := 1.0
+	if k := float64(len(m.A)); k > 1 {
+		scale = k / (k - 1)
+	}
+	for j := range m.lacking {
+		here, unsure := m.observed(x, j*m.columns)
+		mean, square := 0.0, 0.0
+		for i, r := range others {
+			a, c := m.observed(r, j*m.columns)
+			mean += shares[i] * (a - here)
+			square += shares[i] * ((a-here)*(a-here) + c/scale)
+		}
+		if !centred {
+			m.lacking[j].shift += mean
+		}
+		m.lacking[j].variance += max(scale*(square-mean*mean)-unsure, 0)
+	}
+}
+
 // average is the expectation of a [glm.Softmax] over activations that are normal with any covariance, by quasi-Monte
 // Carlo: over the same points of a standard normal density for all rows, which lie evenly, in pairs about 0.
 type average struct {
@@ -290,7 +329,8 @@ func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 	for k := range dst {
 		at := glm.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1),
 			Offset: x.Offset}
-		a, c := m.activation(at, 0)
+		a, c := m.observed(at, 0) // without what the row lacks, which is no small part: below alone
+		a += m.lacking[0].shift
 		value, slope := m.Likelihood.(glm.Binary).ExpectNone(a, c)
 		log += value
 		slopes += slope
@@ -312,7 +352,7 @@ func (m *Predictor) Survival(x glm.Row, z float64, dst []Survival) {
 // spread is the variance of Σ x w + times b for the site's intercept b.
 func (m *Predictor) spread(x glm.Row, times float64) float64 {
 	_, variance := m.posterior.Activation(m.sloped(x, times), 0)
-	return variance + times*times*m.site.Variance
+	return variance + times*times*(m.site.Variance+m.lacking[0].variance)
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is b; nil if sites have
