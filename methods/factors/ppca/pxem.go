@@ -98,6 +98,11 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		f.Sums.Release()
+		f.Model.Release()
+		f.EStep.Release()
+	}()
 	out, climbed := &Fitted{Subjects: f.Subjects}, false
 	for {
 		ll, err := f.Expect()
@@ -140,74 +145,39 @@ const (
 	alike = 1e-4
 	// workOfStarts is how many numbers an iteration may read for all starts to be followed on all
 	// features: beyond, they are followed on some.
-	workOfStarts = 1 << 20
+	workOfStarts = 1 << 18
 )
 
 // FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there: the likelihood can
-// have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. Where an
-// iteration is dear, all are followed on every so manyth feature of each view, and then [Start] and each maximum that
-// was found on all: those of some features need not be. A start from which the covariance of the factors collapses is
-// passed over, unless all are such.
+// have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. They are followed
+// roughly, and the best to its end. Where an iteration is dear, all are followed on every so manyth feature of each view,
+// and then [Start] and each maximum that was found on all: those of some features need not be. A start from which the
+// covariance of the factors collapses is passed over, unless all are such.
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
-	some := thinned(l, blocks, rank)
-	if some == nil {
-		starts, err := starts(l, blocks, rank)
-		if err != nil {
-			return nil, err
-		}
-		return likeliest(l, blocks, starts, o)
-	}
-	all, err := Start(l, blocks, rank)
+	blocks, err := ready(l, blocks)
 	if err != nil {
 		return nil, err
 	}
-	few, err := starts(l, some, rank)
-	if err != nil {
-		return nil, err
-	}
-	fits, err := fitEach(l, some, few, o)
-	if err != nil {
-		return nil, err
-	}
-	starts, variance := []*Params{all}, variances(l, blocks)
-	for i, fit := range fits {
-		if i > 0 && fits[i-1].LogLik-fit.LogLik < alike*fit.Subjects {
-			continue // the same maximum
-		}
-		start := all.Clone()
-		clear(start.W)
-		if l.Noise == NoisePerFeature {
-			for _, j := range start.Features {
-				start.Noise[j] = max(variance[j], all.Noise[j])
-			}
-		}
-		group := l.GroupOf()
-		for _, j := range fit.Features { // all other loadings follow from these in one step
-			copy(start.W[j*rank:][:rank], fit.W[j*rank:])
-			start.Noise[group[j]] = fit.Noise[group[j]]
-		}
-		starts = append(starts, &start)
-	}
-	return likeliest(l, blocks, starts, o)
-}
-
-// FitFrom is [Fit] from a start, or [FitBest] if that is nil.
-func FitFrom(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	if start == nil {
-		return FitBest(l, blocks, rank, o)
-	}
-	return Fit(l, blocks, rank, start, o)
-}
-
-// likeliest is the best fit from some starts. They are followed roughly, and the best to its end.
-func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitted, error) {
-	rough := o
+	rough, followed := o, blocks
 	rough.Tol, rough.Exact = max(o.Tol, alike/100), false
-	fits, err := fitEach(l, blocks, starts, rough)
+	some := thinned(l, blocks, rank)
+	if some != nil {
+		followed = some
+	}
+	list, err := starts(l, followed, rank)
 	if err != nil {
 		return nil, err
 	}
-	best, err := Fit(l, blocks, fits[0].Rank, &fits[0].Params, o)
+	fits, err := fitEach(l, followed, list, rough)
+	if err == nil && some != nil {
+		if list, err = widened(l, blocks, fits); err == nil {
+			fits, err = fitEach(l, blocks, list, rough)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	best, err := Fit(l, blocks, rank, &fits[0].Params, o)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +191,42 @@ func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitte
 	best.Iterations += fits[0].Iterations
 	best.Trace = append(fits[0].Trace, best.Trace...)
 	return best, nil
+}
+
+// widened are the starts on all features: [Start], and what fits of some features found, each maximum once. All other
+// loadings follow from these in one step.
+func widened(l Layout, blocks []Block, fits []*Fitted) ([]*Params, error) {
+	first, err := Start(l, blocks, fits[0].Rank)
+	if err != nil {
+		return nil, err
+	}
+	list, variance, group, rank := []*Params{first}, variances(l, blocks), l.GroupOf(), first.Rank
+	for i, fit := range fits {
+		if i > 0 && fits[i-1].LogLik-fit.LogLik < alike*fit.Subjects {
+			continue // the same maximum
+		}
+		start := first.Clone()
+		clear(start.W)
+		if l.Noise == NoisePerFeature {
+			for _, j := range start.Features {
+				start.Noise[j] = max(variance[j], first.Noise[j])
+			}
+		}
+		for _, j := range fit.Features {
+			copy(start.W[j*rank:][:rank], fit.W[j*rank:])
+			start.Noise[group[j]] = fit.Noise[group[j]]
+		}
+		list = append(list, &start)
+	}
+	return list, nil
+}
+
+// FitFrom is [Fit] from a start, or [FitBest] if that is nil.
+func FitFrom(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
+	if start == nil {
+		return FitBest(l, blocks, rank, o)
+	}
+	return Fit(l, blocks, rank, start, o)
 }
 
 // fitEach fits from each start, and returns the fits from the likeliest on.
@@ -340,17 +346,11 @@ type pxem struct {
 // newPXEM prepares a fit of blocks from a start, or from [Start] if that is nil. The noise variances of single features
 // are at least a share of the features'.
 func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (*pxem, error) {
-	if err := CheckBlocks(l, blocks); err != nil {
+	blocks, err := ready(l, blocks)
+	if err != nil {
 		return nil, err
 	}
-	blocks = slices.Clone(blocks) // whose squares no iteration works out anew
-	for i := range blocks {
-		squares := make([]float64, len(blocks[i].Features))
-		blocks[i].Squares(squares)
-		blocks[i].squares = squares
-	}
 	if start == nil {
-		var err error
 		if start, err = Start(l, blocks, rank); err != nil {
 			return nil, err
 		}
@@ -373,7 +373,6 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (
 	f.rows = make([]float64, solvedTogether*f.Stride)
 	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))
 	f.Model.Load(start)
-	var err error
 	if f.Floor, err = noiseFloors(l, blocks, f.Features, share); err != nil {
 		return nil, err
 	}
@@ -381,6 +380,23 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (
 		f.Model.Psi[j] = max(f.Model.Psi[j], f.Floor[f.Model.Group[j]])
 	}
 	return f, nil
+}
+
+// ready is the blocks, checked, with squares that no iteration works out anew.
+func ready(l Layout, blocks []Block) ([]Block, error) {
+	if len(blocks) > 0 && blocks[0].squares != nil {
+		return blocks, nil
+	}
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
+	blocks = slices.Clone(blocks)
+	for i := range blocks {
+		squares := make([]float64, len(blocks[i].Features))
+		blocks[i].Squares(squares)
+		blocks[i].squares = squares
+	}
+	return blocks, nil
 }
 
 // noiseFloors returns the least noise variance of each group, from the variance of the feature or the
