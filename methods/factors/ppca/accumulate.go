@@ -9,16 +9,15 @@ import (
 	"parley/internal/linalg"
 )
 
-// Accumulator turns subjects, read one by one, into blocks. It holds one
+// Accumulator turns subjects, read one by one, into blocks, and keeps each feature's extremes. It holds one
 // pattern per set of observed features: its rows while they are so few that
 // the rows are cheaper to multiply by than a scatter matrix, and the scatter
 // matrix from then on. Memory is thus bounded by the patterns, not by the
 // subjects, unless nearly every subject has a pattern of their own.
 type Accumulator struct {
 	layout   Layout
-	scale    *Scale
 	patterns map[string]*pattern
-	empty    int
+	extremes *FeatureSums
 	mask     []byte    // scratch: which features are observed
 	values   []float64 // scratch: the observed values
 }
@@ -30,43 +29,33 @@ type pattern struct {
 	scatter  *linalg.Scatter
 }
 
-// NewAccumulator returns an empty accumulator. A nil scale leaves the values alone.
-func NewAccumulator(l Layout, s *Scale) (*Accumulator, error) {
-	if err := l.Check(); err != nil {
-		return nil, err
-	}
-	if s != nil {
-		if err := s.Check(l); err != nil {
-			return nil, err
-		}
-	}
+// NewAccumulator returns an empty accumulator.
+func NewAccumulator(l Layout) *Accumulator {
 	d := l.Features()
-	return &Accumulator{
-		layout: l, scale: s,
-		patterns: make(map[string]*pattern),
-		mask:     make([]byte, (d+7)/8),
-		values:   make([]float64, 0, d),
-	}, nil
+	return &Accumulator{layout: l, patterns: make(map[string]*pattern), extremes: newFeatureSums(d),
+		mask: make([]byte, (d+7)/8), values: make([]float64, 0, d)}
 }
 
 // Add takes in one subject: views[k] holds the values of view k, NaN where a
 // cell was not observed, nil where the view is lacking. A subject without any
-// value is counted by Empty and otherwise ignored. The values are copied.
+// value is ignored. The values are copied.
 func (a *Accumulator) Add(views [][]float64) error {
 	if err := a.layout.checkSubject(views); err != nil {
 		return err
 	}
 	clear(a.mask)
 	a.values = a.values[:0]
-	for j, x := range a.layout.values(views, a.scale) {
-		if math.IsInf(x, 0) {
-			return fmt.Errorf("the value of feature %d is infinite", j)
+	for j, x := range a.layout.values(views, nil) {
+		if BeyondMeasure(x) {
+			k := a.layout.ViewOf()[j]
+			lo, _ := a.layout.View(k)
+			return fmt.Errorf("value %d of view %d is beyond %g: no measurement is as large", j-lo+1, k+1, LargestValue)
 		}
+		a.extremes.add(j, 1, x, x, true)
 		a.mask[j/8] |= 1 << (j % 8)
 		a.values = append(a.values, x)
 	}
 	if len(a.values) == 0 {
-		a.empty++
 		return nil
 	}
 	p, ok := a.patterns[string(a.mask)]

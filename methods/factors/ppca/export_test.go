@@ -8,9 +8,6 @@ var (
 	NewPXEM  = newPXEM
 )
 
-// Empty is how many subjects without any value were added.
-func (a *Accumulator) Empty() int { return a.empty }
-
 // NewFeatureSums are the sums of nobody, and AddRow takes in a subject's observed values.
 var NewFeatureSums = newFeatureSums
 

@@ -24,11 +24,7 @@ type RowSums struct {
 // subject's views that the site takes part with; nil for all.
 func Read(ctx context.Context, l Layout, data dataset.Source,
 	held func([][]float64) [][]float64) (*RowSums, error) {
-	acc, err := NewAccumulator(l, nil)
-	if err != nil {
-		return nil, err
-	}
-	sums := &RowSums{Extremes: newFeatureSums(l.Features())}
+	acc := NewAccumulator(l)
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -37,23 +33,11 @@ func Read(ctx context.Context, l Layout, data dataset.Source,
 		if held != nil {
 			views = held(views)
 		}
-		if err := l.checkSubject(views); err != nil {
-			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
-		}
-		for j, x := range l.values(views, nil) {
-			if BeyondMeasure(x) {
-				k := l.ViewOf()[j]
-				lo, _ := l.View(k)
-				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
-					row.ID, j-lo+1, k+1, LargestValue)
-			}
-			sums.Extremes.add(j, 1, x, x, true)
-		}
 		if err := acc.Add(views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 	}
-	sums.Blocks = acc.Blocks()
+	sums := &RowSums{Blocks: acc.Blocks(), Extremes: acc.extremes}
 	if len(sums.Blocks) == 0 {
 		return nil, fmt.Errorf("no subject has any value of the plan's views")
 	}
