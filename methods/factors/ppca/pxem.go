@@ -62,6 +62,9 @@ const (
 	creeping = 100
 	// solvedTogether features stay in the cache.
 	solvedTogether = 16
+	// blockBatch is how many blocks are worked on together where single cells are missing: each then has
+	// classes of its own, and a product takes far less time than a loop over them.
+	blockBatch = 32
 )
 
 // Fitted is the outcome of a fit.
@@ -99,7 +102,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 		return nil, err
 	}
 	defer func() {
-		f.Sums.Release()
+		f.memory.Release()
 		f.Model.Release()
 		f.EStep.Release()
 	}()
@@ -329,18 +332,45 @@ func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Param
 }
 
 // pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The model
-// and the numbers of the blocks may be changed between iterations, the blocks' features not.
+// and the numbers of the blocks may be changed between iterations, the blocks' features not. With x̃ = (x, 1), the M step
+// of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the subjects who have it; features observed by the same blocks
+// are one class and share the latter.
 type pxem struct {
-	*Sums
-	Model *Model
-	EStep *EStep
-	Floor []float64 // least variance of each noise group
+	Model    *Model
+	EStep    *EStep
+	Blocks   []Block
+	Features []int // observed by some block, ascending
+	Subjects float64
+	Q, LD    int
+	Stride   int       // of the (q+1) × (q+1) matrices
+	Floor    []float64 // least variance of each noise group
+
+	Class []int       // of each feature; −1 if no block observes it
+	Of    [][]int     // the classes that each block observes
+	Count []float64   // d: subjects who have the feature
+	R     [][]float64 // per class, (q+1) × Stride: Σ ⟨x̃ x̃ᵀ⟩
+
+	B      []float64 // d × LD: Σ (t − μ)⟨x⟩ᵀ
+	Dev    []float64 // d: Σ (t − μ)
+	Square []float64 // d: Σ (t − μ)²
+
+	x  []float64 // q: Σ ⟨x⟩ over all subjects
+	xx []float64 // q × LD: Σ ⟨x xᵀ⟩
+
+	// With a class for each feature, as where single cells are missing, most of the work is to
+	// add up R. So it is one matrix, a row for each class, and a product adds some
+	// blocks at a time, in their order.
+	classes []float64 // classes × (q+1)·Stride
+	waiting int       // blocks in batch
+	batch   []float64 // blockBatch × (q+1)·Stride: of each block, what its classes get
+	has     []float64 // blockBatch × classes: 1 where a block has a class
 
 	noise, weight []float64 // per noise group: residual sum and count
 	row           []float64 // q + 1 scratch
 	rows          []float64 // solvedTogether × stride: scratch
 	xi            *linalg.Eigen
 	root, turned  []float64
+	memory        linalg.Workspace
 }
 
 // newPXEM prepares a fit of blocks from a start, or from [Start] if that is nil. The noise variances of single features
@@ -361,17 +391,28 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (
 	if start.Rank != rank {
 		return nil, fmt.Errorf("start has %d factors, the fit %d", start.Rank, rank)
 	}
-	f := &pxem{
-		Sums: newSums(l, blocks, rank), Model: NewModel(l, rank), EStep: NewEStep(rank, blocks),
-		noise: make([]float64, l.Groups()), weight: make([]float64, l.Groups()),
-		row: make([]float64, rank+1), xi: linalg.NewEigen(rank),
-	}
+	d, ld, stride := l.Features(), linalg.Stride(rank), linalg.Stride(rank+1)
+	f := &pxem{Model: NewModel(l, rank), EStep: NewEStep(rank, blocks), Blocks: blocks, Features: Observed(l, blocks),
+		Q: rank, LD: ld, Stride: stride, xi: linalg.NewEigen(rank)}
 	if !ContainsAll(start.Features, f.Features) {
 		return nil, fmt.Errorf("start describes %d features, and not all of the %d observed", len(start.Features),
 			len(f.Features))
 	}
-	f.rows = make([]float64, solvedTogether*f.Stride)
-	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))
+	f.Class, f.Of = Classes(d, blocks)
+	n, size, most := 1+slices.Max(f.Class), (rank+1)*stride, min(blockBatch, len(blocks))
+	f.memory = linalg.Allot(
+		linalg.Each(n*size, &f.classes), linalg.Each(most*size, &f.batch), linalg.Each(most*n, &f.has),
+		linalg.Each(d*ld, &f.B, &f.turned), linalg.Each(rank*ld, &f.xx, &f.root),
+		linalg.Each(d, &f.Dev, &f.Square, &f.Count), linalg.Each(rank, &f.x),
+		linalg.Each(l.Groups(), &f.noise, &f.weight), linalg.Each(solvedTogether*stride, &f.rows),
+	)
+	f.R = slices.Collect(slices.Chunk(f.classes, size))
+	for i := range blocks {
+		f.Subjects += blocks[i].N
+		for _, j := range blocks[i].Features {
+			f.Count[j] += blocks[i].N
+		}
+	}
 	f.Model.Load(start)
 	if f.Floor, err = noiseFloors(l, blocks, f.Features, share); err != nil {
 		return nil, err
@@ -446,15 +487,50 @@ func variances(l Layout, blocks []Block) []float64 {
 
 // Expect runs the E step over all blocks and returns the log-likelihood.
 func (f *pxem) Expect() (logLik float64, err error) {
-	f.Reset()
+	for _, x := range [][]float64{f.classes, f.B, f.Dev, f.Square, f.x, f.xx} {
+		clear(x)
+	}
+	f.waiting = 0
 	for i := range f.Blocks {
 		if err := f.EStep.Run(f.Model, &f.Blocks[i]); err != nil {
 			return 0, err
 		}
 		logLik += f.EStep.LogDensity(f.Model, &f.Blocks[i])
-		f.Collect(i, f.EStep)
+		f.collect(i)
 	}
 	return logLik, nil
+}
+
+// collect adds block i, on which the E step was just run; R is complete with the last.
+func (f *pxem) collect(i int) {
+	b, e, q, ld := &f.Blocks[i], f.EStep, f.Q, f.LD
+	for a, j := range b.Features {
+		f.Dev[j] += b.N * e.Delta[a]
+		f.Square[j] += e.Square[a]
+		row := f.B[j*ld:][:q]
+		for c, x := range e.STX[a*ld:][:q] {
+			row[c] += x
+		}
+	}
+	n, size := len(f.R), (q+1)*f.Stride
+	has, r := f.has[f.waiting*n:][:n], f.batch[f.waiting*size:][:size]
+	clear(has)
+	for _, c := range f.Of[i] {
+		has[c] = 1
+	}
+	for a, x := range e.X {
+		f.x[a] += b.N * x
+		copy(r[a*f.Stride:], e.SXX[a*ld:][:q])
+		r[a*f.Stride+q], r[q*f.Stride+a] = b.N*x, b.N*x
+	}
+	r[q*f.Stride+q] = b.N
+	if f.waiting++; f.waiting == blockBatch || i == len(f.Blocks)-1 {
+		linalg.MulAdd(f.classes, f.has, 1, n, f.batch, n, f.waiting, size)
+		f.waiting = 0
+	}
+	for a, x := range e.SXX {
+		f.xx[a] += x
+	}
 }
 
 // Maximise does the M step and, if expand is set, moves the mean and
@@ -497,10 +573,18 @@ func (f *pxem) Maximise(expand bool) error {
 	if !expand {
 		return nil
 	}
-	nu, xi := f.Factors()
-	if !f.xi.Factorise(xi, ld) || !f.xi.Power(f.root, ld, 0.5) {
+	for a := range q {
+		f.x[a] /= f.Subjects
+	}
+	for a := range q { // the covariance of the factors
+		for c := range q {
+			f.xx[a*ld+c] = f.xx[a*ld+c]/f.Subjects - f.x[a]*f.x[c]
+		}
+	}
+	linalg.Symmetrise(f.xx, q, ld)
+	if !f.xi.Factorise(f.xx, ld) || !f.xi.Power(f.root, ld, 0.5) {
 		return ErrCollapsed
 	}
-	f.Model.Move(nu, f.root, f.turned)
+	f.Model.Move(f.x, f.root, f.turned)
 	return nil
 }
