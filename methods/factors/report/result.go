@@ -173,7 +173,7 @@ func Explained(m *fitted.Model, pooled *ppca.Explained) string {
 		says = "unknown: no view varies within a site"
 	}
 	if len(void) > 0 {
-		says += ", but of " + Shortened(void) + " " + notMeaningful
+		says += ", but of " + fitted.Shortened(void) + " " + notMeaningful
 	}
 	return says
 }

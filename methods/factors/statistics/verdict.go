@@ -57,11 +57,14 @@ const (
 
 // apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
 // and beyond chance; nothing if there are none.
-func (c way) apartVerdict(r *record) (v fitted.Verdict) {
+func (c way) apartVerdict(r *record) fitted.Verdict {
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
-	var shares, views []string
+	var found fitted.Found
+	var views []string // a site whose means are others in one view may have others in any
+	for _, view := range c.Plan.Views {
+		views = append(views, view.Name)
+	}
 	for k, view := range c.Plan.Views {
-		views = append(views, view.Name) // a site whose means are others in one view may have others in any
 		lo, hi := c.Layout.View(k)
 		share, farthest := 0.0, 0.0
 		var alone []string
@@ -74,18 +77,16 @@ func (c way) apartVerdict(r *record) (v fitted.Verdict) {
 		if few := alone != nil && 2*len(alone) < hi-lo; !few && share > leastApart && farthest > far {
 			alone = []string{fmt.Sprintf("at least %.0f %% in %s", 100*share, view.Name)}
 		}
-		shares = append(shares, alone...)
+		for _, what := range alone {
+			found.Add(what, views...)
+		}
 	}
-	if shares == nil {
-		return v
-	}
-	return fitted.Verdict{Kind: fitted.OnSites, Says: "Sites' means differ, which is part of the variance: " +
-		strings.Join(shares, ", "), Views: views,
-		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all " +
-			"sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances " +
-			"come out too small, and values that are imputed at a site lean toward those of the others. See whether " +
-			"units, instruments or diagnoses differ. If a site's own level is publicly known, give values as " +
-			"differences from it; otherwise let sites that are alike make a study of their own."}
+	return found.Verdict(fitted.OnSites, "What the sites released says so, beyond the noise in it. A private model has one "+
+		"mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, "+
+		"variances come out too small, and values that are imputed at a site lean toward those of the others. See "+
+		"whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as "+
+		"differences from it; otherwise let sites that are alike make a study of their own.",
+		"Sites' means differ, which is part of the variance: %s")
 }
 
 // verdictOf warns of the views that gain nothing; nothing if all do.
