@@ -87,11 +87,8 @@ func (c sized) fits(ctx context.Context, sites map[string]dataset.Source,
 				return out, err
 			}
 		}
-		own := a.Blocks()
-		for i := range own {
-			own[i] = own[i].Scaled(scale)
-		}
-		blocks = append(blocks, own)
+		own := ppca.RowSums{Blocks: a.Blocks()}
+		blocks = append(blocks, own.In(scale))
 	}
 	model, err := fit(l, blocks)
 	if err != nil {

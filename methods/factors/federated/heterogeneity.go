@@ -312,9 +312,9 @@ func discordVerdict(set options.Setup, list []loadingHeterogeneity) fitted.Verdi
 		}
 		found.Add(name, view.Name)
 	}
-	return found.Verdict(fitted.OnSites, "The model has one set of loadings for all sites, and that of such a feature is a "+
-		"mean of what disagrees: close to nothing where it is reversed at half of them. Look for reversed scales, other "+
-		"codings or other instruments at these sites, or at the others where as many go the other side. The rest of its "+
-		"view may be so too. Where sites are rightly unlike in it, leave it out.",
+	return found.Verdict(fitted.OnSites, "The model has one set of loadings for all sites, and that of such a "+
+		"feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for "+
+		"reversed scales, other codings or other instruments at these sites, or at the others where as many go the "+
+		"other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out.",
 		"Features go with the others in other ways at some sites than at others: %s")
 }

@@ -143,9 +143,10 @@ func compositionVerdict(m *fitted.Model, views []int) fitted.Verdict {
 	for _, k := range views {
 		found.Add(m.Views[k].Name, m.Views[k].Name)
 	}
-	return found.Verdict(fitted.OnComposition, "They are shares of a whole, so that one rises only where others fall, and "+
-		"factors show that rather than what drives them. Give the plan the logarithms of each share over the geometric "+
-		"mean of the subject's shares, or leave one out.", "The features of a view add up to the same in every subject: %s")
+	return found.Verdict(fitted.OnComposition, "They are shares of a whole, so that one rises only where others "+
+		"fall, and factors show that rather than what drives them. Give the plan the logarithms of each share over "+
+		"the geometric mean of the subject's shares, or leave one out.",
+		"The features of a view add up to the same in every subject: %s")
 }
 
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.

@@ -106,9 +106,9 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 			none.Add(name)
 		}
 	}
-	list = append(list, none.Verdict(OnAdjustment, "It does not vary among the subjects of any one site, or follows from "+
-		"the other covariates, so no slope can be told. Factors may be differences in it. What separates whole sites is "+
-		"for site_means; a covariate that says what another says can be left out of adjust.",
+	list = append(list, none.Verdict(OnAdjustment, "It does not vary among the subjects of any one site, or follows "+
+		"from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole "+
+		"sites is for site_means; a covariate that says what another says can be left out of adjust.",
 		"the features could not be adjusted for %s"))
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
 		list = append(list, Verdict{Kind: OnAdjustment,

@@ -227,6 +227,9 @@ const (
 	LargestPatterns = 1 << 16
 )
 
+// BeyondMeasure says that no measurement is as large.
+func BeyondMeasure(x float64) bool { return math.Abs(x) > LargestValue }
+
 // Between says which of some vectors does not have n numbers from low to high.
 func Between(what string, n int, low, high float64, all ...[]float64) error {
 	for _, x := range all {

@@ -151,11 +151,11 @@ const (
 	workOfStarts = 1 << 18
 )
 
-// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there: the likelihood can
-// have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. They are followed
-// roughly, and the best to its end. Where an iteration is dear, all are followed on every so manyth feature of each view,
-// and then [Start] and each maximum that was found on all: those of some features need not be. A start from which the
-// covariance of the factors collapses is passed over, unless all are such.
+// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there: the likelihood
+// can have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. They are
+// followed roughly, and the best to its end. Where an iteration is dear, all are followed on every so manyth feature
+// of each view, and then [Start] and each maximum that was found on all: those of some features need not be. A start
+// from which the covariance of the factors collapses is passed over, unless all are such.
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
 	blocks, err := ready(l, blocks)
 	if err != nil {
@@ -331,10 +331,10 @@ func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Param
 	}
 }
 
-// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The model
-// and the numbers of the blocks may be changed between iterations, the blocks' features not. With x̃ = (x, 1), the M step
-// of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the subjects who have it; features observed by the same blocks
-// are one class and share the latter.
+// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The
+// model and the numbers of the blocks may be changed between iterations, the blocks' features not. With x̃ = (x, 1),
+// the M step of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the subjects who have it; features observed by
+// the same blocks are one class and share the latter.
 type pxem struct {
 	Model    *Model
 	EStep    *EStep

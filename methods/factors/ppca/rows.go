@@ -3,13 +3,9 @@ package ppca
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"parley/dataset"
 )
-
-// BeyondMeasure says that no measurement is as large.
-func BeyondMeasure(x float64) bool { return math.Abs(x) > LargestValue }
 
 // RowSums is everything that fitting needs of a site's rows, from one
 // streaming pass: sufficient statistics per pattern of observed features, in

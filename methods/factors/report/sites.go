@@ -82,10 +82,10 @@ func (v *verdicts) flat() {
 			}
 		}
 	}
-	v.m.Warn(found.Verdict(fitted.OnSites, "In brackets stands how many times as large as at the site where it is next "+
-		"smallest the variance is. Look for another unit there, one value that was filled in for many subjects, a limit, "+
-		"or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the feature too "+
-		"little.", "Features vary far less at a site than elsewhere: %s"))
+	v.m.Warn(found.Verdict(fitted.OnSites, "In brackets stands how many times as large as at the site where it is "+
+		"next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, "+
+		"a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the "+
+		"feature too little.", "Features vary far less at a site than elsewhere: %s"))
 }
 
 // noise names sites whose noise is above the model's, view by view.
@@ -112,8 +112,8 @@ func (v *verdicts) noise() {
 	if len(v.m.SiteNoise) > 0 {
 		advice += " but for subjects of these sites, for whom the site's own noise is used (--site)"
 	}
-	v.m.Warn(noisy.Verdict(fitted.OnSites, advice+". Look for other instruments, units or protocols there, or leave the "+
-		"site out.", "Noisier than the model: %s"))
+	v.m.Warn(noisy.Verdict(fitted.OnSites, advice+". Look for other instruments, units or protocols there, or leave "+
+		"the site out.", "Noisier than the model: %s"))
 }
 
 // heaviness is how many times as large as that of normal values the variance of subjects' squared
@@ -147,8 +147,8 @@ func (v *verdicts) mahalanobisMisfit() {
 			strange.Add(fmt.Sprintf("%s (%.1f times)", s.Name, ratio), v.views()...)
 		}
 	}
-	v.m.Warn(strange.Verdict(fitted.OnSites, "By so much are the squared distances of a site's subjects from the model "+
-		"larger than the model expects. The site may see other subjects, or measure otherwise.",
+	v.m.Warn(strange.Verdict(fitted.OnSites, "By so much are the squared distances of a site's subjects from the "+
+		"model larger than the model expects. The site may see other subjects, or measure otherwise.",
 		"The model does not describe %s"))
 }
 

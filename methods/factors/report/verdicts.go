@@ -139,10 +139,10 @@ func (v *verdicts) serial() {
 			slow.Add(fmt.Sprintf("factor %d (correlation %.2f with the mean of the next eight)", a+1, c))
 		}
 	}
-	if said := slow.Verdict(fitted.OnOrder, "Batches, a drift, seasons or a change of kit do that where rows are in the "+
-		"order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the "+
-		"measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it where "+
-		"many rows are of one person or family, but then intervals are too narrow.",
+	if said := slow.Verdict(fitted.OnOrder, "Batches, a drift, seasons or a change of kit do that where rows are in "+
+		"the order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the "+
+		"measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it "+
+		"where many rows are of one person or family, but then intervals are too narrow.",
 		"Scores change slowly along the rows of the sites' files: %s"); said.Says != "" {
 		v.m.Warn(said)
 		return
@@ -193,9 +193,9 @@ func (v *verdicts) useless() {
 	if len(v.m.Views) == 1 {
 		says = "Features are predicted from each other no better than by their means"
 	}
-	v.m.Warn(found.Verdict(fitted.OnPrediction, "In brackets stands how many times that of the mean the squared error is "+
-		"at subjects who took no part in the fit. Do not impute it with this model. If the views have anything in "+
-		"common, other factors or more subjects may find it.", "%s: %s", says))
+	v.m.Warn(found.Verdict(fitted.OnPrediction, "In brackets stands how many times that of the mean the squared "+
+		"error is at subjects who took no part in the fit. Do not impute it with this model. If the views have "+
+		"anything in common, other factors or more subjects may find it.", "%s: %s", says))
 }
 
 // intervals names views whose intervals of 90 % hold another share of the values, beyond chance and so that it
@@ -281,8 +281,9 @@ func (v *verdicts) heywood() error {
 			found.Add(f.Name, v.m.Views[view[j]].Name)
 		}
 	}
-	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, and the model takes it as measured "+
-		"almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
+	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, and the model takes it as "+
+		"measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually "+
+		"cure it.",
 		"Heywood case: the model leaves hardly any noise to %s"))
 	return nil
 }

@@ -51,9 +51,10 @@ func (v *verdicts) negativeR2() error {
 	if !v.m.Separate() {
 		means = " The sites' means have no place in this model, and others than elsewhere do that too."
 	}
-	v.m.Warn(found.Verdict(fitted.OnSites, "R² is that of predicting the view from the others. Look for ids that belong "+
-		"to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up "+
-		"columns. Otherwise leave the view or the site out, because its subjects blur the factors of all."+means,
+	v.m.Warn(found.Verdict(fitted.OnSites, "R² is that of predicting the view from the others. Look for ids that "+
+		"belong to other subjects in one of the site's files, for scales that run the other way there, and for "+
+		"mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of "+
+		"all."+means,
 		"Views do not go together as they do elsewhere at %s"))
 	return nil
 }
@@ -143,7 +144,8 @@ func (v *verdicts) unconnected() {
 	}
 	says := "No subject connects " + strings.Join(names, " with ")
 	if len(names) > 2 {
-		says = "No subject connects any two of these: " + strings.ReplaceAll(fitted.Shortened(names), ", view", "; view")
+		says = "No subject connects any two of these: " +
+			strings.ReplaceAll(fitted.Shortened(names), ", view", "; view")
 	}
 	if len(v.sites) < len(v.set.Plan.Sites) { // one that left may have had such subjects
 		says += ", at the sites that stayed to the end"
@@ -172,9 +174,9 @@ func (v *verdicts) neverTogether() {
 			}
 		}
 	}
-	v.m.Warn(pairs.Verdict(fitted.OnLinks, "How they go together follows from what each has in common with other views. "+
-		"What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them where the "+
-		"other is all that is known.", "No subject has both of these views: %s"))
+	v.m.Warn(pairs.Verdict(fitted.OnLinks, "How they go together follows from what each has in common with other "+
+		"views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them "+
+		"where the other is all that is known.", "No subject has both of these views: %s"))
 }
 
 // groups are the views that somebody has, those together of which one leads to the other by
@@ -257,11 +259,11 @@ func (v *verdicts) selected() {
 			name(k, "all of "+v.m.Views[k].Name+" (more often where "+v.feature(of[k])+" is predicted", bias)
 		}
 	}
-	v.m.Warn(found.Verdict(fitted.OnMissing, "If what else was observed of a subject decides whether a value is missing, "+
-		"the model is right. If the value itself does, as beyond what an instrument can measure, or where a test is "+
-		"ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, and no report "+
-		"can tell which. Ask the sites why these are missing, and give values beyond a limit as that limit, or leave the "+
-		"feature out.", "Values may be missing because of what they are: %s"))
+	v.m.Warn(found.Verdict(fitted.OnMissing, "If what else was observed of a subject decides whether a value is "+
+		"missing, the model is right. If the value itself does, as beyond what an instrument can measure, or where a "+
+		"test is ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, "+
+		"and no report can tell which. Ask the sites why these are missing, and give values beyond a limit as that "+
+		"limit, or leave the feature out.", "Values may be missing because of what they are: %s"))
 }
 
 // bias is that of the mean of feature j that goes with a selection, at a level.

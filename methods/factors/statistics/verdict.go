@@ -81,10 +81,10 @@ func (c way) apartVerdict(r *record) fitted.Verdict {
 			found.Add(what, views...)
 		}
 	}
-	return found.Verdict(fitted.OnSites, "What the sites released says so, beyond the noise in it. A private model has one "+
-		"mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts that, "+
-		"variances come out too small, and values that are imputed at a site lean toward those of the others. See "+
-		"whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as "+
+	return found.Verdict(fitted.OnSites, "What the sites released says so, beyond the noise in it. A private model "+
+		"has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts "+
+		"that, variances come out too small, and values that are imputed at a site lean toward those of the others. "+
+		"See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as "+
 		"differences from it; otherwise let sites that are alike make a study of their own.",
 		"Sites' means differ, which is part of the variance: %s")
 }
