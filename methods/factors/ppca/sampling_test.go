@@ -86,31 +86,13 @@ func TestMomentsThatCannotBeAreRefused(t *testing.T) {
 
 // rotation draws an orthogonal q × q matrix, reflections included.
 func rotation(r *rand.Rand, q int) []float64 {
-	m := make([]float64, q*q)
-	for i := range m {
-		m[i] = r.NormFloat64()
-	}
-	for c := range q { // Gram and Schmidt
-		for range 2 {
-			for b := range c {
-				s := 0.0
-				for i := range q {
-					s += m[i*q+c] * m[i*q+b]
-				}
-				for i := range q {
-					m[i*q+c] -= s * m[i*q+b]
-				}
-			}
-		}
-		s := 0.0
-		for i := range q {
-			s += m[i*q+c] * m[i*q+c]
-		}
-		for i := range q {
-			m[i*q+c] /= math.Sqrt(s)
-		}
-	}
-	return m
+	m := mat.NewDense(q, q, nil)
+	m.Apply(func(_, _ int, _ float64) float64 { return r.NormFloat64() }, m)
+	var qr mat.QR
+	var out mat.Dense
+	qr.Factorize(m)
+	qr.QTo(&out)
+	return out.RawMatrix().Data
 }
 
 func TestCanonicalFormForgetsTheRotation(t *testing.T) {
