@@ -334,20 +334,6 @@ func (m *Model) samplingTimes() (times []float64) {
 // hasErrors says whether anything is known of how far the loadings that are shown are off: those of the fit's own axes.
 func (m *Model) hasErrors() bool { return m.Errors != nil && m.Rotation == nil }
 
-// Unstable numbers the factors, from 1, whose loadings another sample of subjects would not
-// show again, because another factor is about as strong: see [assess.Stable].
-func (m *Model) Unstable() (factors []int) {
-	if !m.hasErrors() {
-		return nil
-	}
-	for a, turn := range m.Errors.Turns {
-		if turn > assess.Stable {
-			factors = append(factors, a+1)
-		}
-	}
-	return factors
-}
-
 // scoreCovariance is that of a subject's factors on the axes that are shown, given its posterior and their mean on the
 // fit's own, with what the errors of loadings add where these are known.
 func (m *Model) scoreCovariance(post *ppca.Posterior, z []float64) []float64 {
@@ -365,13 +351,16 @@ func (m *Model) scoreCovariance(post *ppca.Posterior, z []float64) []float64 {
 		m.Rotation == nil))
 }
 
-// unstableNote warns of factors that are not stable; nil if all are.
+// unstableNote warns of factors whose loadings another sample of subjects would not show again, because another factor
+// is about as strong ([assess.Stable]); nil if there are none.
 func (m *Model) unstableNote() *figure.Note {
 	var names []string
-	for _, a := range m.Unstable() {
-		names = append(names, fmt.Sprint(a))
+	for a := 0; m.hasErrors() && a < len(m.Errors.Turns); a++ {
+		if m.Errors.Turns[a] > assess.Stable {
+			names = append(names, fmt.Sprint(a+1))
+		}
 	}
-	if len(names) == 0 {
+	if names == nil {
 		return nil
 	}
 	which := "Factor " + names[0] + " is"

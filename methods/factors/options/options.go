@@ -112,15 +112,10 @@ func (o Options) MarshalJSON() ([]byte, error) {
 
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
-	const other = "name: fed-mv-ppca, which has these options"
-	const iterated = "leave it out: sites answer with exact sums, and nothing is iterated there"
 	return map[string]string{
 		"variant": "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
 		"mechanism": "leave it out: sites of a private plan release noised statistics; name: fed-mv-ppca clips " +
 			"differences",
-		"published": other, "clipping": other,
-		"minimum":    "leave it out: each site's policy says how few subjects are too few, as minimum.subjects",
-		"local_rank": iterated, "iterations": iterated, "tolerance": iterated,
 	}[key]
 }
 

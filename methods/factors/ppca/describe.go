@@ -61,7 +61,7 @@ func (b Bound) Sums(p int) int {
 func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Description, error) {
 	by, of := model, l
 	if by == nil {
-		by, of = withoutFactors(l, blocks), l.eachNoise()
+		by, of.Noise = withoutFactors(l, blocks), NoisePerFeature
 	}
 	return describe(l, model, blocks, sets(l, blocks), func(set []Block) (b Block, err error) {
 		switch {

@@ -57,12 +57,6 @@ type Layout struct {
 // MaxFeatures bounds what a layout from elsewhere can make this machine allocate.
 const MaxFeatures = 1 << 16
 
-// eachNoise is the layout with a noise variance for each feature.
-func (l Layout) eachNoise() Layout {
-	l.Noise = NoisePerFeature
-	return l
-}
-
 // NewLayout checks the dimensions.
 func NewLayout(dims []int, noise Noise) (Layout, error) {
 	l := Layout{Dims: slices.Clone(dims), Noise: noise}

@@ -112,9 +112,9 @@ func Common(set Frame, scaling string, sites ...*RowSums) (*Scale, error) {
 	if set.Scaling = scaling; !set.Pools() {
 		return StartScale(set), nil
 	}
-	pooled := newFeatureSums(set.Layout.Features())
+	var all []*FeatureSums
 	for _, site := range sites {
-		pooled.Merge(site.Said(set), scaling == ScaleMinMax)
+		all = append(all, site.Said(set))
 	}
-	return pooled.Scale(set, scaling)
+	return set.pooled(all)
 }

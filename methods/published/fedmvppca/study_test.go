@@ -358,8 +358,4 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s\ngives %v\nwant  %s", c[0], err, c[2])
 		}
 	}
-	if _, err := fitted.LoadModel([]byte(`{"format": "` + fitted.ModelFormat +
-		`", "options": {"variant": "published"}}`)); err == nil || !strings.Contains(err.Error(), "name: fed-mv-ppca") {
-		t.Errorf("a model of the former variant: %v", err)
-	}
 }
