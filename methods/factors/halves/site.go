@@ -166,11 +166,7 @@ func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	design, err := options.Bind(h.Options.Adjust, data.Schema().Subject)
-	if err != nil {
-		return nil, err
-	}
-	return options.SumUp(ctx, h.Layout, design, data)
+	return h.SumUp(ctx, data)
 }
 
 // Exact answers a task without protection, from rows less the effects of covariates.

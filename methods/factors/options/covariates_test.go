@@ -77,11 +77,7 @@ func table(t interface{ Fatal(...any) }, set options.Setup, rows []dataset.Row) 
 }
 
 func sumsOf(t interface{ Fatal(...any) }, set options.Setup, data dataset.Source) *options.Sums {
-	design, err := options.Bind(set.Options.Adjust, data.Schema().Subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := options.SumUp(context.Background(), set.Layout, design, data)
+	s, err := set.SumUp(context.Background(), data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -40,17 +41,12 @@ func NewAccumulator(l Layout) *Accumulator {
 // cell was not observed, nil where the view is lacking. A subject without any
 // value is ignored. The values are copied.
 func (a *Accumulator) Add(views [][]float64) error {
-	if err := a.layout.checkSubject(views); err != nil {
+	if err := cmp.Or(a.layout.checkSubject(views), Measured(views)); err != nil {
 		return err
 	}
 	clear(a.mask)
 	a.values = a.values[:0]
-	for j, x := range a.layout.values(views, nil) {
-		if BeyondMeasure(x) {
-			k := a.layout.ViewOf()[j]
-			lo, _ := a.layout.View(k)
-			return fmt.Errorf("value %d of view %d is beyond %g: no measurement is as large", j-lo+1, k+1, LargestValue)
-		}
+	for j, x := range a.layout.Values(views, nil) {
 		a.extremes.add(j, 1, x, x, true)
 		a.mask[j/8] |= 1 << (j % 8)
 		a.values = append(a.values, x)
@@ -85,9 +81,19 @@ func (l Layout) checkSubject(views [][]float64) error {
 	return nil
 }
 
-// values are a subject's, feature by feature, in the units of a scale if there is one: none where a cell is NaN, which
+// Measured refuses values of a subject that no measurement has.
+func Measured(views [][]float64) error {
+	for k, row := range views {
+		if i := slices.IndexFunc(row, BeyondMeasure); i >= 0 {
+			return fmt.Errorf("value %d of view %d is beyond %g: no measurement is as large", i+1, k+1, LargestValue)
+		}
+	}
+	return nil
+}
+
+// Values are a subject's, feature by feature, in the units of a scale if there is one: none where a cell is NaN, which
 // was not observed, or a view is nil, which is lacking.
-func (l Layout) values(views [][]float64, s *Scale) iter.Seq2[int, float64] {
+func (l Layout) Values(views [][]float64, s *Scale) iter.Seq2[int, float64] {
 	return func(yield func(int, float64) bool) {
 		lo := 0
 		for k, row := range views {

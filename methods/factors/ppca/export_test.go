@@ -12,7 +12,7 @@ var (
 var NewFeatureSums = newFeatureSums
 
 func (s *FeatureSums) AddRow(views [][]float64, dims []int) {
-	for j, x := range (Layout{Dims: dims}).values(views, nil) {
+	for j, x := range (Layout{Dims: dims}).Values(views, nil) {
 		s.add(j, 1, x, 0, false)
 	}
 }

@@ -133,7 +133,7 @@ func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64,
 		return nil, nil, err
 	}
 	p.values, p.observed = p.values[:0], p.observed[:0]
-	for j, x := range p.layout.values(views, s) {
+	for j, x := range p.layout.Values(views, s) {
 		if p.Describes(j) {
 			p.values, p.observed = append(p.values, x), append(p.observed, j)
 		}
