@@ -259,7 +259,7 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 			return err
 		}
 		if len(patterns) > 1 {
-			missing.AddViews(others, own)
+			missing.AddViews(others, values, own)
 		}
 		return nil
 	})

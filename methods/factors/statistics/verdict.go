@@ -3,15 +3,17 @@ package statistics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/privacy/account"
 	"parley/problem"
 )
@@ -26,18 +28,24 @@ const leastGain = 0.1
 // privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
 // claims.
 func (c way) gains(s *halves.State) (gains []float64, err error) {
-	others := assess.New(c.Layout, s.Model)
-	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
+	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
+	if err != nil {
 		return nil, err
 	}
-	explained := own(s).Pooled
+	explained, all := own(s).Pooled, c.Layout.AllFeatures()
+	_, md := predictor.Model()
 	for k := range c.Layout.Views() {
 		gain := explained.R2(k, explained.Rank())
-		if others.OK[k] {
-			left, whole := 0.0, 0.0
-			for lo, hi := c.Layout.View(k); lo < hi; lo++ {
-				left += others.Within[lo]*others.Within[lo] + s.Doubt[lo]
-				whole += others.SD[lo] * others.SD[lo]
+		if lo, hi := c.Layout.View(k); hi-lo < len(all) {
+			post, err := predictor.Given(slices.Delete(slices.Clone(all), lo, hi))
+			if err != nil {
+				return nil, err
+			}
+			variance, left, whole := make([]float64, hi-lo), 0.0, 0.0
+			post.MissingVar(variance)
+			for i, j := range post.Missing {
+				w := md.W[j*md.LD:][:md.Q]
+				left, whole = left+variance[i]+s.Doubt[j], whole+md.Psi[j]+floats.Dot(w, w)
 			}
 			gain = 1 - left/whole
 		}
