@@ -26,9 +26,7 @@ const ModelFormat = "parley/mvppca-model/1"
 // In scaled units z_j = (t_j − shift_j)·factor_j, a subject has
 // z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
 type Model struct {
-	Format string `json:"format"`
-	// what wrote it, if it was older: a model does not depend on that
-	Program string           `json:"program,omitempty"`
+	Format  string           `json:"format"`
 	Plan    string           `json:"plan_sha256"`
 	Study   string           `json:"study"`
 	Seed    uint64           `json:"seed"`

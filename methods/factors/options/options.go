@@ -6,7 +6,6 @@
 package options
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strconv"
@@ -99,16 +98,6 @@ type Covariate struct {
 const form = "federated"
 
 func Defaults() *Options { return &Options{Form: form, Scaling: ppca.ScaleStandard, Noise: "view"} }
-
-// MarshalJSON writes what a model file says of the options.
-func (o Options) MarshalJSON() ([]byte, error) {
-	type plain Options
-	return json.Marshal(struct {
-		Form string `json:"variant"`
-		plain
-		Mechanism string `json:"mechanism,omitempty"`
-	}{form, plain(o), o.Mechanism})
-}
 
 // Former implements [study.Former].
 func (*Options) Former(key string) string {

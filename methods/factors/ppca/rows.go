@@ -70,19 +70,13 @@ func (r *RowSums) Said(set Frame) *FeatureSums {
 // Scaled returns the blocks in the units that a task asks for, or in the
 // site's own where the plan says so.
 func (r *RowSums) Scaled(set Frame, m *Scale) ([]Block, *Scale, error) {
-	scale, err := r.Units(set, m)
-	if err != nil {
+	if set.Scaling == ScaleSiteRange {
+		m = r.OwnRange()
+	}
+	if err := m.Check(set.Layout); err != nil {
 		return nil, nil, err
 	}
-	return r.In(scale), scale, nil
-}
-
-// Units are those that a task asks for, or the site's own where the plan says so.
-func (r *RowSums) Units(set Frame, m *Scale) (*Scale, error) {
-	if set.Scaling == ScaleSiteRange {
-		return r.OwnRange(), nil
-	}
-	return m, m.Check(set.Layout)
+	return r.In(m), m, nil
 }
 
 // In returns the blocks in the units of a scale.
