@@ -22,7 +22,7 @@ const (
 	// stepsLeftOut end fits to those who are not left out. Where numbers of factors are compared, stepsCompared do: a
 	// factor too many moves slowly, and after a few steps still holds what those who were left out had of it. Fits of
 	// all end by toleranceLeftOut there.
-	stepsLeftOut, stepsCompared, toleranceLeftOut = 10, 400, 1e-5
+	stepsLeftOut, stepsCompared, toleranceLeftOut = 5, 400, 1e-5
 )
 
 // LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one of
