@@ -27,23 +27,6 @@ type FitOptions struct {
 	Exact bool
 }
 
-// filled returns the options with defaults in the place of zeros.
-func (o FitOptions) filled() (FitOptions, error) {
-	if o.Tol == 0 {
-		o.Tol = 1e-7
-	}
-	if o.MaxIter == 0 {
-		o.MaxIter = 2000
-	}
-	if !(o.Tol > 0) || o.MaxIter < 1 {
-		return o, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
-	}
-	if !(o.LeastNoise >= 0 && o.LeastNoise < 1) {
-		return o, fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", o.LeastNoise)
-	}
-	return o, nil
-}
-
 // LeastNoise is the share of a feature's variance that the model of a study takes for noise
 // at least, where features have noise variances of their own. Maximum likelihood may drive
 // one to zero (a Heywood case), as if the feature were measured without any error: then a
@@ -93,10 +76,7 @@ type Fitted struct {
 //
 // The likelihood never falls, rounding aside.
 func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	o, err := o.filled()
-	if err != nil {
-		return nil, err
-	}
+	o.Tol, o.MaxIter = cmp.Or(o.Tol, 1e-7), cmp.Or(o.MaxIter, 2000)
 	f, err := newPXEM(l, blocks, rank, start, o.LeastNoise)
 	if err != nil {
 		return nil, err
