@@ -24,28 +24,25 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
 		}
 	}
-	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
-	if m.Adjusts() {
-		r.Sections = append(r.Sections, m.AdjustedSection())
-	}
-	if m.Separate() {
-		r.Sections = append(r.Sections, m.SiteMeansSection())
-	}
-	if len(m.SiteNoise) > 0 {
-		r.Sections = append(r.Sections, m.SiteNoiseSection())
-	}
-	r.Sections = append(r.Sections, Variance(set, "All sites", &pooled.Explained, sites), m.LoadingSection())
-	if !m.Separate() { // else every site's mean is 0
-		r.Sections = append(r.Sections, factorSection(set, sites))
-	}
-	if spread != nil && m.HasSpread() {
-		r.Sections = append(r.Sections, m.BetweenSection())
-	}
-	if section, ok := imputationSection(set, m, sites); ok {
-		r.Sections = append(r.Sections, section)
-	}
-	if spread != nil {
-		r.Sections = append(r.Sections, *spread)
+	for _, x := range []struct {
+		shown bool
+		draw  func() figure.Section
+	}{
+		{true, Reading},
+		{true, func() figure.Section { return dataSection(set, sites) }},
+		{m.Adjusts(), m.AdjustedSection},
+		{m.Separate(), m.SiteMeansSection},
+		{len(m.SiteNoise) > 0, m.SiteNoiseSection},
+		{true, func() figure.Section { return Variance(set, "All sites", &pooled.Explained, sites) }},
+		{true, m.LoadingSection},
+		{!m.Separate(), func() figure.Section { return factorSection(set, sites) }}, // else every site's mean is 0
+		{spread != nil && m.HasSpread(), m.BetweenSection},
+		{!untried(set, sites), func() figure.Section { return imputationSection(set, m, sites) }},
+		{spread != nil, func() figure.Section { return *spread }},
+	} {
+		if x.shown {
+			r.Sections = append(r.Sections, x.draw())
+		}
 	}
 	return r
 }
