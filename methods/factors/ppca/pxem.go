@@ -14,8 +14,9 @@ import (
 // FitOptions tune a fit. The zero value is the default.
 type FitOptions struct {
 	// Tol stops the fit when the mean log-likelihood per subject grows by less
-	// than this over ten iterations; 0 means 1e-7.
-	Tol float64
+	// than this over a window of iterations; 0 means 1e-7 and ten.
+	Tol    float64
+	Window int
 	// MaxIter bounds the iterations; 0 means 2000.
 	MaxIter int
 	// LeastNoise bounds the noise variance of a feature with one of its own from below, as a
@@ -76,7 +77,7 @@ type Fitted struct {
 //
 // The likelihood never falls, rounding aside.
 func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	o.Tol, o.MaxIter = cmp.Or(o.Tol, 1e-7), cmp.Or(o.MaxIter, 2000)
+	o.Tol, o.Window, o.MaxIter = cmp.Or(o.Tol, 1e-7), cmp.Or(o.Window, fitWindow), cmp.Or(o.MaxIter, 2000)
 	f, err := newPXEM(l, blocks, rank, start, o.LeastNoise)
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 		out.LogLik = ll
 		out.Trace = append(out.Trace, ll/f.Subjects)
 		n := len(out.Trace)
-		out.Converged = n > fitWindow && out.Trace[n-1]-out.Trace[n-1-fitWindow] < o.Tol
+		out.Converged = n > o.Window && out.Trace[n-1]-out.Trace[n-1-o.Window] < o.Tol
 		if out.Converged && (climbed || !o.Exact) || out.Iterations >= o.MaxIter {
 			break
 		}
