@@ -135,10 +135,7 @@ func newSiteRows(l ppca.Layout, views []int, rows [][]float64) (*siteRows, error
 // blocks returns the rows as one block through the accumulator, and as the
 // other of the two forms.
 func (s *siteRows) blocks(l ppca.Layout) (own, other ppca.Block, err error) {
-	a, err := ppca.NewAccumulator(l, nil)
-	if err != nil {
-		return own, other, err
-	}
+	a := ppca.NewAccumulator(l)
 	for _, r := range s.rows {
 		views := make([][]float64, l.Views())
 		for _, k := range l.ViewsOf(s.features) {

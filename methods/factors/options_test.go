@@ -67,10 +67,6 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"  latent: 2\n  outliers: drop\n":        "hint: one of exclude, keep",
 		"  latent: 2\n  noise: both\n":           "hint: one of view, feature",
 		"  latent: 2\n  rounds: -1\n":            "method.rounds: -1 is too few",
-		"  latent: 2\n  iterations: 5\n":         "method.iterations: this key no longer exists\n  hint: leave it out",
-		"  latent: 2\n  local_rank: 8\n":         "method.local_rank: this key no longer exists\n  hint: leave it out",
-		"  latent: 2\n  tolerance: 0.1\n":        "method.tolerance: this key no longer exists\n  hint: leave it out",
-		"  latent: 2\n  published: {}\n":         "hint: name: fed-mv-ppca, which has these options",
 	} {
 		_, err := parse(planWith(twoViews, options))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -112,7 +108,6 @@ func TestPrivateOptionsThatCannotBe(t *testing.T) {
 	}
 	for options, want := range map[string]string{
 		"mechanism: statistics":                   "hint: leave it out: sites of a private plan",
-		"clipping: {}":                            "hint: name: fed-mv-ppca, which has these options",
 		"scaling: standard":                       "method.scaling: \"standard\" is of the subjects' values",
 		"rounds: 3":                               "method.rounds: has no meaning in a private plan",
 		"scaling: none":                           "clips to public ranges",

@@ -189,7 +189,6 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
 	var overviews []moments.Overviewed
 	for i := range sites {
-		out.Sites = append(out.Sites, fmt.Sprint(i))
 		overviews = append(overviews, moments.Overviewed{Patterns: s.Patterns(),
 			Sums: factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[0], sd(0), s.Overview)[0], SD: sd(0)})
 	}

@@ -81,16 +81,14 @@ func (c sized) fits(ctx context.Context, sites map[string]dataset.Source,
 	scale := standard(l, rows)
 	var blocks [][]ppca.Block
 	for _, of := range rows {
-		a, err := ppca.NewAccumulator(l, scale)
-		if err != nil {
-			return out, err
-		}
+		a := ppca.NewAccumulator(l)
 		for i := range of {
 			if err := a.Add(of[i].Views); err != nil {
 				return out, err
 			}
 		}
-		blocks = append(blocks, a.Blocks())
+		own := ppca.RowSums{Blocks: a.Blocks()}
+		blocks = append(blocks, own.In(scale))
 	}
 	model, err := fit(l, blocks)
 	if err != nil {

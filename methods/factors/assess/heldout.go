@@ -242,7 +242,7 @@ func (r *Ranks) Try(q int) (bool, error) {
 		}
 	}
 	tell()
-	err = eachOut(r.layout, &fit.Params, r.groups, stepsCompared, func(p *ppca.Params, out []ppca.Block) error {
+	err = eachOut(r.layout, &fit.Params, r.groups, compared, func(p *ppca.Params, out []ppca.Block) error {
 		logLik, _, err := ppca.LogLik(r.layout, p, out)
 		score = append(score, logLik)
 		tell()

@@ -19,10 +19,16 @@ import (
 const (
 	// groupsLeftOut is how many groups of subjects are left out in turn, at most.
 	groupsLeftOut = 10
-	// stepsLeftOut end fits to those who are not left out. Where numbers of factors are compared, stepsCompared do: a
-	// factor too many moves slowly, and after a few steps still holds what those who were left out had of it. Fits of
-	// all end by toleranceLeftOut there.
-	stepsLeftOut, stepsCompared, toleranceLeftOut = 10, 400, 1e-5
+	// Fits of all end by toleranceLeftOut where numbers of factors are compared.
+	toleranceLeftOut = 1e-5
+)
+
+// Fits to those who are not left out begin at the model of all, and end where two steps move them by less than a ten
+// thousandth of a nat a subject, or after ten. Where numbers of factors are compared they go on: a factor too many
+// moves slowly, and after a few steps still holds what those who were left out had of it.
+var (
+	leftOut  = ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: 10, Tol: 1e-4, Window: 2}
+	compared = ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: 400}
 )
 
 // LeaveOut measures predictions of subjects who took no part in the fit: it leaves one site after the other, or one of
@@ -87,7 +93,7 @@ func divided(l ppca.Layout, own bool, sites [][]ppca.Block,
 // returns the models of the others too.
 func judged(l ppca.Layout, start *ppca.Params,
 	units [][]ppca.Block) (list []*hidden, without []*ppca.Params, err error) {
-	return list, without, eachOut(l, start, grouped(units), stepsLeftOut, func(p *ppca.Params, out []ppca.Block) error {
+	return list, without, eachOut(l, start, grouped(units), leftOut, func(p *ppca.Params, out []ppca.Block) error {
 		h, err := hide(l, p, out)
 		list, without = append(list, h), append(without, p)
 		return err
@@ -112,9 +118,8 @@ func grouped(units [][]ppca.Block) [][]ppca.Block {
 	return groups
 }
 
-// eachOut hands out each group with a model that is fitted to the others from a start in so many steps, of the features
-// that these have.
-func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int,
+// eachOut hands out each group with a model that is fitted to the others from a start, of the features that these have.
+func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, o ppca.FitOptions,
 	judge func(p *ppca.Params, out []ppca.Block) error) error {
 	if len(groups) < 2 {
 		return nil
@@ -125,8 +130,7 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, steps int
 	}
 	for g, out := range groups {
 		others := slices.Concat(slices.Concat(sums[:g]...), slices.Concat(sums[g+1:]...))
-		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise,
-			MaxIter: steps})
+		fit, err := ppca.Fit(l, ppca.Merge(others), start.Rank, start, o)
 		if err != nil {
 			return fmt.Errorf("leaving subjects out: %w", err)
 		}

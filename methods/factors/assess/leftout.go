@@ -8,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"parley/internal/linalg"
 	"parley/internal/wire"
 	"parley/methods/factors/ppca"
 )
@@ -108,159 +107,89 @@ func (s *Sums) CoverageError(k int) float64 { return math.Sqrt(s.Uneven[k]) / s.
 // that the prediction takes away.
 func (s *Sums) Gain(k int) float64 { return 1 - s.Error[k]/s.Squares[k] }
 
-// Predictor predicts each view of a subject from the subject's other views.
+// Predictor predicts each view of a subject from the subject's other views, under a model of the population that the
+// subject is of, such as that of one site: the study's mean is then that of the site.
 type Predictor struct {
+	*ppca.Predictor
 	layout ppca.Layout
 	md     *ppca.Model
-	SD     []float64 // per feature, over the population
+	sd     []float64 // per feature, over the population
 
 	// What depends only on which features are observed, of the subject read last.
-	From   []int     // positions from[k] to from[k+1] are view k's
-	OK     []bool    // view k is there and so is another
-	Within []float64 // per feature: standard deviation of the prediction
-
 	observed []int
-	gram     []float64 // views × q × ld: Σ w wᵀ/ψ over what is observed of a view
-	cov      []float64 // views × q × ld: covariance of the factors given the others
+	from     []int             // positions from[k] to from[k+1] are view k's
+	given    []*ppca.Posterior // by view: given the others; nil where it, or another, is not there
+	within   [][]float64       // by view: standard deviation of the prediction of each feature that is missing then
 
-	b, x []float64 // of one subject, views × ld: Σ w (t − μ)/ψ, and the factors' mean given the others
-	rest []float64 // scratch: q
+	rest, guess []float64 // scratch
 }
 
-// New prepares for a model of the pooled population. The sites that it
-// is shown took part in it, so its noise holds what they differ by already.
-func New(l ppca.Layout, p *ppca.Params) *Predictor {
-	md := ppca.NewModel(l, p.Rank)
-	md.Load(p)
-	return newPredictor(l, md)
-}
-
-// Of prepares for the model of a predictor, such as that of one site: then the study's
-// mean is that of the site.
-func Of(p *ppca.Predictor) *Predictor { return newPredictor(p.Model()) }
-
-func newPredictor(l ppca.Layout, md *ppca.Model) *Predictor {
-	vector := func(n int) []float64 { return make([]float64, n) }
-	views, n := l.Views(), l.Views()*md.Q*md.LD
-	o := &Predictor{layout: l, md: md, SD: vector(md.D), From: make([]int, views+1), OK: make([]bool, views),
-		Within: vector(md.D), gram: vector(n), cov: vector(n), b: vector(views * md.LD), x: vector(views * md.LD),
-		rest: vector(md.Q)}
+// Of prepares for the model of a predictor. The sites that it is shown took part in it, so its noise holds what they
+// differ by already.
+func Of(p *ppca.Predictor) *Predictor {
+	l, md := p.Model()
+	o := &Predictor{Predictor: p, layout: l, md: md, from: make([]int, l.Views()+1),
+		given: make([]*ppca.Posterior, l.Views()), within: make([][]float64, l.Views()), guess: make([]float64, md.D)}
 	for j, psi := range md.Psi {
 		w := md.W[j*md.LD:][:md.Q]
-		o.SD[j] = math.Sqrt(psi + floats.Dot(w, w))
+		o.sd = append(o.sd, math.Sqrt(psi+floats.Dot(w, w)))
 	}
 	return o
 }
 
-// of is the part of view k in what has q × ld numbers for each.
-func (o *Predictor) of(all []float64, k int) []float64 {
-	n := o.md.Q * o.md.LD
-	return all[k*n:][:n]
-}
-
-// Factors returns the factors' mean given all views but k of the subject read last,
-// valid until the next: q numbers, and one for each further column of the model.
-func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
-
-// Prepare works out what depends only on which features are observed.
-func (o *Predictor) Prepare(observed []int) error {
-	q, ld, views, i := o.md.Q, o.md.LD, o.layout.Views(), 0
+// read works out what depends only on which features are observed.
+func (o *Predictor) read(observed []int) (err error) {
+	if slices.Equal(observed, o.observed) {
+		return nil
+	}
 	o.observed = append(o.observed[:0], observed...)
-	clear(o.gram)
-	for k := range views {
+	i := 0
+	for k := range o.given {
 		_, hi := o.layout.View(k)
-		gram := o.of(o.gram, k)
-		for o.From[k] = i; i < len(observed) && observed[i] < hi; i++ {
-			w := o.md.W[observed[i]*ld:][:q]
-			for a, u := range w {
-				floats.AddScaled(gram[a*ld:][:q], u/o.md.Psi[observed[i]], w)
+		for o.from[k] = i; i < len(observed) && observed[i] < hi; i++ {
+		}
+		o.from[k+1], o.given[k] = i, nil
+		if others := slices.Concat(observed[:o.from[k]], observed[i:]); i > o.from[k] && len(others) > 0 {
+			if o.given[k], err = o.Given(others); err != nil {
+				return err
 			}
-		}
-		o.From[k+1] = i
-	}
-	for k := range views {
-		n := o.From[k+1] - o.From[k]
-		if o.OK[k] = n > 0 && n < len(observed); !o.OK[k] {
-			continue
-		}
-		prec, cov := make([]float64, q*ld), o.of(o.cov, k)
-		for a := range q {
-			prec[a*ld+a] = 1
-		}
-		for l := range views {
-			if l != k {
-				floats.Add(prec, o.of(o.gram, l))
+			o.within[k] = slices.Grow(o.within[k][:0], len(o.given[k].Missing))[:len(o.given[k].Missing)]
+			o.given[k].MissingVar(o.within[k])
+			for a, v := range o.within[k] {
+				o.within[k][a] = math.Sqrt(v)
 			}
-		}
-		if _, ok := linalg.Cholesky(prec, q, ld); !ok {
-			return ppca.ErrCollapsed
-		}
-		linalg.CholInverse(cov, prec, q, ld)
-		for _, j := range observed[o.From[k]:o.From[k+1]] {
-			w := o.md.W[j*ld:][:q]
-			o.Within[j] = math.Sqrt(o.md.Psi[j] + linalg.Quadratic(cov, ld, w, w))
 		}
 	}
 	return nil
 }
 
-// Read takes in the observed values of one subject.
-func (o *Predictor) Read(observed []int, values []float64) error {
-	if !slices.Equal(observed, o.observed) {
-		if err := o.Prepare(observed); err != nil {
-			return err
-		}
-	}
-	q, ld, views := o.md.Q, o.md.LD, o.layout.Views()
-	clear(o.b)
-	for k := range views {
-		b := o.b[k*ld:][:q]
-		for i := o.From[k]; i < o.From[k+1]; i++ {
-			j := observed[i]
-			y := (values[i] - o.md.Mu[j]) / o.md.Psi[j]
-			for a, w := range o.md.W[j*ld:][:q] {
-				b[a] += w * y
-			}
-		}
-	}
-	rest := o.rest
-	for k := range views {
-		if !o.OK[k] {
-			continue
-		}
-		clear(rest)
-		for l := range views {
-			if l != k {
-				for a, v := range o.b[l*ld:][:q] {
-					rest[a] += v
-				}
-			}
-		}
-		linalg.Times(o.x[k*ld:], o.of(o.cov, k), ld, rest)
-	}
-	return nil
+// others are a subject's values without those of a view, valid until the next.
+func (o *Predictor) others(k int, values []float64) []float64 {
+	o.rest = append(append(o.rest[:0], values[:o.from[k]]...), values[o.from[k+1]:]...)
+	return o.rest
 }
 
 // Add counts one subject. rng draws the imputed values.
 func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Rand) error {
-	if err := o.Read(observed, values); err != nil {
+	if err := o.read(observed); err != nil {
 		return err
 	}
-	for k := range o.layout.Views() {
-		if !o.OK[k] {
+	for k, given := range o.given {
+		if given == nil {
 			continue
 		}
-		within, cells := 0.0, observed[o.From[k]:o.From[k+1]] // of intervals, less what is expected
-		failed, squares, x := 0.0, 0.0, o.x[k*o.md.LD:][:o.md.Q]
+		given.Impute(o.guess, o.others(k, values))
+		within, cells, at := 0.0, observed[o.from[k]:o.from[k+1]], 0 // of intervals, less what is expected
+		failed, squares := 0.0, 0.0
 		calibration := s.Calibration.Data[k*CalibrationBins:][:CalibrationBins]
 		seen, drawn := s.Observed.Data[k*DistributionBins:][:DistributionBins],
 			s.Imputed.Data[k*DistributionBins:][:DistributionBins]
-		for i, value := range values[o.From[k]:o.From[k+1]] {
+		for i, value := range values[o.from[k]:o.from[k+1]] {
 			j := cells[i]
-			shift, sd, off := 0.0, o.Within[j], value-o.md.Mu[j]
-			for a, w := range o.md.W[j*o.md.LD:][:len(x)] {
-				shift += w * x[a]
+			for given.Missing[at] != j {
+				at++
 			}
+			shift, sd, off := o.guess[at]-o.md.Mu[j], o.within[k][at], value-o.md.Mu[j]
 			failed += (off - shift) * (off - shift)
 			squares += off * off
 			bin := calibrationBin((off - shift) / sd)
@@ -268,8 +197,8 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 			if within -= 0.9; bin > 0 && bin < CalibrationBins-1 {
 				within++
 			}
-			seen[distributionBin(off/o.SD[j])]++
-			drawn[distributionBin((shift+sd*rng.NormFloat64())/o.SD[j])]++
+			seen[distributionBin(off/o.sd[j])]++
+			drawn[distributionBin((shift+sd*rng.NormFloat64())/o.sd[j])]++
 		}
 		s.Cells[k] += float64(len(cells))
 		s.Error[k] += failed

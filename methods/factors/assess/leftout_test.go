@@ -3,75 +3,19 @@ package assess
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
-
-	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
 
-// predicted is the mean and the standard deviation of feature j of view k, observed, given the other views.
-func predicted(o *Predictor, k, j int) (mean, sd float64) {
-	return o.md.Mu[j] + floats.Dot(o.md.W[j*o.md.LD:][:o.md.Q], o.Factors(k)), o.Within[j]
-}
-
-func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
-	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
-		l := factorstest.Shape(t, noise, 4, 1, 3)
-		r := rand.New(rand.NewPCG(5, uint64(noise)))
-		tr := factorstest.NewTruth(r, l, 2, 0.4)
-		o := New(l, &tr.P)
-		p := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
-		for _, row := range factorstest.Hole(r, tr.Subjects(r, 20), 0.3) {
-			post, values, err := p.Subject(factorstest.Split(l, row), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			observed, values := post.Observed, slices.Clone(values)
-			testkit.Do(t, o.Read(observed, values))
-			for k := range l.Views() {
-				lo, hi := l.View(k)
-				var rest []int
-				var others []float64
-				for i, j := range observed {
-					if j < lo || j >= hi {
-						rest, others = append(rest, j), append(others, values[i])
-					}
-				}
-				ok := o.OK[k]
-				if want := len(rest) > 0 && len(rest) < len(observed); ok != want {
-					t.Fatalf("view %d of a subject with %v: %t", k, observed, ok)
-				}
-				if !ok {
-					continue
-				}
-				given := factorstest.Must(p.Given(rest))(t)
-				mean, variance := make([]float64, len(given.Missing)), make([]float64, len(given.Missing))
-				given.Impute(mean, others)
-				given.MissingVar(variance)
-				for i, j := range given.Missing {
-					if !slices.Contains(observed, j) {
-						continue
-					}
-					m, sd := predicted(o, k, j)
-					if math.Abs(m-mean[i]) > 1e-10 || math.Abs(sd-math.Sqrt(variance[i])) > 1e-10 {
-						t.Fatalf("feature %d: %v ± %v, want %v ± %v", j, m, sd, mean[i], math.Sqrt(variance[i]))
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 6, 5, 4)
 	r := rand.New(rand.NewPCG(9, 2))
 	tr := factorstest.NewTruth(r, l, 2, 0.5)
 	add := func(p *ppca.Params, shift float64) *Sums {
-		o, s := New(l, p), NewSums(l.Views())
+		o, s := Of(testkit.Get(ppca.NewPredictor(l, p))(t)), NewSums(l.Views())
 		for _, row := range tr.Subjects(r, 4000) {
 			for j := range row[:6] {
 				row[j] += shift
@@ -114,16 +58,15 @@ func TestCoverageIsKnownBySubjects(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 8)
 	r := rand.New(rand.NewPCG(9, 9))
 	truth := factorstest.NewTruth(r, l, 1, 0.4)
-	o := New(l, &truth.P)
+	o := Of(testkit.Get(ppca.NewPredictor(l, &truth.P))(t))
 	sums, n, out := NewSums(2), 400, 40
-	row := make([]float64, 10)
+	row, variance := make([]float64, 10), make([]float64, 8)
+	given := testkit.Get(o.Given([]int{0, 1}))(t)
+	given.MissingVar(variance)
 	for i := range n {
-		testkit.Do(t, o.Read(l.AllFeatures(), row))
-		for j := 2; j < 10; j++ {
-			mean, sd := predicted(o, 1, j)
-			if row[j] = mean; i < out {
-				row[j] = mean + 5*sd
-			}
+		given.Impute(row[2:], row[:2])
+		for j := 2; j < 10 && i < out; j++ {
+			row[j] += 5 * math.Sqrt(variance[j-2])
 		}
 		testkit.Do(t, o.Add(sums, l.AllFeatures(), row, r))
 	}

@@ -74,15 +74,20 @@ func (p *predictions) Add(post *ppca.Posterior, values, x []float64) {
 }
 
 // AddViews takes in what other views predict of the views that a subject has and of those that it lacks: others
-// has read the subject, and x is as Add has it.
-func (p *predictions) AddViews(others *Predictor, x []float64) {
-	for k := range p.layout.Views() {
+// has read the subject, and values and x are as Add has them.
+func (p *predictions) AddViews(others *Predictor, values, x []float64) {
+	by := make([]float64, len(x))
+	for k, given := range others.given {
 		lo, hi := p.layout.View(k)
-		into, by := p.views[1], x
-		if others.OK[k] {
-			into, by = p.views[0], others.Factors(k)[:len(x)] // those of the site's offset are beside them
-		} else if others.From[k+1] > others.From[k] { // there is no other view
+		into := p.views[0]
+		switch {
+		case given != nil:
+			given.Latent(by, others.others(k, values))
+		case others.from[k+1] > others.from[k]: // there is no other view
 			continue
+		default:
+			into = p.views[1]
+			copy(by, x)
 		}
 		for j := lo; j < hi; j++ {
 			if p.md.Psi[j] > 0 {

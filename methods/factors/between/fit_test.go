@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 
 	"parley/internal/linalg"
@@ -173,13 +174,6 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 	})
 }
 
-func mean(x []float64) (m float64) {
-	for _, y := range x {
-		m += y / float64(len(x))
-	}
-	return m
-}
-
 // tb is what is needed of a test.
 type tb interface {
 	Helper()
@@ -220,7 +214,7 @@ func TestOnePopulationHasNoOffsets(t *testing.T) {
 		}
 		if _, off := chosen(t, l, siteBlocks(t, l, rows), 1+int(seed%4)); off != nil {
 			wrong++
-			t.Logf("seed %d: offsets of %.2g", seed, mean(off.Variance))
+			t.Logf("seed %d: offsets of %.2g", seed, stat.Mean(off.Variance, nil))
 		}
 	}
 	if wrong > 1 {
@@ -308,7 +302,7 @@ func coverage(t *testing.T, l ppca.Layout, sizes []int, draws uint64) (seen, uns
 		if err != nil {
 			t.Fatal(err)
 		}
-		v += mean(off.Variance) / float64(draws)
+		v += stat.Mean(off.Variance, nil) / float64(draws)
 		for j, x := range offsets[len(sizes)] {
 			if nNew++; math.Abs(fit.Mu[j]-tr.P.Mu[j]-x) < z*math.Sqrt(off.NewSite[j]) {
 				inNew++

@@ -11,26 +11,6 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// The variance between few sites is right on average: μ takes none of it.
-func TestOffsetsOfFewSites(t *testing.T) {
-	l := factorstest.Shape(t, ppca.NoisePerFeature, 8, 6)
-	for _, sizes := range [][]int{{40, 30, 50}, {20, 15, 10, 8}} {
-		v := 0.0
-		for seed := range uint64(100) {
-			r := rand.New(rand.NewPCG(seed, 12))
-			rows, _ := shifted(r, factorstest.NewTruth(r, l, 2, 0.5), sizes, 0.25, 0.2)
-			_, off, err := Fit(l, siteBlocks(t, l, rows), 2, nil, ppca.FitOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			v += mean(off.Variance) / 100
-		}
-		if t.Logf("sites of %v: %.3f", sizes, v); math.Abs(v-0.25) > 0.03 {
-			t.Errorf("variance between sites of %v is %.3f on average, truth 0.25", sizes, v)
-		}
-	}
-}
-
 // Features have offsets where two sites or more have them and rows are at least twice the sites.
 func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerFeature, 4, 3, 2)
@@ -141,29 +121,6 @@ func TestPredictorsAtSites(t *testing.T) {
 	if err != nil || errOther != nil || n != 5 || factorstest.Worst([]float64{want, wantOther},
 		[]float64{got, gotOther}) > 1e-10 {
 		t.Errorf("log-likelihoods %v and %v, want %v and %v: %v, %v", got, gotOther, want, wantOther, err, errOther)
-	}
-	// The second view given the first: mean μ₂ + C₂₁C₁₁⁻¹(t₁ − μ₁).
-	post := factorstest.Must(seen.Given([]int{0, 1, 2}))(t)
-	c11 := make([]float64, 9)
-	for a := range 3 {
-		copy(c11[a*3:][:3], cov[a*d:])
-	}
-	inv := inverse(t, c11, 3)
-	imputed, variance := make([]float64, 2), make([]float64, 2)
-	post.Impute(imputed, rows[0][:3])
-	post.MissingVar(variance)
-	for i := range 2 {
-		m, v := mu[3+i], cov[(3+i)*d+3+i]
-		for a := range 3 {
-			for b := range 3 {
-				g := cov[(3+i)*d+a] * inv[a*3+b]
-				m += g * (rows[0][b] - mu[b])
-				v -= g * cov[b*d+3+i]
-			}
-		}
-		if math.Abs(m-imputed[i]) > 1e-10 || math.Abs(v-variance[i]) > 1e-10 {
-			t.Errorf("feature %d: %v ± %v, want %v ± %v", 3+i, imputed[i], variance[i], m, v)
-		}
 	}
 	for _, bad := range []*SiteOffset{{}, {Mean: s.Mean, Diag: s.Mean[:2]},
 		{Mean: s.Mean, Diag: slices.Repeat([]float64{-1}, d)},

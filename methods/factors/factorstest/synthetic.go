@@ -106,10 +106,7 @@ func Split(l ppca.Layout, row []float64) [][]float64 {
 
 func BlocksOf(t tb, l ppca.Layout, rows [][]float64) []ppca.Block {
 	t.Helper()
-	a, err := ppca.NewAccumulator(l, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := ppca.NewAccumulator(l)
 	for _, row := range rows {
 		if err := a.Add(Split(l, row)); err != nil {
 			t.Fatal(err)

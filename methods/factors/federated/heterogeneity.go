@@ -12,7 +12,6 @@ import (
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/report"
 )
 
 const (
@@ -303,24 +302,19 @@ func reversed(q int, names []string, list []regression) []string {
 }
 
 // discordVerdict says which features disagree; nothing if none does.
-func discordVerdict(set options.Setup, list []loadingHeterogeneity) (v fitted.Verdict) {
-	if len(list) == 0 {
-		return v
-	}
-	var what []string
-	v = fitted.Verdict{Kind: fitted.OnSites, Advice: "The model has one set of loadings for all sites, and that of " +
-		"such a feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for " +
-		"reversed scales, other codings or other instruments at these sites, or at the others where as many go the " +
-		"other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out."}
+func discordVerdict(set options.Setup, list []loadingHeterogeneity) fitted.Verdict {
+	var found fitted.Found
 	for _, d := range list { // in the order of features
 		view, feature := set.Feature(d.Feature)
 		name := feature.Name
 		if len(d.Reversed) > 0 {
 			name += " (reversed at " + strings.Join(d.Reversed, ", ") + ")"
 		}
-		what, v.Views = append(what, name), append(v.Views, view.Name)
+		found.Add(name, view.Name)
 	}
-	v.Views = slices.Compact(v.Views)
-	v.Says = "Features go with the others in other ways at some sites than at others: " + report.Shortened(what)
-	return v
+	return found.Verdict(fitted.OnSites, "The model has one set of loadings for all sites, and that of such a "+
+		"feature is a mean of what disagrees: close to nothing where it is reversed at half of them. Look for "+
+		"reversed scales, other codings or other instruments at these sites, or at the others where as many go the "+
+		"other side. The rest of its view may be so too. Where sites are rightly unlike in it, leave it out.",
+		"Features go with the others in other ways at some sites than at others: %s")
 }

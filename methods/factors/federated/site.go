@@ -53,7 +53,7 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 	}
 	return halves.Open(t, func(task *FitTask) (any, error) {
 		return half.Exact(ctx, s, task.Scale.Effects, func(*ppca.RowSums, dataset.Source) (any, error) {
-			blocks, _, err := half.Scaled(&task.Scale)
+			blocks, err := half.Scaled(&task.Scale)
 			if err != nil {
 				return nil, err
 			}
@@ -111,11 +111,8 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 	for {
 		got := &answered{names: set.Plan.Sites}
 		for i, sums := range rows {
-			blocks, _, err := sums.Scaled(set.Frame, scale)
-			if err != nil {
-				return nil, false, err
-			}
-			said, err := (siteWay{c.Setup}).describe(atSite(sent, means.At(set.Plan.Sites[i])), o.Beside, blocks)
+			model := atSite(sent, means.At(set.Plan.Sites[i]))
+			said, err := (siteWay{c.Setup}).describe(model, o.Beside, sums.In(scale))
 			if err == nil {
 				err = take(c.Setup, said, c.Bound(sent, o.Beside).Along)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -139,19 +138,15 @@ func compositions(l ppca.Layout, scale *ppca.Scale, sites [][]ppca.Block) (views
 }
 
 // compositionVerdict names views that are compositions; nothing if there are none.
-func compositionVerdict(m *fitted.Model, views []int) (v fitted.Verdict) {
-	if len(views) == 0 {
-		return v
-	}
-	var names []string
+func compositionVerdict(m *fitted.Model, views []int) fitted.Verdict {
+	var found fitted.Found
 	for _, k := range views {
-		names = append(names, m.Views[k].Name)
+		found.Add(m.Views[k].Name, m.Views[k].Name)
 	}
-	return fitted.Verdict{Kind: fitted.OnComposition, Views: names,
-		Says: "The features of a view add up to the same in every subject: " + strings.Join(names, ", "),
-		Advice: "They are shares of a whole, so that one rises only where others fall, and factors show that rather " +
-			"than what drives them. Give the plan the logarithms of each share over the geometric mean of the " +
-			"subject's shares, or leave one out."}
+	return found.Verdict(fitted.OnComposition, "They are shares of a whole, so that one rises only where others "+
+		"fall, and factors show that rather than what drives them. Give the plan the logarithms of each share over "+
+		"the geometric mean of the subject's shares, or leave one out.",
+		"The features of a view add up to the same in every subject: %s")
 }
 
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -101,20 +100,16 @@ func (m *Model) checkAdjusted(d int) error {
 
 // AdjustmentVerdicts say which covariates could not be adjusted for, and whether many subjects lack one.
 func (m *Model) AdjustmentVerdicts() (list []Verdict) {
-	var none []string
-	terms := options.Terms(m.adjustedFor())
-	for t, name := range terms {
+	var none Found
+	for t, name := range options.Terms(m.adjustedFor()) {
 		if !slices.ContainsFunc(m.features(), func(f feature) bool { return !math.IsNaN(f.Effects[t]) }) {
-			none = append(none, name)
+			none.Add(name)
 		}
 	}
-	if len(none) > 0 {
-		list = append(list, Verdict{Kind: OnAdjustment, Says: "the features could not be adjusted for " +
-			strings.Join(none, ", "),
-			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so " +
-				"no slope can be told. Factors may be differences in it. What separates whole sites is for " +
-				"site_means; a covariate that says what another says can be left out of adjust."})
-	}
+	list = append(list, none.Verdict(OnAdjustment, "It does not vary among the subjects of any one site, or follows "+
+		"from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole "+
+		"sites is for site_means; a covariate that says what another says can be left out of adjust.",
+		"the features could not be adjusted for %s"))
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
 		list = append(list, Verdict{Kind: OnAdjustment,
 			Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known",

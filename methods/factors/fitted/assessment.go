@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -74,11 +73,10 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 type Assessment struct {
 	ppca.Explained
 	Patterns []ppca.Pattern `cbor:"patterns"`
-	LogLik   float64        `cbor:"log_lik"`   // summed over subjects
-	Expected float64        `cbor:"expected"`  // what LogLik is on average, if the model is right
-	AbsError wire.Vector    `cbor:"abs_error"` // of reconstructed values, per view
-	Mean     wire.Vector    `cbor:"mean"`      // of the subjects' factors: q
-	Cov      wire.Vector    `cbor:"cov"`       // and their covariance: q × q by rows
+	LogLik   float64        `cbor:"log_lik"`  // summed over subjects
+	Expected float64        `cbor:"expected"` // what LogLik is on average, if the model is right
+	Mean     wire.Vector    `cbor:"mean"`     // of the subjects' factors: q
+	Cov      wire.Vector    `cbor:"cov"`      // and their covariance: q × q by rows
 	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
 	FeatureSquares wire.Vector `cbor:"feature_squares"`
 	FeatureFourths wire.Vector `cbor:"feature_fourths"`
@@ -111,7 +109,7 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	}
 	err := cmp.Or(ppca.CheckPatterns(a.Patterns, l),
 		ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}),
-		ppca.Numbers("absolute errors and outliers", views, 0, a.AbsError, a.Outliers),
+		ppca.Numbers("outliers", views, 0, a.Outliers),
 		ppca.Counts("outliers", []float64{a.Outlying}, ppca.LargestCount),
 		ppca.Counts("outliers of a view", a.Outliers, a.Outlying),
 		a.Explained.Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
@@ -137,8 +135,8 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		return err
 	}
 	for k, n := range a.Cells {
-		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {
-			return fmt.Errorf("sums of squares and errors of view %d, of which there are no values", k)
+		if n == 0 && a.Total[k] != 0 {
+			return fmt.Errorf("sums of squares of view %d, of which there are no values", k)
 		}
 	}
 	if floats.Sum(a.Cells) < 1 {
@@ -157,11 +155,10 @@ func (a *Assessment) Subjects() (n int) {
 
 // Together adds up what sites say, but for the factors.
 func Together(sites []*Assessment) *Assessment {
-	sum := &Assessment{AbsError: make(wire.Vector, len(sites[0].AbsError))}
+	sum := &Assessment{}
 	var explained []*ppca.Explained
 	for _, a := range sites {
 		explained = append(explained, &a.Explained)
-		floats.Add(sum.AbsError, a.AbsError)
 		sum.Patterns = append(sum.Patterns, a.Patterns...)
 		sum.LogLik += a.LogLik
 	}
@@ -174,9 +171,9 @@ func Together(sites []*Assessment) *Assessment {
 func SayAssessment(r *privacy.Request, s ppca.Frame) {
 	d, q, k := s.Layout.Features(), s.Factors, s.Layout.Views()
 	r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
-	r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
-	r.Say(5*d, "per feature number of values, sums of squares, total and unexplained, and sums of squares and of "+
-		"fourth powers of what is unexplained of single subjects")
+	r.Say(k*(q+3), "number of values and sums of squares, total and unexplained, per view and factor")
+	r.Say(4*d, "per feature number of values, sum of squares, and sums of squares and of fourth powers of what is "+
+		"unexplained of single subjects")
 	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, "+
 		"histograms of values, of imputed values and of where values fall in their predictions, and how much subjects "+
 		"differ in that")
@@ -192,7 +189,7 @@ func SayAssessment(r *privacy.Request, s ppca.Frame) {
 }
 
 // Assess says how well a finished model describes a site, whose subjects are these blocks in the
-// units of the scale. It reads the rows once more: absolute errors are no function of the
+// units of the scale. It reads the rows once more: how single subjects lie is no function of the
 // sufficient statistics.
 func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, patterns []ppca.Pattern,
 	blocks []ppca.Block, scale *ppca.Scale, data dataset.Source) (*Assessment, error) {
@@ -218,13 +215,13 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 	q, d, views := model.Rank, set.Layout.Features(), set.Layout.Views()
 	a := &Assessment{
 		Explained: *x, Patterns: patterns, LogLik: logLik,
-		AbsError: make(wire.Vector, views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
+		Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
 		FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
 		LeftOut: assess.NewSums(views), Noise: between.NewSums(views), Outliers: make(wire.Vector, views),
 	}
 	others := assess.Of(predictor)
 	rng := options.Draws(set.Plan.Seed, site, 0)
-	view, expected := set.Layout.ViewOf(), make([]float64, d)
+	expected := make([]float64, d)
 	z, own := make([]float64, q), make([]float64, q)
 	cells := make(wire.Vector, d)
 	missing := assess.NewPredictions(plain)
@@ -237,7 +234,6 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 		post.Describe(expected, values)
 		for i, j := range post.Observed {
 			off := values[i] - expected[i]
-			a.AbsError[view[j]] += math.Abs(off)
 			a.FeatureSquares[j] += off * off
 			a.FeatureFourths[j] += off * off * off * off
 			cells[j]++
@@ -263,7 +259,7 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 			return err
 		}
 		if len(patterns) > 1 {
-			missing.AddViews(others, own)
+			missing.AddViews(others, values, own)
 		}
 		return nil
 	})
@@ -338,20 +334,6 @@ func (m *Model) samplingTimes() (times []float64) {
 // hasErrors says whether anything is known of how far the loadings that are shown are off: those of the fit's own axes.
 func (m *Model) hasErrors() bool { return m.Errors != nil && m.Rotation == nil }
 
-// Unstable numbers the factors, from 1, whose loadings another sample of subjects would not
-// show again, because another factor is about as strong: see [assess.Stable].
-func (m *Model) Unstable() (factors []int) {
-	if !m.hasErrors() {
-		return nil
-	}
-	for a, turn := range m.Errors.Turns {
-		if turn > assess.Stable {
-			factors = append(factors, a+1)
-		}
-	}
-	return factors
-}
-
 // scoreCovariance is that of a subject's factors on the axes that are shown, given its posterior and their mean on the
 // fit's own, with what the errors of loadings add where these are known.
 func (m *Model) scoreCovariance(post *ppca.Posterior, z []float64) []float64 {
@@ -369,13 +351,16 @@ func (m *Model) scoreCovariance(post *ppca.Posterior, z []float64) []float64 {
 		m.Rotation == nil))
 }
 
-// unstableNote warns of factors that are not stable; nil if all are.
+// unstableNote warns of factors whose loadings another sample of subjects would not show again, because another factor
+// is about as strong ([assess.Stable]); nil if there are none.
 func (m *Model) unstableNote() *figure.Note {
 	var names []string
-	for _, a := range m.Unstable() {
-		names = append(names, fmt.Sprint(a))
+	for a := 0; m.hasErrors() && a < len(m.Errors.Turns); a++ {
+		if m.Errors.Turns[a] > assess.Stable {
+			names = append(names, fmt.Sprint(a+1))
+		}
 	}
-	if len(names) == 0 {
+	if names == nil {
 		return nil
 	}
 	which := "Factor " + names[0] + " is"

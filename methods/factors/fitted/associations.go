@@ -49,24 +49,17 @@ type effect struct {
 // columnTests test factors against subject columns.
 type columnTests struct {
 	q          int
-	adjust     []*columnTest // what is adjusted for, in the order of the columns
-	tests      []*columnTest
+	adjust     []*covariate // what is adjusted for, in the order of the columns
+	tests      []*covariate
 	z          []float64 // q of each subject with all that is adjusted for
 	incomplete int       // subjects without
-}
-
-// columnTest is a column and, if it is tested, how.
-type columnTest struct {
-	*covariate
-	at  int               // of the columns
-	fit *fittedRegression // nil while there is none, and where there can be none
 }
 
 // newColumnTests prepares tests of q factors against the columns that are not adjusted for.
 func newColumnTests(schema []dataset.Column, categories, adjust []string, q int) *columnTests {
 	a := &columnTests{q: q}
 	for i, c := range schema {
-		t := &columnTest{covariate: &covariate{name: c.Name, category: slices.Contains(categories, c.Name)}, at: i}
+		t := &covariate{name: c.Name, at: i, category: slices.Contains(categories, c.Name)}
 		if slices.Contains(adjust, c.Name) {
 			a.adjust = append(a.adjust, t)
 		} else {
@@ -79,7 +72,7 @@ func newColumnTests(schema []dataset.Column, categories, adjust []string, q int)
 // Add takes in a subject's cells, one for each column, and the means of its factors, and
 // says whether the subject counts: it does if all that is adjusted for is known.
 func (a *columnTests) Add(cells []string, z []float64) bool {
-	if slices.ContainsFunc(a.adjust, func(t *columnTest) bool { return dataset.IsMissing(cells[t.at]) }) {
+	if slices.ContainsFunc(a.adjust, func(t *covariate) bool { return dataset.IsMissing(cells[t.at]) }) {
 		a.incomplete++
 		return false
 	}
@@ -94,30 +87,27 @@ func (a *columnTests) Add(cells []string, z []float64) bool {
 func (a *columnTests) complete() int { return len(a.z) / a.q }
 
 // run fits a regression, or says why it cannot be.
-func (a *columnTests) run(t *columnTest) *problem.Problem {
-	var before []*covariate
+func (a *columnTests) run(t *covariate) (*fittedRegression, *problem.Problem) {
 	for _, c := range a.adjust {
 		if c.category && len(c.names) > dataset.MaxLevels {
-			return c.tooManyLevels()
+			return nil, c.tooManyLevels()
 		}
-		before = append(before, c.covariate)
 	}
 	if p := t.untestable(); p != nil {
-		return p
+		return nil, p
 	}
-	fit := fitTo(a.z, a.q, before, t.covariate)
+	fit := fitTo(a.z, a.q, a.adjust, t)
 	if fit.df[0] == 0 {
-		return &problem.Problem{Where: "column " + t.name,
+		return nil, &problem.Problem{Where: "column " + t.name,
 			What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()),
 			Hint: "leave one of them out of --adjust"}
 	}
 	if fit.df[1] < 1 {
-		return &problem.Problem{Where: "column " + t.name,
+		return nil, &problem.Problem{Where: "column " + t.name,
 			What: fmt.Sprintf("%d subjects are too few for so many columns and levels to adjust for", t.n),
 			Hint: "adjust for less"}
 	}
-	t.fit = fit
-	return nil
+	return fit, nil
 }
 
 func (c *covariate) tooManyLevels() *problem.Problem {
@@ -162,7 +152,8 @@ func (a *columnTests) results(notes *method.Notes) (list []tested, untested prob
 		t.read()
 	}
 	for _, t := range a.tests {
-		if p := a.run(t); p != nil {
+		fit, p := a.run(t)
+		if p != nil {
 			untested.Add(*p)
 			continue
 		}
@@ -176,7 +167,7 @@ func (a *columnTests) results(notes *method.Notes) (list []tested, untested prob
 				Hint: "if they are codes of a category, say --category " + t.name})
 		}
 		for factor := range a.q {
-			list = append(list, t.association(factor))
+			list = append(list, t.association(fit, factor))
 		}
 	}
 	p := make([]float64, len(list))
@@ -200,8 +191,7 @@ func (a *columnTests) adjusted() []string {
 }
 
 // association is the test of one factor, from 0.
-func (t *columnTest) association(factor int) tested {
-	f := t.fit
+func (t *covariate) association(f *fittedRegression, factor int) tested {
 	x := tested{Column: t.name, Kind: "number", Factor: factor + 1, Subjects: t.n, DF: f.df, Effects: []effect{}}
 	if before := f.before[factor]; before > 0 { // else nothing here tells of the factor
 		x.R2 = max(0, 1-f.after[factor]/before)
@@ -294,7 +284,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	q, empty := len(m.Factors), 0
 	tests := newColumnTests(data.Schema().Subject, opts.Categories, opts.Adjust, q)
 	if len(opts.Tested) > 0 { // the data may have others that the model needs
-		tests.tests = slices.DeleteFunc(tests.tests, func(t *columnTest) bool {
+		tests.tests = slices.DeleteFunc(tests.tests, func(t *covariate) bool {
 			return !slices.Contains(opts.Tested, t.name)
 		})
 	}

@@ -26,9 +26,7 @@ const ModelFormat = "parley/mvppca-model/1"
 // In scaled units z_j = (t_j − shift_j)·factor_j, a subject has
 // z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
 type Model struct {
-	Format string `json:"format"`
-	// what wrote it, if it was older: a model does not depend on that
-	Program string           `json:"program,omitempty"`
+	Format  string           `json:"format"`
 	Plan    string           `json:"plan_sha256"`
 	Study   string           `json:"study"`
 	Seed    uint64           `json:"seed"`
@@ -111,6 +109,31 @@ type Verdict struct {
 	Voids []string `json:"voids,omitempty"`
 }
 
+// Found is what a verdict names, with the views that it is about.
+type Found struct{ what, views []string }
+
+// Add names something that is about some views.
+func (f *Found) Add(what string, views ...string) {
+	f.what, f.views = append(f.what, what), append(f.views, views...)
+}
+
+// Verdict is one of a kind, which says last what was found; nothing if nothing was.
+func (f *Found) Verdict(kind Kind, advice, says string, a ...any) Verdict {
+	if f.what == nil {
+		return Verdict{}
+	}
+	return Verdict{Kind: kind, Says: fmt.Sprintf(says, append(a, Shortened(f.what))...), Advice: advice, Views: f.views}
+}
+
+// Shortened lists the first few.
+func Shortened(list []string) string {
+	const shown = 5
+	if more := len(list) - shown; more > 0 {
+		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(list, ", ")
+}
+
 // Warn adds verdicts, each to that of its kind if there is one. Those that say nothing add nothing.
 func (m *Model) Warn(list ...Verdict) {
 	for _, v := range list {
@@ -118,6 +141,7 @@ func (m *Model) Warn(list ...Verdict) {
 		switch {
 		case v.Says == "":
 		case at < 0:
+			v.Views = m.inOrder(v.Views, nil)
 			m.Verdicts = append(m.Verdicts, v)
 		default:
 			o := &m.Verdicts[at]

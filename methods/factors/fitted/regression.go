@@ -13,6 +13,7 @@ import (
 // covariate is a subject column of those who count.
 type covariate struct {
 	name     string
+	at       int // of the columns
 	cells    []string
 	category bool // by request, or because a cell is no number
 

@@ -151,7 +151,7 @@ func TestRotationsStartFromTheFit(t *testing.T) {
 
 func TestRotationsThatCannotBeAreRefused(t *testing.T) {
 	m, _, _ := rotationModel(t)
-	for to, want := range map[string]string{"varimx": "did you mean varimax", "promax": "in R promax of"} {
+	for to, want := range map[string]string{"varimx": "did you mean varimax", "promax": "of promax, that of R"} {
 		if _, _, err := m.Rotate(to); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", to, err)
 		}

@@ -91,14 +91,10 @@ func dense(rows [][]float64) *mat.Dense {
 // from the canonical factors, whatever rotation the model has.
 func (m *Model) Rotate(to string) ([]method.File, *method.Account, error) {
 	names := []string{rotateVarimax, rotateNone}
-	switch {
-	case to == "promax":
-		return nil, nil, problem.Problem{Where: "rotation " + to,
-			What: "lets factors correlate, and is no longer offered",
-			Hint: "varimax; or in R promax of the loadings in model/loadings.csv"}
-	case !slices.Contains(names, to):
+	if !slices.Contains(names, to) {
 		return nil, nil, problem.Problem{Where: "rotation " + to, What: "is not known",
-			Hint: problem.DidYouMean(to, names, "one of "+strings.Join(names, ", "))}
+			Hint: problem.DidYouMean(to, names, "one of "+strings.Join(names, ", ")+"; of promax, that of R, by "+
+				"model/loadings.csv")}
 	}
 	out := *m
 	out.Rotation = nil

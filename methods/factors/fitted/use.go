@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,12 +26,6 @@ func LoadModel(data []byte) (*Model, error) {
 	m := new(Model)
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	var made struct{ Options struct{ Variant string } }
-	if err := json.Unmarshal(data, &made); err != nil || made.Options.Variant == "published" {
-		return nil, errors.Join(err, problem.Problem{Where: "model " + m.Study,
-			What: "was made before fed-mv-ppca was a method of its own",
-			Hint: "run its study again with name: fed-mv-ppca"})
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("reading a model: %w", err)

@@ -39,7 +39,7 @@ func modelOf(t testing.TB, tr factorstest.Truth, r *rand.Rand) *Model {
 	if tr.L.Noise == ppca.NoisePerFeature {
 		o.Noise = "feature"
 	}
-	m := &Model{Format: ModelFormat, Program: "parley test", Plan: strings.Repeat("0123456789abcdef", 4),
+	m := &Model{Format: ModelFormat, Plan: strings.Repeat("0123456789abcdef", 4),
 		Study: "test", Seed: 5,
 		Options: o, Scaling: ppca.ScaleStandard, Factors: strengths}
 	group, view := tr.L.GroupOf(), tr.L.ViewOf()

@@ -227,11 +227,11 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 // assess says how well the model describes the site.
 func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowSums,
 	data dataset.Source) (*fitted.Assessment, error) {
-	blocks, scale, err := h.Scaled(&t.Scale)
+	blocks, err := h.Scaled(&t.Scale)
 	if err = cmp.Or(err, h.CheckRank(t.Model.W.Cols)); err != nil {
 		return nil, err
 	}
-	a, err := fitted.Assess(ctx, h.Frame, h.name, t, sums.Patterns, blocks, scale, data)
+	a, err := fitted.Assess(ctx, h.Frame, h.name, t, sums.Patterns, blocks, &t.Scale.Scale, data)
 	if err == nil {
 		h.countOutliers(a)
 	}

@@ -31,7 +31,7 @@ type Site struct {
 	less *options.Effects // what seen is less of
 	// blocks are those of seen in the units of scale, which hardly ever changes.
 	blocks []ppca.Block
-	scale  *ppca.Scale
+	scale  ppca.Scale
 	// outliers are whom the model does not describe; nil for nobody.
 	outliers *options.Outliers
 }
@@ -56,15 +56,14 @@ func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Sou
 
 // Scaled returns the blocks of what was read, in the units that a task asks for. They are kept:
 // nobody may write to them.
-func (h *Site) Scaled(m *options.Scale) ([]ppca.Block, *ppca.Scale, error) {
-	scale, err := h.seen.Units(h.Frame, &m.Scale)
-	if err != nil {
-		return nil, nil, err
+func (h *Site) Scaled(m *options.Scale) ([]ppca.Block, error) {
+	if err := m.Check(h.Layout); err != nil {
+		return nil, err
 	}
-	if h.blocks == nil || !reflect.DeepEqual(h.scale, scale) {
-		h.blocks, h.scale = h.seen.In(scale), scale
+	if h.blocks == nil || !reflect.DeepEqual(h.scale, m.Scale) {
+		h.blocks, h.scale = h.seen.In(&m.Scale), m.Scale
 	}
-	return h.blocks, h.scale, nil
+	return h.blocks, nil
 }
 
 // adjusted is rows less the effects of covariates, without the subjects who lack one. A task
@@ -166,11 +165,7 @@ func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	design, err := options.Bind(h.Options.Adjust, data.Schema().Subject)
-	if err != nil {
-		return nil, err
-	}
-	return options.SumUp(ctx, h.Layout, design, data)
+	return h.SumUp(ctx, data)
 }
 
 // Exact answers a task without protection, from rows less the effects of covariates.

@@ -19,16 +19,16 @@ import (
 // Largest bounds a covariate that is a number.
 const Largest = 1e15
 
-// Design reads the covariates of subjects, one number for each of [Terms].
-type Design struct {
+// design reads the covariates of subjects, one number for each of [Terms].
+type design struct {
 	of []Covariate
 	at []int // of the subject columns
 }
 
-// Bind finds the covariates among the subject columns of data. The error names those that
+// bind finds the covariates among the subject columns of data. The error names those that
 // are not there.
-func Bind(of []Covariate, columns []dataset.Column) (*Design, error) {
-	d := &Design{of: of}
+func bind(of []Covariate, columns []dataset.Column) (*design, error) {
+	d := &design{of: of}
 	var lacking []string
 	for _, c := range of {
 		i := slices.IndexFunc(columns, func(x dataset.Column) bool { return x.Name == c.Column })
@@ -45,12 +45,12 @@ func Bind(of []Covariate, columns []dataset.Column) (*Design, error) {
 	return d, nil
 }
 
-// Terms is how many numbers the covariates are.
-func (d *Design) Terms() int { return len(Terms(d.of)) }
+// terms is how many numbers the covariates are.
+func (d *design) terms() int { return len(Terms(d.of)) }
 
-// Read puts the covariates of a subject into x, and says whether all are known. The error
+// read puts the covariates of a subject into x, and says whether all are known. The error
 // quotes the cell: it is for the people of the site.
-func (d *Design) Read(row *dataset.Row, x []float64) (known bool, err error) {
+func (d *design) read(row *dataset.Row, x []float64) (known bool, err error) {
 	k := 0
 	for i, c := range d.of {
 		cell := row.Subject[d.at[i]]
@@ -109,7 +109,7 @@ type Adjustment struct {
 	// Part is what they add to each feature of the subject who was read last.
 	Part []float64
 
-	design    *Design
+	design    *design
 	effects   *Effects
 	dims      []int
 	x, values []float64
@@ -121,11 +121,11 @@ func Adjusting(of []Covariate, e *Effects, schema dataset.Schema) (*Adjustment, 
 	if e == nil {
 		return nil, nil
 	}
-	design, err := Bind(of, schema.Subject)
+	bound, err := bind(of, schema.Subject)
 	if err != nil {
 		return nil, err
 	}
-	a, d := &Adjustment{design: design, effects: e, x: make([]float64, design.Terms())}, 0
+	a, d := &Adjustment{design: bound, effects: e, x: make([]float64, bound.terms())}, 0
 	for _, v := range schema.Views {
 		a.dims, d = append(a.dims, len(v.Columns)), d+len(v.Columns)
 	}
@@ -139,7 +139,7 @@ func Adjusting(of []Covariate, e *Effects, schema dataset.Schema) (*Adjustment, 
 // Less is a subject less what the covariates add, valid until the next. Known says whether all of them are; if not, the
 // subject is taken to be at the means of all.
 func (a *Adjustment) Less(row *dataset.Row) (less *dataset.Row, known bool, err error) {
-	if known, err = a.design.Read(row, a.x); err != nil {
+	if known, err = a.design.read(row, a.x); err != nil {
 		return nil, false, err
 	}
 	if !known {

@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"parley/dataset"
 	"parley/method"
@@ -80,84 +77,11 @@ func table(t interface{ Fatal(...any) }, set options.Setup, rows []dataset.Row) 
 }
 
 func sumsOf(t interface{ Fatal(...any) }, set options.Setup, data dataset.Source) *options.Sums {
-	design, err := options.Bind(set.Options.Adjust, data.Schema().Subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := options.SumUp(context.Background(), set.Layout, design, data)
+	s, err := set.SumUp(context.Background(), data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// What is added to a feature in proportion to a covariate, and at a site to all its subjects,
-// is taken out again, up to rounding and to a constant of the feature at the site.
-func TestWhatIsAddedIsTakenOut(t *testing.T) {
-	set := setUp(t)
-	rapid.Check(t, func(t *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		at, years, level := rapid.IntRange(0, 1).Draw(t, "feature"), rapid.Float64Range(-100, 100).Draw(t, "a year"),
-			rapid.Float64Range(-1e4, 1e4).Draw(t, "a level")
-		var before, after []dataset.Source
-		for range 3 {
-			rows := site(r, set, 20)
-			before = append(before, table(t, set, rows))
-			shift := 100 * r.NormFloat64()
-			for i := range rows {
-				v, age := slices.Clone(rows[i].Views[0]), 0.0
-				fmt.Sscan(rows[i].Subject[1], &age)
-				v[at] += shift + years*age
-				if rows[i].Subject[0] == "o" {
-					v[at] += level
-				}
-				rows[i].Views = [][]float64{v, rows[i].Views[1]}
-			}
-			after = append(after, table(t, set, rows))
-		}
-		_, a, err := options.Regress(context.Background(), set, before...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, b, err := options.Regress(context.Background(), set, after...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range a {
-			constant := math.NaN()
-			x, y := rowsOf(t, a[i]), rowsOf(t, b[i])
-			for n := range x {
-				for k, v := range x[n].Views {
-					for j := range v {
-						away := y[n].Views[k][j] - v[j]
-						switch {
-						case math.IsNaN(away):
-						case k != 0 || j != at:
-							if math.Abs(away) > 1e-9 {
-								t.Fatalf("another feature moved by %v", away)
-							}
-						case math.IsNaN(constant):
-							constant = away
-						case math.Abs(away-constant) > 1e-8:
-							t.Fatalf("a subject moved by %v, another by %v", away, constant)
-						}
-					}
-				}
-			}
-		}
-	})
-}
-
-func rowsOf(t interface{ Fatal(...any) }, data dataset.Source) []dataset.Row {
-	all, err := dataset.Collect(context.Background(), data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rows []dataset.Row
-	for i := range all.Len() {
-		rows = append(rows, all.Row(i))
-	}
-	return rows
 }
 
 // Covariates that cannot be told apart, or that vary within no site, have no slope, and those

@@ -6,7 +6,6 @@
 package options
 
 import (
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strconv"
@@ -100,27 +99,12 @@ const form = "federated"
 
 func Defaults() *Options { return &Options{Form: form, Scaling: ppca.ScaleStandard, Noise: "view"} }
 
-// MarshalJSON writes what a model file says of the options.
-func (o Options) MarshalJSON() ([]byte, error) {
-	type plain Options
-	return json.Marshal(struct {
-		Form string `json:"variant"`
-		plain
-		Mechanism string `json:"mechanism,omitempty"`
-	}{form, plain(o), o.Mechanism})
-}
-
 // Former implements [study.Former].
 func (*Options) Former(key string) string {
-	const other = "name: fed-mv-ppca, which has these options"
-	const iterated = "leave it out: sites answer with exact sums, and nothing is iterated there"
 	return map[string]string{
 		"variant": "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
 		"mechanism": "leave it out: sites of a private plan release noised statistics; name: fed-mv-ppca clips " +
 			"differences",
-		"published": other, "clipping": other,
-		"minimum":    "leave it out: each site's policy says how few subjects are too few, as minimum.subjects",
-		"local_rank": iterated, "iterations": iterated, "tolerance": iterated,
 	}[key]
 }
 

@@ -141,6 +141,14 @@ const (
 	TaskFine     = "fine"     // the same about what all sites' coarse moments told
 )
 
+// Scale is a [ppca.Scale] as it travels and is kept.
+type Scale struct {
+	ppca.Scale
+	// Effects of covariates are taken out of the values before; none where the plan adjusts
+	// for nothing.
+	Effects *Effects `cbor:"effects,omitempty"`
+}
+
 // ScaleTask asks for the sums that the plan's scaling needs.
 type ScaleTask struct {
 	Effects *Effects `cbor:"effects,omitempty"` // of covariates, which are taken out before

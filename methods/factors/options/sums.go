@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -33,8 +34,12 @@ type Sums struct {
 func Values(d, p int) int { return 2 + p + d*(p*(p+1)/2+p+2) }
 
 // SumUp sums up a site's subjects.
-func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Source) (*Sums, error) {
-	d, p := l.Features(), design.Terms()
+func (set Setup) SumUp(ctx context.Context, data dataset.Source) (*Sums, error) {
+	of, err := bind(set.Options.Adjust, data.Schema().Subject)
+	if err != nil {
+		return nil, err
+	}
+	d, p := set.Layout.Features(), of.terms()
 	s := &Sums{
 		Mean: make(wire.Vector, p), N: make(wire.Vector, d), YY: make(wire.Vector, d),
 		XX: wire.Matrix{Rows: d, Cols: p * (p + 1) / 2, Data: make([]float64, d*p*(p+1)/2)},
@@ -48,7 +53,7 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 		if !hasAny(row.Views) {
 			continue
 		}
-		known, err := design.Read(row, x)
+		known, err := of.read(row, x)
 		if err != nil {
 			return nil, err
 		}
@@ -56,22 +61,15 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 			s.Lacking++
 			continue
 		}
+		if err := ppca.Measured(row.Views); err != nil {
+			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
 		s.Subjects++
 		for k, v := range x {
 			s.Mean[k] += (v - s.Mean[k]) / s.Subjects
 		}
-		lo := 0
-		for k, v := range row.Views {
-			for i, y := range v {
-				if math.Abs(y) > ppca.LargestValue {
-					return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
-						row.ID, i+1, k+1, ppca.LargestValue)
-				}
-				if !math.IsNaN(y) {
-					s.add(lo+i, x, y, means[(lo+i)*(p+1):][:p+1], away)
-				}
-			}
-			lo += l.Dims[k]
+		for j, y := range set.Layout.Values(row.Views, nil) {
+			s.add(j, x, y, means[j*(p+1):][:p+1], away)
 		}
 	}
 	if s.Subjects == 0 {
@@ -82,14 +80,9 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 }
 
 func hasAny(views [][]float64) bool {
-	for _, v := range views {
-		for _, y := range v {
-			if !math.IsNaN(y) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(views, func(v []float64) bool {
+		return slices.ContainsFunc(v, func(y float64) bool { return !math.IsNaN(y) })
+	})
 }
 
 // add takes in one value of feature j (Welford 1962).
@@ -304,12 +297,9 @@ func Regress(ctx context.Context, set Setup, sites ...dataset.Source) (*Effects,
 		return nil, sites, nil
 	}
 	less, sums := make([]dataset.Source, len(sites)), make([]*Sums, len(sites))
+	var err error
 	for i, data := range sites {
-		design, err := Bind(set.Options.Adjust, data.Schema().Subject)
-		if err != nil {
-			return nil, nil, err
-		}
-		if sums[i], err = SumUp(ctx, set.Layout, design, data); err != nil {
+		if sums[i], err = set.SumUp(ctx, data); err != nil {
 			return nil, nil, fmt.Errorf("regressing the features on covariates: %w", err)
 		}
 	}

@@ -1,6 +1,7 @@
 package ppca
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"math"
@@ -9,16 +10,15 @@ import (
 	"parley/internal/linalg"
 )
 
-// Accumulator turns subjects, read one by one, into blocks. It holds one
+// Accumulator turns subjects, read one by one, into blocks, and keeps each feature's extremes. It holds one
 // pattern per set of observed features: its rows while they are so few that
 // the rows are cheaper to multiply by than a scatter matrix, and the scatter
 // matrix from then on. Memory is thus bounded by the patterns, not by the
 // subjects, unless nearly every subject has a pattern of their own.
 type Accumulator struct {
 	layout   Layout
-	scale    *Scale
 	patterns map[string]*pattern
-	empty    int
+	extremes *FeatureSums
 	mask     []byte    // scratch: which features are observed
 	values   []float64 // scratch: the observed values
 }
@@ -30,43 +30,28 @@ type pattern struct {
 	scatter  *linalg.Scatter
 }
 
-// NewAccumulator returns an empty accumulator. A nil scale leaves the values alone.
-func NewAccumulator(l Layout, s *Scale) (*Accumulator, error) {
-	if err := l.Check(); err != nil {
-		return nil, err
-	}
-	if s != nil {
-		if err := s.Check(l); err != nil {
-			return nil, err
-		}
-	}
+// NewAccumulator returns an empty accumulator.
+func NewAccumulator(l Layout) *Accumulator {
 	d := l.Features()
-	return &Accumulator{
-		layout: l, scale: s,
-		patterns: make(map[string]*pattern),
-		mask:     make([]byte, (d+7)/8),
-		values:   make([]float64, 0, d),
-	}, nil
+	return &Accumulator{layout: l, patterns: make(map[string]*pattern), extremes: newFeatureSums(d),
+		mask: make([]byte, (d+7)/8), values: make([]float64, 0, d)}
 }
 
 // Add takes in one subject: views[k] holds the values of view k, NaN where a
 // cell was not observed, nil where the view is lacking. A subject without any
-// value is counted by Empty and otherwise ignored. The values are copied.
+// value is ignored. The values are copied.
 func (a *Accumulator) Add(views [][]float64) error {
-	if err := a.layout.checkSubject(views); err != nil {
+	if err := cmp.Or(a.layout.checkSubject(views), Measured(views)); err != nil {
 		return err
 	}
 	clear(a.mask)
 	a.values = a.values[:0]
-	for j, x := range a.layout.values(views, a.scale) {
-		if math.IsInf(x, 0) {
-			return fmt.Errorf("the value of feature %d is infinite", j)
-		}
+	for j, x := range a.layout.Values(views, nil) {
+		a.extremes.add(j, 1, x, x, true)
 		a.mask[j/8] |= 1 << (j % 8)
 		a.values = append(a.values, x)
 	}
 	if len(a.values) == 0 {
-		a.empty++
 		return nil
 	}
 	p, ok := a.patterns[string(a.mask)]
@@ -96,9 +81,19 @@ func (l Layout) checkSubject(views [][]float64) error {
 	return nil
 }
 
-// values are a subject's, feature by feature, in the units of a scale if there is one: none where a cell is NaN, which
+// Measured refuses values of a subject that no measurement has.
+func Measured(views [][]float64) error {
+	for k, row := range views {
+		if i := slices.IndexFunc(row, BeyondMeasure); i >= 0 {
+			return fmt.Errorf("value %d of view %d is beyond %g: no measurement is as large", i+1, k+1, LargestValue)
+		}
+	}
+	return nil
+}
+
+// Values are a subject's, feature by feature, in the units of a scale if there is one: none where a cell is NaN, which
 // was not observed, or a view is nil, which is lacking.
-func (l Layout) values(views [][]float64, s *Scale) iter.Seq2[int, float64] {
+func (l Layout) Values(views [][]float64, s *Scale) iter.Seq2[int, float64] {
 	return func(yield func(int, float64) bool) {
 		lo := 0
 		for k, row := range views {
@@ -181,140 +176,6 @@ func (p *pattern) block() Block {
 		}
 	}
 	return b
-}
-
-// Sums adds up the E step over the blocks of one site, or of all. With
-// x̃ = (x, 1), the M step of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the
-// subjects who have it; features observed by the same blocks are one class and
-// share the latter.
-type Sums struct {
-	Blocks   []Block
-	Features []int // observed by some block, ascending
-	Subjects float64
-	Q, LD    int
-	Stride   int // of the (q+1) × (q+1) matrices
-
-	Class []int       // of each feature; −1 if no block observes it
-	Of    [][]int     // the classes that each block observes
-	Count []float64   // d: subjects who have the feature
-	R     [][]float64 // per class, (q+1) × Stride: Σ ⟨x̃ x̃ᵀ⟩
-	Cov   [][]float64 // per class, q × LD: Σ N M
-
-	B      []float64 // d × LD: Σ (t − μ)⟨x⟩ᵀ
-	Dev    []float64 // d: Σ (t − μ)
-	Square []float64 // d: Σ (t − μ)²
-
-	x  []float64 // q: Σ ⟨x⟩ over all subjects
-	xx []float64 // q × LD: Σ ⟨x xᵀ⟩
-
-	// With a class for each feature, as where single cells are missing, most of the work is to
-	// add up R and Cov. So they are one matrix, a row for each class, and a product adds some
-	// blocks at a time, in their order.
-	classes []float64 // classes × width
-	width   int
-	waiting int       // blocks in batch
-	batch   []float64 // BlockBatch × width: of each block, what its classes get
-	has     []float64 // BlockBatch × classes: 1 where a block has a class
-	linalg.Workspace
-}
-
-// blockBatch is how many blocks are worked on together where single cells are missing: each then has
-// classes of its own, and a product takes far less time than a loop over them.
-const blockBatch = 32
-
-// newSums prepares the sums over some blocks.
-func newSums(l Layout, blocks []Block, rank int) *Sums {
-	d := l.Features()
-	s := &Sums{Blocks: blocks, Features: Observed(l, blocks), Q: rank, LD: linalg.Stride(rank),
-		Stride: linalg.Stride(rank + 1)}
-	s.Class, s.Of = Classes(d, blocks)
-	n, size, most := 1+slices.Max(s.Class), (rank+1)*s.Stride, min(blockBatch, len(blocks))
-	s.width = size + rank*s.LD
-	s.Workspace = linalg.Allot(
-		linalg.Each(n*s.width, &s.classes), linalg.Each(most*s.width, &s.batch),
-		linalg.Each(d*s.LD, &s.B), linalg.Each(rank*s.LD, &s.xx),
-		linalg.Each(d, &s.Dev, &s.Square, &s.Count), linalg.Each(rank, &s.x), linalg.Each(most*n, &s.has),
-	)
-	for row := range slices.Chunk(s.classes, s.width) {
-		s.R, s.Cov = append(s.R, row[:size:size]), append(s.Cov, row[size:])
-	}
-	for i := range blocks {
-		s.Subjects += blocks[i].N
-		for _, j := range blocks[i].Features {
-			s.Count[j] += blocks[i].N
-		}
-	}
-	return s
-}
-
-// Reset prepares for another E step.
-func (s *Sums) Reset() {
-	for _, x := range [][]float64{s.classes, s.B, s.Dev, s.Square, s.x, s.xx} {
-		clear(x)
-	}
-	s.waiting = 0
-}
-
-// Collect adds block i, on which e was just run. Blocks are collected in their order, and R and Cov
-// are complete with the last.
-func (s *Sums) Collect(i int, e *EStep) {
-	b, q, ld := &s.Blocks[i], s.Q, s.LD
-	for a, j := range b.Features {
-		s.Dev[j] += b.N * e.Delta[a]
-		s.Square[j] += e.Square[a]
-		row := s.B[j*ld:][:q]
-		for c, x := range e.STX[a*ld:][:q] {
-			row[c] += x
-		}
-	}
-	s.enter(i, e)
-	if s.waiting == blockBatch || i == len(s.Blocks)-1 {
-		n := len(s.R)
-		linalg.MulAdd(s.classes, s.has, 1, n, s.batch, n, s.waiting, s.width)
-		s.waiting = 0
-	}
-	for a, x := range e.X {
-		s.x[a] += b.N * x
-	}
-	for a, x := range e.SXX {
-		s.xx[a] += x
-	}
-}
-
-// enter puts what the classes of block i get into the batch.
-func (s *Sums) enter(i int, e *EStep) {
-	b, q, n := &s.Blocks[i], s.Q, len(s.R)
-	has := s.has[s.waiting*n:][:n]
-	clear(has)
-	for _, c := range s.Of[i] {
-		has[c] = 1
-	}
-	row := s.batch[s.waiting*s.width:][:s.width]
-	r, cov := row[:(q+1)*s.Stride], row[(q+1)*s.Stride:]
-	for a := range q {
-		copy(r[a*s.Stride:], e.SXX[a*s.LD:][:q])
-		r[a*s.Stride+q] = b.N * e.X[a]
-		r[q*s.Stride+a] = b.N * e.X[a]
-	}
-	r[q*s.Stride+q] = b.N
-	for a, x := range e.M {
-		cov[a] = b.N * x
-	}
-	s.waiting++
-}
-
-// Factors turns the sums of the factors into their mean and covariance, in place.
-func (s *Sums) Factors() (mean, cov []float64) {
-	for a := range s.Q {
-		s.x[a] /= s.Subjects
-	}
-	for a := range s.Q {
-		for c := range s.Q {
-			s.xx[a*s.LD+c] = s.xx[a*s.LD+c]/s.Subjects - s.x[a]*s.x[c]
-		}
-	}
-	linalg.Symmetrise(s.xx, s.Q, s.LD)
-	return s.x, s.xx
 }
 
 // Classes numbers the sets of blocks that observe a feature, in order of first

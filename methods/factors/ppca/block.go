@@ -191,13 +191,12 @@ func addSquare(s, f []float64, p int) {
 	}
 }
 
-// Take holds what a site says of its subjects to what values can be, and makes it possible where only rounding is in
-// the way.
+// Take refuses what no site could say of its subjects.
 func (b *Block) Take(l Layout) error {
 	if err := cmp.Or(b.Check(l), b.measured()); err != nil {
 		return err
 	}
-	return b.MakePossible()
+	return b.possible()
 }
 
 // measured holds a site's moments to what values can be.
@@ -213,10 +212,9 @@ func (b *Block) measured() error {
 	return Within("moments: rest of the diagonal", slices.Concat(b.Diag, b.Rest), b.N*LargestValue*LargestValue)
 }
 
-// MakePossible makes the scatter matrix one that data can have, where more than
-// rounding keeps it from that: a fit to any other may fail. It is judged as
-// correlations, so that units have no part in it.
-func (b *Block) MakePossible() error {
+// possible refuses a scatter matrix that no data have, more than rounding aside: a fit to one may fail. It is judged as
+// correlations, so that units have no part in it. What does not vary goes with nothing.
+func (b *Block) possible() error {
 	if b.Scatter == nil { // FᵀF + diag is always one
 		return nil
 	}
@@ -224,49 +222,20 @@ func (b *Block) MakePossible() error {
 	var root, c []float64
 	room := linalg.Allot(linalg.Each(p*p, &c), linalg.Each(p, &root))
 	defer room.Release()
+	const rounding = 1e-6
 	for i := range p {
 		root[i] = math.Sqrt(b.Scatter[i*p+i])
-	}
-	correlations := func() {
-		for i := range p {
-			for j := range i + 1 {
-				x := 0.0
-				if s := root[i] * root[j]; s > 0 {
-					x = b.Scatter[i*p+j] / s
-				} else {
-					b.Scatter[i*p+j], b.Scatter[j*p+i] = 0, 0 // what does not vary goes with nothing
-				}
-				c[i*p+j], c[j*p+i] = x, x
+		for j := range i {
+			if s := root[i] * root[j]; s > 0 {
+				c[i*p+j] = b.Scatter[i*p+j] / s
+			} else {
+				b.Scatter[i*p+j], b.Scatter[j*p+i] = 0, 0
 			}
 		}
+		c[i*p+i] = 1 + rounding
 	}
-	correlations()
-	if err := Finite("moments: correlations", c); err != nil {
-		return err
-	}
-	const rounding = 1e-6
-	// What rounding alone may have done passes by a factorisation that costs a
-	// fraction of the eigenvalues, and any honest site's scatter matrix does.
-	for i := range p {
-		c[i*p+i] += rounding
-	}
-	if _, ok := linalg.Cholesky(c, p, p); ok {
-		return nil
-	}
-	correlations()
-	e := linalg.NewEigen(p)
-	if !e.Factorise(c, p) {
-		return fmt.Errorf("moments: the eigenvalues of the scatter matrix did not converge")
-	}
-	if e.Values[0] >= -rounding {
-		return nil
-	}
-	e.Map(c, p, func(_ int, x float64) float64 { return max(x, 0) })
-	linalg.Symmetrise(c, p, p)
-	for i := range p {
-		for j := range p {
-			b.Scatter[i*p+j] = root[i] * root[j] * c[i*p+j]
-		}
+	if _, ok := linalg.Cholesky(c, p, p); !ok {
+		return fmt.Errorf("moments: a scatter matrix that no subjects have")
 	}
 	return nil
 }

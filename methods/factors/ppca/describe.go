@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/linalg"
 )
 
@@ -59,7 +61,7 @@ func (b Bound) Sums(p int) int {
 func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Description, error) {
 	by, of := model, l
 	if by == nil {
-		by, of = withoutFactors(l, blocks), l.eachNoise()
+		by, of.Noise = withoutFactors(l, blocks), NoisePerFeature
 	}
 	return describe(l, model, blocks, sets(l, blocks), func(set []Block) (b Block, err error) {
 		switch {
@@ -326,36 +328,39 @@ func (b *Block) factored() (Block, error) {
 	return out, nil
 }
 
-// Only is the block with the features of the layout that are kept.
+// Only is the block with the features of the layout that are kept, as if none of its cells had been filled.
 func (b *Block) Only(keep []bool) Block {
-	p := len(b.Features)
-	var at []int
-	out := Block{N: b.N}
+	p, out := len(b.Features), Block{N: b.N, Features: b.Features, Mean: b.Mean, Scatter: b.Scatter, Factor: b.Factor,
+		Diag: b.Diag, Rest: b.Rest}
+	at := make([]int, 0, p)
 	for i, j := range b.Features {
 		if keep[j] {
-			at, out.Features, out.Mean = append(at, i), append(out.Features, j), append(out.Mean, b.Mean[i])
+			at = append(at, i)
 		}
 	}
+	if len(at) == p {
+		return out
+	}
+	out.Features = make([]int, 0, len(at))
 	for _, i := range at {
-		if b.Scatter != nil {
-			for _, k := range at {
-				out.Scatter = append(out.Scatter, b.Scatter[i*p+k])
+		out.Features = append(out.Features, b.Features[i])
+	}
+	columns := func(rows []float64) (kept []float64) {
+		kept = slices.Grow(kept, len(rows)/p*len(at))
+		for row := range slices.Chunk(rows, p) {
+			for _, i := range at {
+				kept = append(kept, row[i])
 			}
 		}
+		return kept
 	}
-	for row := range slices.Chunk(b.Factor, p) {
-		for _, i := range at {
-			out.Factor = append(out.Factor, row[i])
-		}
-	}
+	out.Scatter = nil
 	for _, i := range at {
-		if b.Diag != nil {
-			out.Diag = append(out.Diag, b.Diag[i])
-		}
-		if b.Rest != nil {
-			out.Rest = append(out.Rest, b.Rest[i])
+		if b.Scatter != nil {
+			out.Scatter = append(out.Scatter, columns(b.Scatter[i*p:][:p])...)
 		}
 	}
+	out.Mean, out.Factor, out.Diag, out.Rest = columns(b.Mean), columns(b.Factor), columns(b.Diag), columns(b.Rest)
 	return out
 }
 
@@ -445,19 +450,17 @@ func (b *Block) Strongest(most int) (Block, error) {
 		}
 	}
 	linalg.MulAdd(fu, b.Factor, 1, p, u, p, n, directions)
+	out.Factor = make([]float64, directions*p)
 	for a := range directions {
-		row, top := make([]float64, p), 0
+		row, top := out.Factor[a*p:][:p], 0
 		for k := range row {
 			if row[k] = fu[k*wide+a]; math.Abs(row[k]) > math.Abs(row[top]) {
 				top = k
 			}
 		}
 		if row[top] < 0 {
-			for k := range row {
-				row[k] = -row[k]
-			}
+			floats.Scale(-1, row)
 		}
-		out.Factor = append(out.Factor, row...)
 	}
 	if b.Diag != nil || directions < found {
 		out.Diag = make([]float64, p)

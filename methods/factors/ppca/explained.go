@@ -21,20 +21,17 @@ import (
 // of one site differ from each other, whoever is at the site: a feature's total
 // is Σ (t − t̄)², and its residuals r count as Σ (r − r̄)².
 type Explained struct {
-	Cells    wire.Vector `cbor:"cells"`    // per view: values observed
-	Total    wire.Vector `cbor:"total"`    // per view
-	Residual wire.Matrix `cbor:"residual"` // views × (q+1): with factor f alone, and last with all
-	// Per feature, the latter with all factors.
-	FeatureTotal    wire.Vector `cbor:"feature_total"`
-	FeatureResidual wire.Vector `cbor:"feature_residual"`
+	Cells        wire.Vector `cbor:"cells"`         // per view: values observed
+	Total        wire.Vector `cbor:"total"`         // per view
+	Residual     wire.Matrix `cbor:"residual"`      // views × (q+1): with factor f alone, and last with all
+	FeatureTotal wire.Vector `cbor:"feature_total"` // per feature
 }
 
 // NoneExplained are the sums of no subjects.
 func NoneExplained(views, q, features int) *Explained {
 	vector := func(n int) wire.Vector { return make(wire.Vector, n) }
 	return &Explained{Cells: vector(views), Total: vector(views),
-		Residual:     wire.Matrix{Rows: views, Cols: q + 1, Data: vector(views * (q + 1))},
-		FeatureTotal: vector(features), FeatureResidual: vector(features)}
+		Residual: wire.Matrix{Rows: views, Cols: q + 1, Data: vector(views * (q + 1))}, FeatureTotal: vector(features)}
 }
 
 // Rank is q.
@@ -52,7 +49,7 @@ func (x *Explained) Plus(others ...*Explained) *Explained {
 }
 
 func (x *Explained) lists() [][]float64 {
-	return [][]float64{x.Cells, x.Total, x.Residual.Data, x.FeatureTotal, x.FeatureResidual}
+	return [][]float64{x.Cells, x.Total, x.Residual.Data, x.FeatureTotal}
 }
 
 // NewExplained computes the sums over one site's blocks under one model, and what [LogLik] says of these.
@@ -71,8 +68,9 @@ func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, 
 	out = NoneExplained(l.Views(), q, l.Features())
 	view := l.ViewOf()
 	means := make([]float64, q*ld) // Σ ⟨x⟩⟨x⟩ᵀ
-	// Per feature, over the subjects who have it: their number, Σ (t − μ) and Σ ⟨x⟩.
-	count, dev, sum := make([]float64, l.Features()), make([]float64, l.Features()), make([]float64, l.Features()*q)
+	// Per feature, over the subjects who have it: their number, Σ (t − μ), Σ r² and Σ ⟨x⟩.
+	vector := func() []float64 { return make([]float64, l.Features()) }
+	count, dev, left, sum := vector(), vector(), vector(), make([]float64, l.Features()*q)
 	for n := range blocks {
 		b := &blocks[n]
 		if err := e.Run(md, b); err != nil {
@@ -96,7 +94,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, 
 				res[a] += e.Square[i] - 2*x*s[a] + x*x*means[a*ld+a]
 				all -= 2 * x * s[a]
 			}
-			out.FeatureResidual[j] += all
+			left[j] += all
 			out.FeatureTotal[j] += e.Square[i]
 		}
 	}
@@ -113,9 +111,8 @@ func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, 
 			all -= w * sum[j*q+a]
 		}
 		out.FeatureTotal[j] -= dev[j] * dev[j] / n
-		out.FeatureResidual[j] -= all * all / n
 		out.Total[k] += out.FeatureTotal[j]
-		res[q] += out.FeatureResidual[j]
+		res[q] += left[j] - all*all/n
 	}
 	// rounding may leave −1e-20
 	for _, x := range out.lists() {
@@ -134,7 +131,7 @@ func (x *Explained) Check(l Layout) error {
 	const what = "explained variance"
 	return cmp.Or(Numbers(what, l.Views(), 0, x.Cells, x.Total),
 		Numbers(what, l.Views()*x.Residual.Cols, 0, x.Residual.Data),
-		Numbers(what, l.Features(), 0, x.FeatureTotal, x.FeatureResidual))
+		Numbers(what, l.Features(), 0, x.FeatureTotal))
 }
 
 // R2 returns 1 − residual/total of view k: with factor f alone, or with all

@@ -8,14 +8,11 @@ var (
 	NewPXEM  = newPXEM
 )
 
-// Empty is how many subjects without any value were added.
-func (a *Accumulator) Empty() int { return a.empty }
-
 // NewFeatureSums are the sums of nobody, and AddRow takes in a subject's observed values.
 var NewFeatureSums = newFeatureSums
 
 func (s *FeatureSums) AddRow(views [][]float64, dims []int) {
-	for j, x := range (Layout{Dims: dims}).values(views, nil) {
+	for j, x := range (Layout{Dims: dims}).Values(views, nil) {
 		s.add(j, 1, x, 0, false)
 	}
 }

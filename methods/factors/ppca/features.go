@@ -64,13 +64,6 @@ func (s *FeatureSums) add(j int, n, a, b float64, extremes bool) {
 	}
 }
 
-// Merge takes in what another site says.
-func (s *FeatureSums) Merge(o *FeatureSums, extremes bool) {
-	for j, n := range o.N {
-		s.add(j, n, o.A[j], o.B[j], extremes)
-	}
-}
-
 // Check refuses what no site could say of its d features.
 func (s *FeatureSums) Check(d int, extremes bool) error {
 	if len(s.N) != d || len(s.A) != d || len(s.B) != d {
@@ -93,10 +86,10 @@ func (s *FeatureSums) Check(d int, extremes bool) error {
 	return nil
 }
 
-// Scale turns pooled sums into the scale of a study. Features that nobody has
+// scale turns pooled sums into the scale of a study. Features that nobody has
 // observed, or that are constant at all sites together, are reported by name.
-func (s *FeatureSums) Scale(set Frame, kind string) (*Scale, error) {
-	d := set.Layout.Features()
+func (s *FeatureSums) scale(set Frame) (*Scale, error) {
+	d, kind := set.Layout.Features(), set.Scaling
 	out := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
 	var wrong problem.List
 	for k, v := range set.Plan.Views {
@@ -224,10 +217,17 @@ func PoolScale(set Frame, sites []string, all []*FeatureSums) (scale *Scale, apa
 	for i := range apart {
 		apart[i].Site = slices.Index(set.Plan.Sites, sites[apart[i].Site])
 	}
-	pooled := newFeatureSums(set.Layout.Features())
-	for _, a := range all {
-		pooled.Merge(a, extremes)
-	}
-	scale, err = pooled.Scale(set, set.Scaling)
+	scale, err = set.pooled(all)
 	return scale, apart, err
+}
+
+// pooled is the scale that what sites say leads to.
+func (s Frame) pooled(all []*FeatureSums) (*Scale, error) {
+	sum := newFeatureSums(s.Layout.Features())
+	for _, a := range all {
+		for j, n := range a.N {
+			sum.add(j, n, a.A[j], a.B[j], s.Scaling == ScaleMinMax)
+		}
+	}
+	return sum.scale(s)
 }

@@ -104,16 +104,6 @@ func (s Frame) RangeScale() *Scale {
 	return out
 }
 
-// Unit says what one scaled unit is, in words.
-func (s Frame) Unit() string { return unitOf[s.Scaling] }
-
-var unitOf = map[string]string{
-	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations",
-	ScaleMinMax: "parts of a feature's range",
-	ScaleRange:  "parts of a feature's public range", ScaleNone: "the features' own units",
-	ScaleSiteRange: "parts of a feature's range at its site",
-}
-
 // Said is how many numbers [RowSums.Said] has at most, and what they are.
 func (s Frame) Said() (values int, what string) {
 	if s.Scaling == ScaleMinMax {

@@ -57,12 +57,6 @@ type Layout struct {
 // MaxFeatures bounds what a layout from elsewhere can make this machine allocate.
 const MaxFeatures = 1 << 16
 
-// eachNoise is the layout with a noise variance for each feature.
-func (l Layout) eachNoise() Layout {
-	l.Noise = NoisePerFeature
-	return l
-}
-
 // NewLayout checks the dimensions.
 func NewLayout(dims []int, noise Noise) (Layout, error) {
 	l := Layout{Dims: slices.Clone(dims), Noise: noise}
@@ -226,6 +220,9 @@ const (
 	// LargestPatterns bounds how many sets of views the subjects of a site have.
 	LargestPatterns = 1 << 16
 )
+
+// BeyondMeasure says that no measurement is as large.
+func BeyondMeasure(x float64) bool { return math.Abs(x) > LargestValue }
 
 // Between says which of some vectors does not have n numbers from low to high.
 func Between(what string, n int, low, high float64, all ...[]float64) error {

@@ -13,7 +13,7 @@ import (
 // surface is the log-likelihood of blocks as a function of free numbers: loadings and means in
 // units of the noise at the start, and logarithms of what each noise variance has above its
 // floor. Its gradient is that of the expected log-likelihood of the complete data (Fisher's
-// identity): with the sums of [Sums] and ψ of feature j,
+// identity): with the sums of a fit and ψ of feature j,
 //
 //	∂ℓ/∂w_j = (B_j − R w_j)/ψ, ∂ℓ/∂μ_j = (Dev_j − Σ⟨x⟩ᵀw_j)/ψ,
 //	∂ℓ/∂ln ψ = Σ_j {(Square_j − 2 B_jᵀw_j + w_jᵀR w_j)/ψ − N_j}/2 over the features of its group.

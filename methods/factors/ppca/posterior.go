@@ -133,7 +133,7 @@ func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64,
 		return nil, nil, err
 	}
 	p.values, p.observed = p.values[:0], p.observed[:0]
-	for j, x := range p.layout.values(views, s) {
+	for j, x := range p.layout.Values(views, s) {
 		if p.Describes(j) {
 			p.values, p.observed = append(p.values, x), append(p.observed, j)
 		}
@@ -182,7 +182,7 @@ type Posterior struct {
 	md       *described
 	cov      []float64 // as Cov, of all columns of the model
 	gain     []float64 // p × ld: Ψ⁻¹W M; Latent is its transpose times t − μ
-	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
+	nearest  []float64 // p × ld: W (WᵀW)⁻¹; empty if that does not exist, nil until it is asked for
 	constant float64   // p ln 2π + ln |C|
 	residual []float64 // p: see [Posterior.ResidualVar]; nil until it is asked for
 	expected []float64 // per view: see [Posterior.ExpectedResiduals]; nil until they are asked for
@@ -228,19 +228,27 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 		}
 	}
 	md.solver.Solve(prec, post.gain, p)
-	clear(gram)
-	q = md.rank
-	linalg.MulAdd(gram, w, 1, ld, w, q, p, q)
-	linalg.Symmetrise(gram, q, ld)
-	if determined(gram, q, ld) {
-		if q == md.Q {
-			md.solver.Solve(gram, w, p)
-		} else {
-			linalg.CholSolveRows(gram, q, ld, w, ld, p)
-		}
-		post.nearest = w
-	}
 	return post, nil
+}
+
+// findNearest works out what brings observed values to the nearest point of the model.
+func (p *Posterior) findNearest() {
+	q, ld, n := p.md.rank, p.md.LD, len(p.Observed)
+	w, gram := make([]float64, n*ld), make([]float64, q*ld)
+	for i, j := range p.Observed {
+		copy(w[i*ld:][:ld], p.md.W[j*ld:])
+	}
+	linalg.MulAdd(gram, w, 1, ld, w, q, n, q)
+	linalg.Symmetrise(gram, q, ld)
+	switch {
+	case !determined(gram, q, ld):
+		w = w[:0]
+	case q == p.md.Q:
+		p.md.solver.Solve(gram, w, n)
+	default:
+		linalg.CholSolveRows(gram, q, ld, w, ld, n)
+	}
+	p.nearest = w
 }
 
 // Entropy is the differential entropy of the observed features in nats: what minus the
@@ -342,6 +350,9 @@ func (p *Posterior) Reconstruct(dst, t []float64) {
 // do not determine the factors.
 func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 	if p.nearest == nil {
+		p.findNearest()
+	}
+	if len(p.nearest) == 0 {
 		return false
 	}
 	x := p.md.x[:p.md.rank]

@@ -14,8 +14,9 @@ import (
 // FitOptions tune a fit. The zero value is the default.
 type FitOptions struct {
 	// Tol stops the fit when the mean log-likelihood per subject grows by less
-	// than this over ten iterations; 0 means 1e-7.
-	Tol float64
+	// than this over a window of iterations; 0 means 1e-7 and ten.
+	Tol    float64
+	Window int
 	// MaxIter bounds the iterations; 0 means 2000.
 	MaxIter int
 	// LeastNoise bounds the noise variance of a feature with one of its own from below, as a
@@ -25,23 +26,6 @@ type FitOptions struct {
 	// Exact goes on from there to where the slope vanishes, which determines the model to nine digits, not the
 	// likelihood alone.
 	Exact bool
-}
-
-// filled returns the options with defaults in the place of zeros.
-func (o FitOptions) filled() (FitOptions, error) {
-	if o.Tol == 0 {
-		o.Tol = 1e-7
-	}
-	if o.MaxIter == 0 {
-		o.MaxIter = 2000
-	}
-	if !(o.Tol > 0) || o.MaxIter < 1 {
-		return o, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
-	}
-	if !(o.LeastNoise >= 0 && o.LeastNoise < 1) {
-		return o, fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", o.LeastNoise)
-	}
-	return o, nil
 }
 
 // LeastNoise is the share of a feature's variance that the model of a study takes for noise
@@ -62,6 +46,9 @@ const (
 	creeping = 100
 	// solvedTogether features stay in the cache.
 	solvedTogether = 16
+	// blockBatch is how many blocks are worked on together where single cells are missing: each then has
+	// classes of its own, and a product takes far less time than a loop over them.
+	blockBatch = 32
 )
 
 // Fitted is the outcome of a fit.
@@ -90,14 +77,16 @@ type Fitted struct {
 //
 // The likelihood never falls, rounding aside.
 func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	o, err := o.filled()
-	if err != nil {
-		return nil, err
-	}
+	o.Tol, o.Window, o.MaxIter = cmp.Or(o.Tol, 1e-7), cmp.Or(o.Window, fitWindow), cmp.Or(o.MaxIter, 2000)
 	f, err := newPXEM(l, blocks, rank, start, o.LeastNoise)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		f.memory.Release()
+		f.Model.Release()
+		f.EStep.Release()
+	}()
 	out, climbed := &Fitted{Subjects: f.Subjects}, false
 	for {
 		ll, err := f.Expect()
@@ -110,7 +99,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 		out.LogLik = ll
 		out.Trace = append(out.Trace, ll/f.Subjects)
 		n := len(out.Trace)
-		out.Converged = n > fitWindow && out.Trace[n-1]-out.Trace[n-1-fitWindow] < o.Tol
+		out.Converged = n > o.Window && out.Trace[n-1]-out.Trace[n-1-o.Window] < o.Tol
 		if out.Converged && (climbed || !o.Exact) || out.Iterations >= o.MaxIter {
 			break
 		}
@@ -140,74 +129,39 @@ const (
 	alike = 1e-4
 	// workOfStarts is how many numbers an iteration may read for all starts to be followed on all
 	// features: beyond, they are followed on some.
-	workOfStarts = 1 << 20
+	workOfStarts = 1 << 18
 )
 
-// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there: the likelihood can
-// have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. Where an
-// iteration is dear, all are followed on every so manyth feature of each view, and then [Start] and each maximum that
-// was found on all: those of some features need not be. A start from which the covariance of the factors collapses is
-// passed over, unless all are such.
+// FitBest is [Fit] from several starts, and returns the likeliest outcome with how many ended there: the likelihood
+// can have several maxima. The starts are [Start] and eight of drawn loadings, the same for the same data. They are
+// followed roughly, and the best to its end. Where an iteration is dear, all are followed on every so manyth feature
+// of each view, and then [Start] and each maximum that was found on all: those of some features need not be. A start
+// from which the covariance of the factors collapses is passed over, unless all are such.
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
-	some := thinned(l, blocks, rank)
-	if some == nil {
-		starts, err := starts(l, blocks, rank)
-		if err != nil {
-			return nil, err
-		}
-		return likeliest(l, blocks, starts, o)
-	}
-	all, err := Start(l, blocks, rank)
+	blocks, err := ready(l, blocks)
 	if err != nil {
 		return nil, err
 	}
-	few, err := starts(l, some, rank)
-	if err != nil {
-		return nil, err
-	}
-	fits, err := fitEach(l, some, few, o)
-	if err != nil {
-		return nil, err
-	}
-	starts, variance := []*Params{all}, variances(l, blocks)
-	for i, fit := range fits {
-		if i > 0 && fits[i-1].LogLik-fit.LogLik < alike*fit.Subjects {
-			continue // the same maximum
-		}
-		start := all.Clone()
-		clear(start.W)
-		if l.Noise == NoisePerFeature {
-			for _, j := range start.Features {
-				start.Noise[j] = max(variance[j], all.Noise[j])
-			}
-		}
-		group := l.GroupOf()
-		for _, j := range fit.Features { // all other loadings follow from these in one step
-			copy(start.W[j*rank:][:rank], fit.W[j*rank:])
-			start.Noise[group[j]] = fit.Noise[group[j]]
-		}
-		starts = append(starts, &start)
-	}
-	return likeliest(l, blocks, starts, o)
-}
-
-// FitFrom is [Fit] from a start, or [FitBest] if that is nil.
-func FitFrom(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	if start == nil {
-		return FitBest(l, blocks, rank, o)
-	}
-	return Fit(l, blocks, rank, start, o)
-}
-
-// likeliest is the best fit from some starts. They are followed roughly, and the best to its end.
-func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitted, error) {
-	rough := o
+	rough, followed := o, blocks
 	rough.Tol, rough.Exact = max(o.Tol, alike/100), false
-	fits, err := fitEach(l, blocks, starts, rough)
+	some := thinned(l, blocks, rank)
+	if some != nil {
+		followed = some
+	}
+	list, err := starts(l, followed, rank)
 	if err != nil {
 		return nil, err
 	}
-	best, err := Fit(l, blocks, fits[0].Rank, &fits[0].Params, o)
+	fits, err := fitEach(l, followed, list, rough)
+	if err == nil && some != nil {
+		if list, err = widened(l, blocks, fits); err == nil {
+			fits, err = fitEach(l, blocks, list, rough)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	best, err := Fit(l, blocks, rank, &fits[0].Params, o)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +175,42 @@ func likeliest(l Layout, blocks []Block, starts []*Params, o FitOptions) (*Fitte
 	best.Iterations += fits[0].Iterations
 	best.Trace = append(fits[0].Trace, best.Trace...)
 	return best, nil
+}
+
+// widened are the starts on all features: [Start], and what fits of some features found, each maximum once. All other
+// loadings follow from these in one step.
+func widened(l Layout, blocks []Block, fits []*Fitted) ([]*Params, error) {
+	first, err := Start(l, blocks, fits[0].Rank)
+	if err != nil {
+		return nil, err
+	}
+	list, variance, group, rank := []*Params{first}, variances(l, blocks), l.GroupOf(), first.Rank
+	for i, fit := range fits {
+		if i > 0 && fits[i-1].LogLik-fit.LogLik < alike*fit.Subjects {
+			continue // the same maximum
+		}
+		start := first.Clone()
+		clear(start.W)
+		if l.Noise == NoisePerFeature {
+			for _, j := range start.Features {
+				start.Noise[j] = max(variance[j], first.Noise[j])
+			}
+		}
+		for _, j := range fit.Features {
+			copy(start.W[j*rank:][:rank], fit.W[j*rank:])
+			start.Noise[group[j]] = fit.Noise[group[j]]
+		}
+		list = append(list, &start)
+	}
+	return list, nil
+}
+
+// FitFrom is [Fit] from a start, or [FitBest] if that is nil.
+func FitFrom(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
+	if start == nil {
+		return FitBest(l, blocks, rank, o)
+	}
+	return Fit(l, blocks, rank, start, o)
 }
 
 // fitEach fits from each start, and returns the fits from the likeliest on.
@@ -322,35 +312,56 @@ func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Param
 	}
 }
 
-// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The model
-// and the numbers of the blocks may be changed between iterations, the blocks' features not.
+// pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The
+// model and the numbers of the blocks may be changed between iterations, the blocks' features not. With x̃ = (x, 1),
+// the M step of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the subjects who have it; features observed by
+// the same blocks are one class and share the latter.
 type pxem struct {
-	*Sums
-	Model *Model
-	EStep *EStep
-	Floor []float64 // least variance of each noise group
+	Model    *Model
+	EStep    *EStep
+	Blocks   []Block
+	Features []int // observed by some block, ascending
+	Subjects float64
+	Q, LD    int
+	Stride   int       // of the (q+1) × (q+1) matrices
+	Floor    []float64 // least variance of each noise group
+
+	Class []int       // of each feature; −1 if no block observes it
+	Of    [][]int     // the classes that each block observes
+	Count []float64   // d: subjects who have the feature
+	R     [][]float64 // per class, (q+1) × Stride: Σ ⟨x̃ x̃ᵀ⟩
+
+	B      []float64 // d × LD: Σ (t − μ)⟨x⟩ᵀ
+	Dev    []float64 // d: Σ (t − μ)
+	Square []float64 // d: Σ (t − μ)²
+
+	x  []float64 // q: Σ ⟨x⟩ over all subjects
+	xx []float64 // q × LD: Σ ⟨x xᵀ⟩
+
+	// With a class for each feature, as where single cells are missing, most of the work is to
+	// add up R. So it is one matrix, a row for each class, and a product adds some
+	// blocks at a time, in their order.
+	classes []float64 // classes × (q+1)·Stride
+	waiting int       // blocks in batch
+	batch   []float64 // blockBatch × (q+1)·Stride: of each block, what its classes get
+	has     []float64 // blockBatch × classes: 1 where a block has a class
 
 	noise, weight []float64 // per noise group: residual sum and count
 	row           []float64 // q + 1 scratch
 	rows          []float64 // solvedTogether × stride: scratch
 	xi            *linalg.Eigen
 	root, turned  []float64
+	memory        linalg.Workspace
 }
 
 // newPXEM prepares a fit of blocks from a start, or from [Start] if that is nil. The noise variances of single features
 // are at least a share of the features'.
 func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (*pxem, error) {
-	if err := CheckBlocks(l, blocks); err != nil {
+	blocks, err := ready(l, blocks)
+	if err != nil {
 		return nil, err
 	}
-	blocks = slices.Clone(blocks) // whose squares no iteration works out anew
-	for i := range blocks {
-		squares := make([]float64, len(blocks[i].Features))
-		blocks[i].Squares(squares)
-		blocks[i].squares = squares
-	}
 	if start == nil {
-		var err error
 		if start, err = Start(l, blocks, rank); err != nil {
 			return nil, err
 		}
@@ -361,19 +372,29 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (
 	if start.Rank != rank {
 		return nil, fmt.Errorf("start has %d factors, the fit %d", start.Rank, rank)
 	}
-	f := &pxem{
-		Sums: newSums(l, blocks, rank), Model: NewModel(l, rank), EStep: NewEStep(rank, blocks),
-		noise: make([]float64, l.Groups()), weight: make([]float64, l.Groups()),
-		row: make([]float64, rank+1), xi: linalg.NewEigen(rank),
-	}
+	d, ld, stride := l.Features(), linalg.Stride(rank), linalg.Stride(rank+1)
+	f := &pxem{Model: NewModel(l, rank), EStep: NewEStep(rank, blocks), Blocks: blocks, Features: Observed(l, blocks),
+		Q: rank, LD: ld, Stride: stride, xi: linalg.NewEigen(rank)}
 	if !ContainsAll(start.Features, f.Features) {
 		return nil, fmt.Errorf("start describes %d features, and not all of the %d observed", len(start.Features),
 			len(f.Features))
 	}
-	f.rows = make([]float64, solvedTogether*f.Stride)
-	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))
+	f.Class, f.Of = Classes(d, blocks)
+	n, size, most := 1+slices.Max(f.Class), (rank+1)*stride, min(blockBatch, len(blocks))
+	f.memory = linalg.Allot(
+		linalg.Each(n*size, &f.classes), linalg.Each(most*size, &f.batch), linalg.Each(most*n, &f.has),
+		linalg.Each(d*ld, &f.B, &f.turned), linalg.Each(rank*ld, &f.xx, &f.root),
+		linalg.Each(d, &f.Dev, &f.Square, &f.Count), linalg.Each(rank, &f.x),
+		linalg.Each(l.Groups(), &f.noise, &f.weight), linalg.Each(solvedTogether*stride, &f.rows),
+	)
+	f.R = slices.Collect(slices.Chunk(f.classes, size))
+	for i := range blocks {
+		f.Subjects += blocks[i].N
+		for _, j := range blocks[i].Features {
+			f.Count[j] += blocks[i].N
+		}
+	}
 	f.Model.Load(start)
-	var err error
 	if f.Floor, err = noiseFloors(l, blocks, f.Features, share); err != nil {
 		return nil, err
 	}
@@ -381,6 +402,23 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params, share float64) (
 		f.Model.Psi[j] = max(f.Model.Psi[j], f.Floor[f.Model.Group[j]])
 	}
 	return f, nil
+}
+
+// ready is the blocks, checked, with squares that no iteration works out anew.
+func ready(l Layout, blocks []Block) ([]Block, error) {
+	if len(blocks) > 0 && blocks[0].squares != nil {
+		return blocks, nil
+	}
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
+	blocks = slices.Clone(blocks)
+	for i := range blocks {
+		squares := make([]float64, len(blocks[i].Features))
+		blocks[i].Squares(squares)
+		blocks[i].squares = squares
+	}
+	return blocks, nil
 }
 
 // noiseFloors returns the least noise variance of each group, from the variance of the feature or the
@@ -430,15 +468,50 @@ func variances(l Layout, blocks []Block) []float64 {
 
 // Expect runs the E step over all blocks and returns the log-likelihood.
 func (f *pxem) Expect() (logLik float64, err error) {
-	f.Reset()
+	for _, x := range [][]float64{f.classes, f.B, f.Dev, f.Square, f.x, f.xx} {
+		clear(x)
+	}
+	f.waiting = 0
 	for i := range f.Blocks {
 		if err := f.EStep.Run(f.Model, &f.Blocks[i]); err != nil {
 			return 0, err
 		}
 		logLik += f.EStep.LogDensity(f.Model, &f.Blocks[i])
-		f.Collect(i, f.EStep)
+		f.collect(i)
 	}
 	return logLik, nil
+}
+
+// collect adds block i, on which the E step was just run; R is complete with the last.
+func (f *pxem) collect(i int) {
+	b, e, q, ld := &f.Blocks[i], f.EStep, f.Q, f.LD
+	for a, j := range b.Features {
+		f.Dev[j] += b.N * e.Delta[a]
+		f.Square[j] += e.Square[a]
+		row := f.B[j*ld:][:q]
+		for c, x := range e.STX[a*ld:][:q] {
+			row[c] += x
+		}
+	}
+	n, size := len(f.R), (q+1)*f.Stride
+	has, r := f.has[f.waiting*n:][:n], f.batch[f.waiting*size:][:size]
+	clear(has)
+	for _, c := range f.Of[i] {
+		has[c] = 1
+	}
+	for a, x := range e.X {
+		f.x[a] += b.N * x
+		copy(r[a*f.Stride:], e.SXX[a*ld:][:q])
+		r[a*f.Stride+q], r[q*f.Stride+a] = b.N*x, b.N*x
+	}
+	r[q*f.Stride+q] = b.N
+	if f.waiting++; f.waiting == blockBatch || i == len(f.Blocks)-1 {
+		linalg.MulAdd(f.classes, f.has, 1, n, f.batch, n, f.waiting, size)
+		f.waiting = 0
+	}
+	for a, x := range e.SXX {
+		f.xx[a] += x
+	}
 }
 
 // Maximise does the M step and, if expand is set, moves the mean and
@@ -481,10 +554,18 @@ func (f *pxem) Maximise(expand bool) error {
 	if !expand {
 		return nil
 	}
-	nu, xi := f.Factors()
-	if !f.xi.Factorise(xi, ld) || !f.xi.Power(f.root, ld, 0.5) {
+	for a := range q {
+		f.x[a] /= f.Subjects
+	}
+	for a := range q { // the covariance of the factors
+		for c := range q {
+			f.xx[a*ld+c] = f.xx[a*ld+c]/f.Subjects - f.x[a]*f.x[c]
+		}
+	}
+	linalg.Symmetrise(f.xx, q, ld)
+	if !f.xi.Factorise(f.xx, ld) || !f.xi.Power(f.root, ld, 0.5) {
 		return ErrCollapsed
 	}
-	f.Model.Move(nu, f.root, f.turned)
+	f.Model.Move(f.x, f.root, f.turned)
 	return nil
 }

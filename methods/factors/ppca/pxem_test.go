@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"parley/internal/linalg"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
@@ -45,111 +44,6 @@ func TestFitNeverLosesLikelihood(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestExpectationWithMissingCellsIsExact compares one iteration on blocks with
-// the same iteration written row by row, every subject with an own mask.
-func TestExpectationWithMissingCellsIsExact(t *testing.T) {
-	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
-		l := factorstest.Shape(t, noise, 4, 3, 2)
-		r := rand.New(rand.NewPCG(11, 1))
-		tr := factorstest.NewTruth(r, l, 2, 0.3)
-		rows := factorstest.Hole(r, tr.Subjects(r, 60), 0.25)
-		rows = append(rows, factorstest.Lacking(l, tr.Subjects(r, 10), 1)...) // a repeated pattern
-		start := factorstest.NewTruth(r, l, 2, 1).P
-		f := factorstest.Must(ppca.NewPXEM(l, factorstest.BlocksOf(t, l, rows), 2, &start, 0))(t)
-		ll := factorstest.Must(f.Expect())(t)
-		if err := f.Maximise(false); err != nil {
-			t.Fatal(err)
-		}
-		got := f.Model.Params(l, f.Features)
-		want, wantLL := bruteForceEM(l, start, rows)
-		if e := factorstest.WorstParams(&want, &got); e > 1e-11 {
-			t.Errorf("noise %d: parameters differ by %.1e", noise, e)
-		}
-		if math.Abs(ll-wantLL) > 1e-10*math.Abs(wantLL) {
-			t.Errorf("noise %d: log-likelihood %v, want %v", noise, ll, wantLL)
-		}
-	}
-}
-
-// bruteForceEM is one EM iteration with dense conditional Gaussians per row.
-func bruteForceEM(l ppca.Layout, p ppca.Params, rows [][]float64) (ppca.Params, float64) {
-	d, q, group := l.Features(), p.Rank, l.GroupOf()
-	q1 := q + 1
-	r, b := make([][]float64, d), make([][]float64, d)
-	for j := range d {
-		r[j], b[j] = make([]float64, q1*q1), make([]float64, q1)
-	}
-	square, count := make([]float64, d), make([]float64, d)
-	logLik := 0.0
-	for _, row := range rows {
-		var o []int
-		var t, mu []float64
-		for j, x := range row {
-			if !math.IsNaN(x) {
-				o, t, mu = append(o, j), append(t, x), append(mu, p.Mu[j])
-			}
-		}
-		n := len(o)
-		c := factorstest.Covariance(l, &p, o)
-		logLik += factorstest.LogDensity(t, mu, c)
-		linalg.Cholesky(c, n, n)
-		// x | t ~ N(W'C⁻¹δ, I − W'C⁻¹W), the textbook conditional.
-		cw := make([][]float64, q) // C⁻¹ W columns
-		for a := range q {
-			cw[a] = make([]float64, n)
-			for i, j := range o {
-				cw[a][i] = p.W[j*q+a]
-			}
-			linalg.CholSolve(c, n, n, cw[a])
-		}
-		x := make([]float64, q1)
-		x[q] = 1
-		xx := make([]float64, q1*q1)
-		for a := range q {
-			for i := range o {
-				x[a] += cw[a][i] * (t[i] - mu[i])
-			}
-		}
-		for a := range q {
-			xx[a*q1+a] = 1
-			for e := range q {
-				for i, j := range o {
-					xx[a*q1+e] -= cw[a][i] * p.W[j*q+e]
-				}
-			}
-		}
-		for i, j := range o {
-			count[j]++
-			square[j] += t[i] * t[i]
-			for a := range q1 {
-				b[j][a] += t[i] * x[a]
-				for e := range q1 {
-					r[j][a*q1+e] += xx[a*q1+e] + x[a]*x[e]
-				}
-			}
-		}
-	}
-	out := p.Clone()
-	res, n := make([]float64, l.Groups()), make([]float64, l.Groups())
-	for j := range d {
-		linalg.Cholesky(r[j], q1, q1)
-		sol := slices.Clone(b[j])
-		linalg.CholSolve(r[j], q1, q1, sol)
-		copy(out.W[j*q:], sol[:q])
-		out.Mu[j] = sol[q]
-		s := square[j]
-		for a := range q1 {
-			s -= sol[a] * b[j][a]
-		}
-		res[group[j]] += s
-		n[group[j]] += count[j]
-	}
-	for g := range res {
-		out.Noise[g] = res[g] / n[g]
-	}
-	return out, logLik
 }
 
 func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
@@ -322,8 +216,5 @@ func TestNoiseStaysAboveItsLeastShare(t *testing.T) {
 			t.Errorf("feature %d: noise %v, and %v with a least share, which is %v", j, free.Noise[j],
 				held.Noise[j], least)
 		}
-	}
-	if _, err := ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: 1}); err == nil {
-		t.Error("all of the variance may be noise")
 	}
 }

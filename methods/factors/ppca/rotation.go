@@ -22,12 +22,9 @@ const sweeps = 1000
 // for the pair, from T = I until no angle is above 1e-10; of several local maxima it
 // finds the one that this leads to.
 func Varimax(a []float64, q int) (t []float64, err error) {
-	if err := check(a, q); err != nil {
-		return nil, err
-	}
 	b, rows := make([]float64, 0, len(a)), 0.0
 	for row := range slices.Chunk(a, q) {
-		length := norm(row)
+		length := floats.Norm(row, 2)
 		if length == 0 {
 			continue // its direction is not known
 		}
@@ -111,26 +108,6 @@ func signOf(x []float64) float64 {
 		}
 	}
 	return math.Copysign(1, top)
-}
-
-func check(a []float64, q int) error {
-	if q < 1 || len(a) == 0 || len(a)%q != 0 {
-		return fmt.Errorf("%d loadings cannot be those of %d factors", len(a), q)
-	}
-	for _, x := range a {
-		if !(math.Abs(x) < 1e100) {
-			return fmt.Errorf("a loading is %v", x)
-		}
-	}
-	return nil
-}
-
-func norm(x []float64) float64 {
-	s := 0.0
-	for _, v := range x {
-		s = math.Hypot(s, v)
-	}
-	return s
 }
 
 // Canonical rotates the factors to the axes of WᵀΨ⁻¹W and orders them by its

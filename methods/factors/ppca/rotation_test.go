@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/testkit"
@@ -35,7 +36,7 @@ func criterion(a []float64, q int) (sum float64) {
 	for c := range q {
 		second, fourth := 0.0, 0.0
 		for j := range rows {
-			x := a[j*q+c] / norm(a[j*q:][:q])
+			x := a[j*q+c] / floats.Norm(a[j*q:][:q], 2)
 			second, fourth = second+x*x, fourth+x*x*x*x
 		}
 		sum += fourth - second*second/float64(rows)
@@ -78,19 +79,8 @@ func TestVarimaxIsAMaximum(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeRotatedIsRefused(t *testing.T) {
-	twice := []float64{1, 1, 2, 2, 3, 3, -1, -1}
-	for name, f := range map[string]func() error{
-		"no loadings":      func() error { _, err := Varimax(nil, 2); return err },
-		"ragged":           func() error { _, err := Varimax(ability[:3], 2); return err },
-		"NaN":              func() error { _, err := Varimax([]float64{1, math.NaN()}, 2); return err },
-		"no factor at all": func() error { _, err := Varimax(ability, 0); return err },
-	} {
-		if f() == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	if _, err := Varimax(twice, 2); err != nil {
-		t.Errorf("varimax of loadings of one dimension: %v", err)
+func TestLoadingsOfOneDimensionAreRotated(t *testing.T) {
+	if _, err := Varimax([]float64{1, 1, 2, 2, 3, 3, -1, -1}, 2); err != nil {
+		t.Error(err)
 	}
 }

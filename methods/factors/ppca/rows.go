@@ -3,13 +3,9 @@ package ppca
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"parley/dataset"
 )
-
-// BeyondMeasure says that no measurement is as large.
-func BeyondMeasure(x float64) bool { return math.Abs(x) > LargestValue }
 
 // RowSums is everything that fitting needs of a site's rows, from one
 // streaming pass: sufficient statistics per pattern of observed features, in
@@ -24,11 +20,7 @@ type RowSums struct {
 // subject's views that the site takes part with; nil for all.
 func Read(ctx context.Context, l Layout, data dataset.Source,
 	held func([][]float64) [][]float64) (*RowSums, error) {
-	acc, err := NewAccumulator(l, nil)
-	if err != nil {
-		return nil, err
-	}
-	sums := &RowSums{Extremes: newFeatureSums(l.Features())}
+	acc := NewAccumulator(l)
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -37,23 +29,11 @@ func Read(ctx context.Context, l Layout, data dataset.Source,
 		if held != nil {
 			views = held(views)
 		}
-		if err := l.checkSubject(views); err != nil {
-			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
-		}
-		for j, x := range l.values(views, nil) {
-			if BeyondMeasure(x) {
-				k := l.ViewOf()[j]
-				lo, _ := l.View(k)
-				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large",
-					row.ID, j-lo+1, k+1, LargestValue)
-			}
-			sums.Extremes.add(j, 1, x, x, true)
-		}
 		if err := acc.Add(views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 	}
-	sums.Blocks = acc.Blocks()
+	sums := &RowSums{Blocks: acc.Blocks(), Extremes: acc.extremes}
 	if len(sums.Blocks) == 0 {
 		return nil, fmt.Errorf("no subject has any value of the plan's views")
 	}
@@ -90,19 +70,13 @@ func (r *RowSums) Said(set Frame) *FeatureSums {
 // Scaled returns the blocks in the units that a task asks for, or in the
 // site's own where the plan says so.
 func (r *RowSums) Scaled(set Frame, m *Scale) ([]Block, *Scale, error) {
-	scale, err := r.Units(set, m)
-	if err != nil {
+	if set.Scaling == ScaleSiteRange {
+		m = r.OwnRange()
+	}
+	if err := m.Check(set.Layout); err != nil {
 		return nil, nil, err
 	}
-	return r.In(scale), scale, nil
-}
-
-// Units are those that a task asks for, or the site's own where the plan says so.
-func (r *RowSums) Units(set Frame, m *Scale) (*Scale, error) {
-	if set.Scaling == ScaleSiteRange {
-		return r.OwnRange(), nil
-	}
-	return m, m.Check(set.Layout)
+	return r.In(m), m, nil
 }
 
 // In returns the blocks in the units of a scale.
@@ -132,9 +106,9 @@ func Common(set Frame, scaling string, sites ...*RowSums) (*Scale, error) {
 	if set.Scaling = scaling; !set.Pools() {
 		return StartScale(set), nil
 	}
-	pooled := newFeatureSums(set.Layout.Features())
+	var all []*FeatureSums
 	for _, site := range sites {
-		pooled.Merge(site.Said(set), scaling == ScaleMinMax)
+		all = append(all, site.Said(set))
 	}
-	return pooled.Scale(set, scaling)
+	return set.pooled(all)
 }

@@ -146,8 +146,8 @@ func (s Site) having(view, least int) (subjects float64) {
 }
 
 // imputationSection shows how well each view is predicted from the others
-// where it is known. There is none where no subject has two views.
-func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Section, bool) {
+// where it is known.
+func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) figure.Section {
 	mean, never := "the study's mean", "the site had never measured it"
 	if m.Separate() {
 		mean, never = "the site's mean", "it had not been measured of these subjects, though of others of the site"
@@ -161,9 +161,6 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 		if out[k] = math.NaN(); v.HeldOut != nil {
 			out[k] = v.HeldOut.Gain
 		}
-	}
-	if floats.Sum(all.Cells) == 0 {
-		return figure.Section{}, false
 	}
 	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent,
 		Facets: []figure.Facet{{}}}
@@ -229,7 +226,7 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) (figure.Se
 					"in the outermost bars.",
 				Alt: "Histograms of observed values with those of imputed values drawn over them, by site and " +
 					"view."}},
-		}}, true
+		}}
 }
 
 // Convergence is a section on how the fit at the coordinator settled, with a warning if it did not.
@@ -285,8 +282,7 @@ func leftOut(set ppca.Frame, sites []Site) *assess.Sums {
 
 // untried says whether no view of any subject could be predicted from another.
 func untried(set ppca.Frame, sites []Site) bool {
-	all := leftOut(set, sites)
-	return !slices.ContainsFunc(all.Cells, func(n float64) bool { return n > 0 })
+	return floats.Sum(leftOut(set, sites).Cells) == 0
 }
 
 // sure says in words how well the model predicts views that are hidden from it.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"gonum.org/v1/gonum/floats"
-
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/fitted"
@@ -19,41 +17,32 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 	spread *figure.Section) *method.Result {
 	pooled := pooledOf(sites)
 	r := described(set, m, files, pooled, sites, "subjects at "+figure.Plural(len(sites), "site"), withinSites)
-	off := notMeaningful
-	if x, ok := r.Metrics["mean_absolute_error"]; ok {
-		off = strconv.FormatFloat(x, 'f', 3, 64)
-	}
 	r.Metrics["rounds"] = float64(rounds)
-	r.Headline = append(r.Headline,
-		figure.Fact{Name: "mean absolute error, in " + set.Unit() + method.OfFit, Value: off})
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
 		for _, v := range m.Views {
 			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
 		}
 	}
-	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
-	if m.Adjusts() {
-		r.Sections = append(r.Sections, m.AdjustedSection())
-	}
-	if m.Separate() {
-		r.Sections = append(r.Sections, m.SiteMeansSection())
-	}
-	if len(m.SiteNoise) > 0 {
-		r.Sections = append(r.Sections, m.SiteNoiseSection())
-	}
-	r.Sections = append(r.Sections, Variance(set, "All sites", &pooled.Explained, sites), m.LoadingSection())
-	if !m.Separate() { // else every site's mean is 0
-		r.Sections = append(r.Sections, factorSection(set, sites))
-	}
-	if spread != nil && m.HasSpread() {
-		r.Sections = append(r.Sections, m.BetweenSection())
-	}
-	if section, ok := imputationSection(set, m, sites); ok {
-		r.Sections = append(r.Sections, section)
-	}
-	if spread != nil {
-		r.Sections = append(r.Sections, *spread)
+	for _, x := range []struct {
+		shown bool
+		draw  func() figure.Section
+	}{
+		{true, Reading},
+		{true, func() figure.Section { return dataSection(set, sites) }},
+		{m.Adjusts(), m.AdjustedSection},
+		{m.Separate(), m.SiteMeansSection},
+		{len(m.SiteNoise) > 0, m.SiteNoiseSection},
+		{true, func() figure.Section { return Variance(set, "All sites", &pooled.Explained, sites) }},
+		{true, m.LoadingSection},
+		{!m.Separate(), func() figure.Section { return factorSection(set, sites) }}, // else every site's mean is 0
+		{spread != nil && m.HasSpread(), m.BetweenSection},
+		{!untried(set, sites), func() figure.Section { return imputationSection(set, m, sites) }},
+		{spread != nil, func() figure.Section { return *spread }},
+	} {
+		if x.shown {
+			r.Sections = append(r.Sections, x.draw())
+		}
 	}
 	return r
 }
@@ -127,24 +116,15 @@ func AddSites(m *fitted.Model, sites []Site) {
 	}
 }
 
-// metrics leaves out what verdicts say must not be relied on, and errors of values where nobody told them.
+// metrics leaves out what verdicts say must not be relied on.
 func metrics(set ppca.Frame, model *fitted.Model, pooled *fitted.Assessment) map[string]float64 {
 	subjects := float64(pooled.Subjects())
 	m := map[string]float64{"subjects": subjects, "factors": float64(set.Factors)}
 	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
 		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
-		if pooled.AbsError != nil {
-			m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
-		}
 	}
 	for k, v := range set.Plan.Views {
-		if model.Void(v.Name) {
-			continue
-		}
-		if pooled.AbsError != nil && pooled.Cells[k] > 0 { // the only site with the view may have left
-			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
-		}
-		if r2 := pooled.R2(k, pooled.Rank()); !math.IsNaN(r2) {
+		if r2 := pooled.R2(k, pooled.Rank()); !math.IsNaN(r2) && !model.Void(v.Name) {
 			m["r2/"+v.Name] = r2
 		}
 	}
@@ -173,7 +153,7 @@ func Explained(m *fitted.Model, pooled *ppca.Explained) string {
 		says = "unknown: no view varies within a site"
 	}
 	if len(void) > 0 {
-		says += ", but of " + Shortened(void) + " " + notMeaningful
+		says += ", but of " + fitted.Shortened(void) + " " + notMeaningful
 	}
 	return says
 }

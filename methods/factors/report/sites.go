@@ -52,8 +52,7 @@ func (v *verdicts) heavinessOf(j int, expected [][]residual, sites ...Site) floa
 // all kinds of patients and another one kind, two sites tell nothing.
 func (v *verdicts) flat() {
 	tail := falseVerdict / float64(len(v.sites)*v.set.Layout.Features())
-	var where []string
-	var views []int
+	var found fitted.Found
 	for j, k := range v.set.Layout.ViewOf() {
 		vary := make([]float64, len(v.sites)) // NaN where nobody can tell
 		for i, s := range v.sites {
@@ -79,49 +78,42 @@ func (v *verdicts) flat() {
 				if ratio > unvarying {
 					times = fmt.Sprintf("%.2g times", ratio)
 				}
-				where, views = append(where, fmt.Sprintf("%s at %s (%s)", v.feature(j), s.Name, times)),
-					append(views, k)
+				found.Add(fmt.Sprintf("%s at %s (%s)", v.feature(j), s.Name, times), v.m.Views[k].Name)
 			}
 		}
 	}
-	if len(where) > 0 {
-		v.add(fitted.OnSites, v.views(views...), "In brackets stands how many times as large as at the site where it "+
-			"is next smallest the variance is. Look for another unit there, one value that was filled in for many "+
-			"subjects, a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores "+
-			"follow the feature too little.",
-			"Features vary far less at a site than elsewhere: %s", Shortened(where))
-	}
+	v.m.Warn(found.Verdict(fitted.OnSites, "In brackets stands how many times as large as at the site where it is "+
+		"next smallest the variance is. Look for another unit there, one value that was filled in for many subjects, "+
+		"a limit, or what is so rare that nobody there has it. Intervals there are too wide, and scores follow the "+
+		"feature too little.", "Features vary far less at a site than elsewhere: %s"))
 }
 
 // noise names sites whose noise is above the model's, view by view.
 func (v *verdicts) noise() {
 	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
-	var noisy []string
-	var views []int
+	var noisy fitted.Found
 	for i, s := range v.sites {
-		var more []string
-		for k := range v.m.Views {
+		var more, views []string
+		for k, view := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
 			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], v.residuals[i][lo:hi])
 			freedom /= max(v.tails[k], v.heaviness(k, v.residuals[i:], s))
 			has := freedom > 0 && !math.IsInf(freedom, 1) // something of the view
 			if has && !v.said[i][k] && ratio > noiseRatio && beyond(ratio, freedom, tail) {
-				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)),
-					append(views, k), true
+				more, views = append(more, fmt.Sprintf("%.1f times in %s", ratio, view.Name)), append(views, view.Name)
+				v.said[i][k] = true
 			}
 		}
-		if len(more) > 0 {
-			noisy = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", ")))
+		if more != nil {
+			noisy.Add(fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", ")), views...)
 		}
 	}
-	if len(noisy) > 0 {
-		advice := "Intervals are too narrow there"
-		if len(v.m.SiteNoise) > 0 {
-			advice += " but for subjects of these sites, for whom the site's own noise is used (--site)"
-		}
-		v.add(fitted.OnSites, v.views(views...), advice+". Look for other instruments, units or protocols there, or "+
-			"leave the site out.", "Noisier than the model: %s", Shortened(noisy))
+	advice := "Intervals are too narrow there"
+	if len(v.m.SiteNoise) > 0 {
+		advice += " but for subjects of these sites, for whom the site's own noise is used (--site)"
 	}
+	v.m.Warn(noisy.Verdict(fitted.OnSites, advice+". Look for other instruments, units or protocols there, or leave "+
+		"the site out.", "Noisier than the model: %s"))
 }
 
 // heaviness is how many times as large as that of normal values the variance of subjects' squared
@@ -146,20 +138,18 @@ func (v *verdicts) heaviness(k int, expected [][]residual, sites ...Site) float6
 
 // mahalanobisMisfit names sites that the model describes badly for a reason that no other verdict gives.
 func (v *verdicts) mahalanobisMisfit() {
-	var strange []string
+	var strange fitted.Found
 	tail := falseVerdict / float64(len(v.sites))
 	for i, s := range v.sites {
 		cells := floats.Sum(s.Cells)
 		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > noiseRatio && beyond(ratio, cells, tail) &&
 			!slices.Contains(v.said[i], true) {
-			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
+			strange.Add(fmt.Sprintf("%s (%.1f times)", s.Name, ratio), v.views()...)
 		}
 	}
-	if len(strange) > 0 {
-		v.add(fitted.OnSites, v.views(), "By so much are the squared distances of a site's subjects from the model "+
-			"larger than the model expects. The site may see other subjects, or measure otherwise.",
-			"The model does not describe %s", Shortened(strange))
-	}
+	v.m.Warn(strange.Verdict(fitted.OnSites, "By so much are the squared distances of a site's subjects from the "+
+		"model larger than the model expects. The site may see other subjects, or measure otherwise.",
+		"The model does not describe %s"))
 }
 
 // residual is what the model expects of a feature's residuals, summed over a site's subjects:

@@ -133,18 +133,18 @@ func (v *verdicts) serial() {
 			order = append(order, s.Order)
 		}
 	}
-	var slow []string
+	var slow fitted.Found
 	for a, c := range assess.Slow(order, len(v.m.Factors), falseVerdict) {
 		if c > 0 {
-			slow = append(slow, fmt.Sprintf("factor %d (correlation %.2f with the mean of the next eight)", a+1, c))
+			slow.Add(fmt.Sprintf("factor %d (correlation %.2f with the mean of the next eight)", a+1, c))
 		}
 	}
-	if len(slow) > 0 {
-		v.add(fitted.OnOrder, nil, "Batches, a drift, seasons or a change of kit do that where rows are in the order "+
-			"of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the "+
-			"measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it "+
-			"where many rows are of one person or family, but then intervals are too narrow.",
-			"Scores change slowly along the rows of the sites' files: %s", Shortened(slow))
+	if said := slow.Verdict(fitted.OnOrder, "Batches, a drift, seasons or a change of kit do that where rows are in "+
+		"the order of measuring, and such a factor is no biology: let the plan adjust for the batch, or leave the "+
+		"measurements out that drift. Where a file is sorted, by group for instance, nothing is wrong; nor is it "+
+		"where many rows are of one person or family, but then intervals are too narrow.",
+		"Scores change slowly along the rows of the sites' files: %s"); said.Says != "" {
+		v.m.Warn(said)
 		return
 	}
 	if c := all.Correlation(falseVerdict); c > 0 {
@@ -160,25 +160,24 @@ func (v *verdicts) serial() {
 // apart names the views of sites that have nothing in common with the same views elsewhere:
 // they spoil what all sites have together, the scale first.
 func (v *verdicts) apart(list []ppca.Apart) {
-	var where []string
-	var views []int
+	var far fitted.Found
 	for _, a := range list {
-		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)",
-			v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
+		view := v.m.Views[a.View].Name
+		far.Add(fmt.Sprintf("%s at %s (%.2g times the spread within a site)", view, v.set.Plan.Sites[a.Site], a.Times),
+			view)
 	}
-	if len(where) > 0 {
-		v.voids(fitted.OnScale, v.views(views...), "Whatever else this report says follows from that, and the other "+
-			"views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or "+
-			"mixed-up columns there, and run the study again.",
-			"Values have nothing in common with those of other sites: %s", Shortened(where))
-	}
+	said := far.Verdict(fitted.OnScale, "Whatever else this report says follows from that, and the other views suffer "+
+		"too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns "+
+		"there, and run the study again.", "Values have nothing in common with those of other sites: %s")
+	said.Voids = v.views()
+	v.m.Warn(said)
 }
 
 // useless names views that are predicted no better than by their means for subjects who took no part in the fit.
 // What is not above 0 by one standard error and two thirds may be chance: one view of twenty that has nothing in
 // common with others gains more.
 func (v *verdicts) useless() {
-	var where, views []string
+	var found fitted.Found
 	for _, view := range v.m.Views {
 		h := view.HeldOut
 		if h == nil || h.Gain > 1.645*h.GainSE {
@@ -188,19 +187,15 @@ func (v *verdicts) useless() {
 		if h.Gain > 0 {
 			chance = ", as far as can be told"
 		}
-		where, views = append(where, fmt.Sprintf("%s (%.2f times%s)", view.Name, 1-h.Gain, chance)),
-			append(views, view.Name)
+		found.Add(fmt.Sprintf("%s (%.2f times%s)", view.Name, 1-h.Gain, chance), view.Name)
 	}
-	what := "Predicted from the other views no better than by its mean"
+	says := "Predicted from the other views no better than by its mean"
 	if len(v.m.Views) == 1 {
-		what = "Features are predicted from each other no better than by their means"
+		says = "Features are predicted from each other no better than by their means"
 	}
-	if len(where) > 0 {
-		v.add(fitted.OnPrediction, views, "In brackets stands how many times that of the mean the squared error is at "+
-			"subjects who took no part in the fit. Do not impute it with this model. If the views have anything in "+
-			"common, other factors or more subjects may find it.",
-			"%s: %s", what, strings.Join(where, ", "))
-	}
+	v.m.Warn(found.Verdict(fitted.OnPrediction, "In brackets stands how many times that of the mean the squared "+
+		"error is at subjects who took no part in the fit. Do not impute it with this model. If the views have "+
+		"anything in common, other factors or more subjects may find it.", "%s: %s", says))
 }
 
 // intervals names views whose intervals of 90 % hold another share of the values, beyond chance and so that it
@@ -237,7 +232,7 @@ func (v *verdicts) chance() float64 {
 // outliers says how many subjects the model does not describe because they were far from
 // all others.
 func (v *verdicts) outliers() {
-	var where []string
+	var found fitted.Found
 	total := 0.0
 	for _, s := range v.sites {
 		if s.Outlying == 0 {
@@ -250,15 +245,12 @@ func (v *verdicts) outliers() {
 			}
 		}
 		total += s.Outlying
-		where = append(where, fmt.Sprintf("%.0f at %s (%s)", s.Outlying, s.Name, strings.Join(views, ", ")))
+		found.Add(fmt.Sprintf("%.0f at %s (%s)", s.Outlying, s.Name, strings.Join(views, ", ")))
 	}
-	if total > 0 {
-		v.add(fitted.OnOutliers, nil, "Each site's own report names them. They count as if they had not been measured "+
-			"in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, "+
-			"outliers: keep in the plan keeps them.",
-			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total),
-			Shortened(where))
-	}
+	v.m.Warn(found.Verdict(fitted.OnOutliers, "Each site's own report names them. They count as if they had not been "+
+		"measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are "+
+		"right, outliers: keep in the plan keeps them.",
+		"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total)))
 }
 
 func subjectsAre(n float64) string {
@@ -280,22 +272,19 @@ func (v *verdicts) heywood() error {
 		return err
 	}
 	view := v.set.Layout.ViewOf()
-	var names []string
-	var views []int
+	var found fitted.Found
 	for i, j := range post.Observed {
 		lo, _ := v.set.Layout.View(view[j])
 		f := v.m.Views[view[j]].Features[j-lo]
 		// (C⁻¹)_jj = (ψ − wᵀMw)/ψ².
 		if post.ResidualVar(i) < minUniqueness*f.Noise {
-			names, views = append(names, f.Name), append(views, view[j])
+			found.Add(f.Name, v.m.Views[view[j]].Name)
 		}
 	}
-	if len(names) > 0 {
-		v.add(fitted.OnFactors, v.views(views...), "A factor rests on such a feature alone, and the model takes it as "+
-			"measured almost without error, so intervals of what follows from it are too narrow. Fewer factors "+
-			"usually cure it.",
-			"Heywood case: the model leaves hardly any noise to %s", Shortened(names))
-	}
+	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, and the model takes it as "+
+		"measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually "+
+		"cure it.",
+		"Heywood case: the model leaves hardly any noise to %s"))
 	return nil
 }
 
@@ -331,15 +320,6 @@ func (v *verdicts) missing() {
 			"%.0f %% of the single values are missing in the views that subjects have: the model rests on what is left",
 			100*share)
 	}
-}
-
-// Shortened lists the first few.
-func Shortened(list []string) string {
-	const shown = 5
-	if more := len(list) - shown; more > 0 {
-		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(list, ", ")
 }
 
 // VerdictNotes are verdicts as notes, for the section that opens a report.

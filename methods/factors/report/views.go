@@ -25,11 +25,10 @@ const goesTogether = 0.05
 // in the model, such as of a view that several sites have turned the other way.
 func (v *verdicts) negativeR2() error {
 	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
-	var where []string
-	var views []int
+	var found fitted.Found
 	for i, s := range v.sites {
-		var names []string
-		for k := range v.m.Views {
+		var names, views []string
+		for k, view := range v.m.Views {
 			elsewhere := 1 - (v.all.Error[k]-s.LeftOut.Error[k])/(v.all.Squares[k]-s.LeftOut.Squares[k])
 			here := s.LeftOut.Gain(k)
 			if !(here < 0 && elsewhere > goesTogether) {
@@ -40,25 +39,23 @@ func (v *verdicts) negativeR2() error {
 				return err
 			}
 			if less || beyond((1-here)/(1-elsewhere), s.having(k, 2), tail) {
-				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)",
-					v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
+				names = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)", view.Name, -here, elsewhere))
+				views, v.said[i][k] = append(views, view.Name), true
 			}
 		}
-		if len(names) > 0 {
-			where = append(where, fmt.Sprintf("%s: %s", s.Name, strings.Join(names, ", ")))
+		if names != nil {
+			found.Add(fmt.Sprintf("%s: %s", s.Name, strings.Join(names, ", ")), views...)
 		}
 	}
-	if len(where) > 0 {
-		means := ""
-		if !v.m.Separate() {
-			means = " The sites' means have no place in this model, and others than elsewhere do that too."
-		}
-		v.add(fitted.OnSites, v.views(views...), "R² is that of predicting the view from the others. Look for ids "+
-			"that belong to other subjects in one of the site's files, for scales that run the other way there, and "+
-			"for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of "+
-			"all."+means,
-			"Views do not go together as they do elsewhere at %s", Shortened(where))
+	means := ""
+	if !v.m.Separate() {
+		means = " The sites' means have no place in this model, and others than elsewhere do that too."
 	}
+	v.m.Warn(found.Verdict(fitted.OnSites, "R² is that of predicting the view from the others. Look for ids that "+
+		"belong to other subjects in one of the site's files, for scales that run the other way there, and for "+
+		"mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of "+
+		"all."+means,
+		"Views do not go together as they do elsewhere at %s"))
 	return nil
 }
 
@@ -147,7 +144,8 @@ func (v *verdicts) unconnected() {
 	}
 	says := "No subject connects " + strings.Join(names, " with ")
 	if len(names) > 2 {
-		says = "No subject connects any two of these: " + strings.ReplaceAll(Shortened(names), ", view", "; view")
+		says = "No subject connects any two of these: " +
+			strings.ReplaceAll(fitted.Shortened(names), ", view", "; view")
 	}
 	if len(v.sites) < len(v.set.Plan.Sites) { // one that left may have had such subjects
 		says += ", at the sites that stayed to the end"
@@ -168,21 +166,17 @@ func (v *verdicts) neverTogether() {
 			}
 		}
 	}
-	var pairs []string
-	var views []int
-	for l := range v.m.Views {
-		for k := range l {
+	var pairs fitted.Found
+	for l, one := range v.m.Views {
+		for k, other := range v.m.Views[:l] {
 			if held[k] && held[l] && !both[[2]int{k, l}] {
-				pairs, views = append(pairs, strings.Join(v.views(k, l), " and ")), append(views, k, l)
+				pairs.Add(other.Name+" and "+one.Name, one.Name, other.Name)
 			}
 		}
 	}
-	if len(pairs) > 0 {
-		v.add(fitted.OnLinks, v.views(views...), "How they go together follows from what each has in common with "+
-			"other views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one "+
-			"of them where the other is all that is known.",
-			"No subject has both of these views: %s", Shortened(pairs))
-	}
+	v.m.Warn(pairs.Verdict(fitted.OnLinks, "How they go together follows from what each has in common with other "+
+		"views. What these do not show, such as a factor of the two alone, is arbitrary: do not impute one of them "+
+		"where the other is all that is known.", "No subject has both of these views: %s"))
 }
 
 // groups are the views that somebody has, those together of which one leads to the other by
@@ -216,7 +210,7 @@ func viewsAre(names []string) string {
 	case n == 1:
 		return "view " + names[0]
 	case n > shown:
-		return "views " + Shortened(names)
+		return "views " + fitted.Shortened(names)
 	default:
 		return fmt.Sprintf("views %s and %s", strings.Join(names[:n-1], ", "), names[n-1])
 	}
@@ -231,16 +225,14 @@ const muchBias = 0.1
 func (v *verdicts) selected() {
 	features, view := v.features(), v.set.Layout.ViewOf()
 	level := falseVerdict / float64(len(features))
-	var where []string
-	var views []int
+	var found fitted.Found
 	name := func(k int, what string, bias float64) {
 		which, off := "high", "low"
 		if bias > 0 {
 			which, off = off, which
 		}
-		views = append(views, k)
-		where = append(where, fmt.Sprintf("%s %s; if because it is, its mean here is %.2g standard deviations too %s)",
-			what, which, math.Abs(bias), off))
+		found.Add(fmt.Sprintf("%s %s; if because it is, its mean here is %.2g standard deviations too %s)", what, which,
+			math.Abs(bias), off), v.m.Views[k].Name)
 	}
 	worst, of := make([]float64, len(v.m.Views)), make([]int, len(v.m.Views))
 	for _, j := range features {
@@ -267,14 +259,11 @@ func (v *verdicts) selected() {
 			name(k, "all of "+v.m.Views[k].Name+" (more often where "+v.feature(of[k])+" is predicted", bias)
 		}
 	}
-	if len(where) > 0 {
-		v.add(fitted.OnMissing, v.views(views...), "If what else was observed of a subject decides whether a value is "+
-			"missing, the model is right. If the value itself does, as beyond what an instrument can measure, or "+
-			"where a test is ordered for those who seem ill, then means, loadings and imputed values of the feature "+
-			"are wrong, and no report can tell which. Ask the sites why these are missing, and give values beyond a "+
-			"limit as that limit, or leave the feature out.",
-			"Values may be missing because of what they are: %s", Shortened(where))
-	}
+	v.m.Warn(found.Verdict(fitted.OnMissing, "If what else was observed of a subject decides whether a value is "+
+		"missing, the model is right. If the value itself does, as beyond what an instrument can measure, or where a "+
+		"test is ordered for those who seem ill, then means, loadings and imputed values of the feature are wrong, "+
+		"and no report can tell which. Ask the sites why these are missing, and give values beyond a limit as that "+
+		"limit, or leave the feature out.", "Values may be missing because of what they are: %s"))
 }
 
 // bias is that of the mean of feature j that goes with a selection, at a level.

@@ -47,10 +47,10 @@ func (way) Record() any {
 func own(s *halves.State) *record { return s.Own.(*record) }
 
 // releases are what the sites have released, in the plan's order.
-func (c way) releases(s *halves.State) (sites []string, all []moments.Released, err error) {
+func (c way) releases(o *record) (sites []string, all []moments.Released, err error) {
 	for _, name := range c.Plan.Sites {
-		if sums := own(s).Released[name]; sums != nil {
-			r, err := c.noised[name].released(sums, own(s).Whitenings)
+		if sums := o.Released[name]; sums != nil {
+			r, err := c.noised[name].released(sums, o.Whitenings)
 			if err != nil {
 				return nil, nil, fmt.Errorf("site %s: %w", name, err)
 			}
@@ -114,7 +114,7 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 		}
 		return moments.Whitenings(c.Layout, overviews)
 	}
-	_, releases, err := c.releases(s)
+	_, releases, err := c.releases(own(s))
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 // model makes the model of what all sites released. Nothing after this costs anything.
 func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Phase = method.Done
-	sites, releases, err := c.releases(s)
+	sites, releases, err := c.releases(own(s))
 	if err != nil {
 		return nil, nil, err
 	}

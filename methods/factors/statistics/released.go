@@ -16,12 +16,10 @@ import (
 // computed of them again: nothing of it costs privacy.
 type Study struct {
 	options.Setup
-	Sites      []string           // that released something, in the plan's order
-	Releases   []moments.Released // theirs
-	noised     map[string]*declared
-	whitenings [2][]moments.Whitening
-	file       []byte
-	sums       map[string][]*privacy.Noised // by site
+	Releases []moments.Released // of the sites that released something, in the plan's order
+	noised   map[string]*declared
+	record   record
+	file     []byte
 }
 
 // ReadReleased reads what the sites of a plan's study released, and checks that
@@ -52,8 +50,7 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
 			len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
 	}
-	r := &Study{Setup: set, noised: noised, file: data, whitenings: [2][]moments.Whitening{file.Coarse, file.Fine},
-		sums: map[string][]*privacy.Noised{}}
+	o := record{Released: map[string][]*privacy.Noised{}, Whitenings: [2][]moments.Whitening{file.Coarse, file.Fine}}
 	last := -1
 	for i := range file.Sites {
 		site := &file.Sites[i]
@@ -62,15 +59,10 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there "+
 				"twice", site.Site)}
 		}
-		last = at
-		r.sums[site.Site] = []*privacy.Noised{&site.Overview, &site.Coarse, &site.Fine}
-		release, err := noised[site.Site].released(r.sums[site.Site], r.whitenings)
-		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", site.Site, err)
-		}
-		r.Sites, r.Releases = append(r.Sites, site.Site), append(r.Releases, release)
+		last, o.Released[site.Site] = at, []*privacy.Noised{&site.Overview, &site.Coarse, &site.Fine}
 	}
-	return r, nil
+	_, releases, err := way{halves.Common{Setup: set}, noised}.releases(&o)
+	return &Study{set, releases, noised, o, data}, err
 }
 
 // Refit makes the result of the study with another number of factors.
@@ -80,9 +72,17 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	}
 	w := way{halves.Common{Setup: r.With(latent)}, r.noised} // the plan keeps its own number of factors
 	c := halves.NewCoordinator(w.Setup, w)
-	s, err := r.answered(c)
+	ms, err := c.Init()
 	if err != nil {
 		return nil, err
+	}
+	s, o := ms.(*halves.State), r.record // of which the model is made anew
+	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds), &options.Scale{Scale: *r.RangeScale()}
+	s.Own = &o
+	for _, site := range r.Plan.Sites {
+		if o.Released[site] == nil {
+			s.Left = append(s.Left, site)
+		}
 	}
 	if _, _, err := w.model(s); err != nil {
 		return nil, err
@@ -94,21 +94,4 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	at := slices.IndexFunc(out.Files, func(f method.File) bool { return f.Name == ReleasedName })
 	out.Files[at].Data = r.file // with everything that the study released
 	return out, nil
-}
-
-// answered is the state of the coordinator when all sites have given all sums.
-func (r *Study) answered(c *halves.Coordinator) (*halves.State, error) {
-	ms, err := c.Init()
-	if err != nil {
-		return nil, err
-	}
-	s := ms.(*halves.State)
-	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds), &options.Scale{Scale: *r.RangeScale()}
-	own(s).Whitenings, own(s).Released = r.whitenings, r.sums
-	for _, site := range r.Plan.Sites {
-		if !slices.Contains(r.Sites, site) {
-			s.Left = append(s.Left, site)
-		}
-	}
-	return s, nil
 }

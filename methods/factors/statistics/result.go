@@ -40,7 +40,7 @@ type releasedOfASite struct {
 
 // Result is the result where the sites released noised statistics.
 func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
-	sites, releases, err := c.releases(s)
+	sites, releases, err := c.releases(own(s))
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,17 @@ package statistics
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 	"parley/privacy/account"
 	"parley/problem"
 )
@@ -26,18 +28,24 @@ const leastGain = 0.1
 // privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
 // claims.
 func (c way) gains(s *halves.State) (gains []float64, err error) {
-	others := assess.New(c.Layout, s.Model)
-	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
+	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
+	if err != nil {
 		return nil, err
 	}
-	explained := own(s).Pooled
+	explained, all := own(s).Pooled, c.Layout.AllFeatures()
+	_, md := predictor.Model()
 	for k := range c.Layout.Views() {
 		gain := explained.R2(k, explained.Rank())
-		if others.OK[k] {
-			left, whole := 0.0, 0.0
-			for lo, hi := c.Layout.View(k); lo < hi; lo++ {
-				left += others.Within[lo]*others.Within[lo] + s.Doubt[lo]
-				whole += others.SD[lo] * others.SD[lo]
+		if lo, hi := c.Layout.View(k); hi-lo < len(all) {
+			post, err := predictor.Given(slices.Delete(slices.Clone(all), lo, hi))
+			if err != nil {
+				return nil, err
+			}
+			variance, left, whole := make([]float64, hi-lo), 0.0, 0.0
+			post.MissingVar(variance)
+			for i, j := range post.Missing {
+				w := md.W[j*md.LD:][:md.Q]
+				left, whole = left+variance[i]+s.Doubt[j], whole+md.Psi[j]+floats.Dot(w, w)
 			}
 			gain = 1 - left/whole
 		}
@@ -57,11 +65,14 @@ const (
 
 // apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
 // and beyond chance; nothing if there are none.
-func (c way) apartVerdict(r *record) (v fitted.Verdict) {
+func (c way) apartVerdict(r *record) fitted.Verdict {
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
-	var shares, views []string
+	var found fitted.Found
+	var views []string // a site whose means are others in one view may have others in any
+	for _, view := range c.Plan.Views {
+		views = append(views, view.Name)
+	}
 	for k, view := range c.Plan.Views {
-		views = append(views, view.Name) // a site whose means are others in one view may have others in any
 		lo, hi := c.Layout.View(k)
 		share, farthest := 0.0, 0.0
 		var alone []string
@@ -74,18 +85,16 @@ func (c way) apartVerdict(r *record) (v fitted.Verdict) {
 		if few := alone != nil && 2*len(alone) < hi-lo; !few && share > leastApart && farthest > far {
 			alone = []string{fmt.Sprintf("at least %.0f %% in %s", 100*share, view.Name)}
 		}
-		shares = append(shares, alone...)
+		for _, what := range alone {
+			found.Add(what, views...)
+		}
 	}
-	if shares == nil {
-		return v
-	}
-	return fitted.Verdict{Kind: fitted.OnSites, Says: "Sites' means differ, which is part of the variance: " +
-		strings.Join(shares, ", "), Views: views,
-		Advice: "What the sites released says so, beyond the noise in it. A private model has one mean for all " +
-			"sites. So its factors tell sites apart as well as subjects, what is explained counts that, variances " +
-			"come out too small, and values that are imputed at a site lean toward those of the others. See whether " +
-			"units, instruments or diagnoses differ. If a site's own level is publicly known, give values as " +
-			"differences from it; otherwise let sites that are alike make a study of their own."}
+	return found.Verdict(fitted.OnSites, "What the sites released says so, beyond the noise in it. A private model "+
+		"has one mean for all sites. So its factors tell sites apart as well as subjects, what is explained counts "+
+		"that, variances come out too small, and values that are imputed at a site lean toward those of the others. "+
+		"See whether units, instruments or diagnoses differ. If a site's own level is publicly known, give values as "+
+		"differences from it; otherwise let sites that are alike make a study of their own.",
+		"Sites' means differ, which is part of the variance: %s")
 }
 
 // verdictOf warns of the views that gain nothing; nothing if all do.

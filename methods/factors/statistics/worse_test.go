@@ -173,7 +173,7 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 func (p *play) gains(s *halves.State, subjects [][][]float64) (gains []float64) {
 	p.t.Helper()
 	model, scale := s.Model, p.RangeScale()
-	others := assess.New(p.Layout, model)
+	others := assess.Of(testkit.Get(ppca.NewPredictor(p.Layout, model))(p.t))
 	n, d := float64(len(subjects)), p.Layout.Features()
 	sum, squares, x := make([]float64, d), make([]float64, d), make([]float64, d)
 	sums, r := assess.NewSums(p.Layout.Views()), rand.New(rand.NewPCG(1, 1))

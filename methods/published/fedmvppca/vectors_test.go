@@ -132,7 +132,7 @@ type rows struct {
 
 // blocks returns the rows as statistics, and as they are.
 func (r rows) blocks(l ppca.Layout) (own, plain ppca.Block) {
-	a := ok(ppca.NewAccumulator(l, nil))
+	a := ppca.NewAccumulator(l)
 	for _, t := range r.t {
 		views := make([][]float64, l.Views())
 		for i, j := range r.features {
