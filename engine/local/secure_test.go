@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -141,14 +142,19 @@ func saying(t *testing.T, out *local.Outcome) any {
 	return kept
 }
 
-// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits.
+// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits, and says it
+// again from its checkpoint.
 func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	for _, what := range []string{ofFactors, ofRegression, ofMixture} {
 		var found []any
 		for _, privacy := range []string{exactPlain, exactSecure} {
 			p := totalsPlan(t, what, privacy)
-			out := testkit.Get(local.Run(t.Context(),
-				local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
+			config := local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0), Dir: t.TempDir()}
+			out := testkit.Get(local.Run(t.Context(), config))(t)
+			again := testkit.Get(local.Run(t.Context(), config))(t)
+			if !reflect.DeepEqual(again.Result.Files, out.Result.Files) {
+				t.Errorf("%s, %s: another result from the checkpoint", what, privacy)
+			}
 			found = append(found, saying(t, out))
 			for _, r := range out.Rounds {
 				for _, s := range r.Sites {

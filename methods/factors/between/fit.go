@@ -160,7 +160,8 @@ func Choose(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params,
 	if err != nil || !m.comparable(l) {
 		return pooled, nil, false, err
 	}
-	fit, means, err = Fit(l, sites, rank, &pooled.Params, o)
+	from := cmp.Or(start, &pooled.Params)
+	fit, means, err = Fit(l, sites, rank, from, o)
 	switch {
 	case err != nil:
 	case fit.LogLik-pooled.LogLik <= means.Parameters*math.Log(fit.Subjects):

@@ -92,6 +92,10 @@ func unflatten(l ppca.Layout, x []float64, units *ppca.Params) *ppca.Params {
 // furthest is how many times an exchange's own change an extrapolation goes at most.
 const furthest = 20
 
+// near is how far, in units of noise and as a root mean square over the numbers, a model may be from the last at most for
+// its extrapolation to go further than an exchange does: from further away it may be no model of these data.
+const near = 0.1
+
 // astray is by how much extrapolations go less far after one that made cells less likely, and further after another:
 // after two of the former they go less than twice as far as an exchange does, by which the likelihood cannot fall near
 // its maximum (Salakhutdinov and Roweis 2003), so that they do not go round without end.
@@ -101,7 +105,7 @@ const astray = 4
 // by Anderson's method of type I (Fang and Saad 2009): in the space of the last moves, by the Jacobian J of the
 // changes that these show, which is about symmetric in the numbers of [flatten], to where the change would vanish.
 // Where an eigenvalue of J is above zero, changes grow: the likelihood has a saddle there, and it goes away from that.
-func extrapolate(steps []step, furthest float64) []float64 {
+func extrapolate(steps []step, reach float64) []float64 {
 	n := len(steps) - 1
 	out := slices.Clone(steps[n].found)
 	if n == 0 {
@@ -139,19 +143,22 @@ func extrapolate(steps []step, furthest float64) []float64 {
 		return out
 	}
 	var vectors mat.Dense
-	var along, move, times, change mat.VecDense
+	var along, move, times, further mat.VecDense
 	e.VectorsTo(&vectors)
 	along.MulVec(basis.T(), mat.NewVecDense(size, last))
 	move.MulVec(vectors.T(), &along)
 	for i, x := range e.Values(nil) {
-		move.SetVec(i, move.AtVec(i)*min(1/math.Abs(x), furthest))
+		move.SetVec(i, move.AtVec(i)*min(1/math.Abs(x), reach))
 	}
 	along.MulVec(&vectors, &move)
 	if times.SolveVec(&inBasis, &along) != nil {
 		return out
 	}
 	moves.Add(moves, changes)
-	change.MulVec(moves, &times)
-	floats.Add(out, change.RawVector().Data)
+	further.MulVec(moves, &times)
+	step := further.RawVector().Data
+	change := floats.Norm(last, 2)
+	most := max(change, min(reach*change, near*math.Sqrt(float64(size))))
+	floats.AddScaled(out, min(1, most/floats.Norm(step, 2)), step)
 	return out
 }

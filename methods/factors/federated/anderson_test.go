@@ -12,14 +12,14 @@ func TestExtrapolationOfALargeModel(t *testing.T) {
 	steps, sent := []step(nil), make([]float64, size)
 	for range 3 {
 		found := make([]float64, size)
-		for i, x := range sent { // the fixed point is 1
-			found[i] = x + (1-x)*[]float64{0.1, 0.7}[i%2]
+		for i, x := range sent { // the fixed point is 0.1
+			found[i] = x + (0.1-x)*[]float64{0.1, 0.7}[i%2]
 		}
 		steps = append(steps, step{sent, found})
 		sent = found
 	}
 	for i, x := range extrapolate(steps, furthest) {
-		if math.Abs(x-1) > 1e-9 {
+		if math.Abs(x-0.1) > 1e-9 {
 			t.Fatalf("number %d is %v", i, x)
 		}
 	}

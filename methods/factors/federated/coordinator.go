@@ -53,10 +53,11 @@ type record struct {
 	Beside wire.Vector `cbor:"beside"`
 }
 
-// exchanged is a model by which cells were filled, and the one fitted to the sums.
+// exchanged is a model by which cells were filled, and the one fitted to the sums, about means of sites where they differ.
 type exchanged struct {
-	Sent  *ppca.Params `cbor:"sent"`
-	Found *ppca.Params `cbor:"found"`
+	Sent  *ppca.Params     `cbor:"sent"`
+	Found *ppca.Params     `cbor:"found"`
+	Apart *between.Offsets `cbor:"apart,omitempty"`
 }
 
 // outcome is the last model, and how its fit went.
@@ -286,16 +287,16 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 			return asked.fitted(s)
 		}
 	}
-	ask := func(model *ppca.Params) ([]method.Task, method.Info, error) {
+	ask := func(model *ppca.Params, about *between.Offsets) ([]method.Task, method.Info, error) {
 		packed := ppca.PackParams(c.Layout, model)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: &packed, Offset: s.SiteMeans.At(site), Beside: o.Beside}, nil
+			return FitTask{Scale: *s.Scale, Model: &packed, Offset: about.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}
 	if more && !settled {
 		o.Sent, o.Said = found.next, maps.Clone(s.Inbox)
-		return ask(found.next)
+		return ask(found.next, found.about)
 	}
 	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
 	if err := c.judge(s, &found.Params, got, found.means); err != nil {
@@ -304,7 +305,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	if !c.Options.Asks(c.Plan, options.TaskAssess) {
 		if o.Last = got.again(); o.Last {
 			o.Sent = s.Model
-			return ask(s.Model)
+			return ask(s.Model, nil)
 		}
 		return nil, info, c.endTotals(s, got)
 	}
@@ -318,7 +319,8 @@ type exchange struct {
 	means *between.Offsets // how the sites' means differ, if that was found
 	apart *between.Offsets // the same where they do; else they are samples of one population
 	next  *ppca.Params
-	moved float64 // nats per subject by which the model has moved from the last that was sent, about; 0 without one
+	about *between.Offsets // means of sites beside next
+	moved float64          // nats per subject by which the model has moved from the last that was sent, about; 0 without one
 }
 
 // exchange fits one model, from a start or several, to what sites said after they were sent another.
@@ -330,9 +332,10 @@ func (c way) exchange(o *record, got *answered, sent, start *ppca.Params) (x exc
 	if differ {
 		x.apart, x.means.Names = x.means, got.names
 	}
-	if x.next = &x.Params; sent != nil {
+	if x.next, x.about = &x.Params, x.apart; sent != nil {
 		o.LogLik = append(o.LogLik, got.logLik/got.subjects)
-		x.moved, x.next = newStep(c.Layout, sent, &x.Params, sent).moved(), c.next(o, sent, &x.Params)
+		x.moved = newStep(c.Layout, sent, &x.Params, sent).moved()
+		x.next, x.about = c.next(o, exchanged{sent, &x.Params, x.apart})
 	}
 	if sent == nil || x.moved >= settledBy {
 		o.Beside, err = c.beside(x.Fitted, got.sites)
@@ -376,29 +379,30 @@ func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *betwee
 // next is the model to send after one was sent and another found: an extrapolation from the last ones,
 // or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
 // found before is sent in its place: it is no less likely than what was sent before.
-func (c way) next(o *record, sent, found *ppca.Params) *ppca.Params {
+func (c way) next(o *record, last exchanged) (*ppca.Params, *between.Offsets) {
 	o.Reach = cmp.Or(o.Reach, furthest)
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps
 		o.Reach = max(o.Reach/astray, 1)
 		if o.Steps = nil; len(before) > 1 && n+1 < c.Options.Rounds {
-			return before[len(before)-1].Found
+			last = before[len(before)-1]
+			return last.Found, last.Apart
 		}
 	} else if len(o.Steps) > 1 {
 		o.Reach = min(o.Reach*astray, furthest)
 	}
-	o.Steps = append(o.Steps, exchanged{sent, found})
+	o.Steps = append(o.Steps, last)
 	o.Steps = o.Steps[max(0, len(o.Steps)-remembered):]
 	if len(o.LogLik) == c.Options.Rounds-1 || len(o.Steps) == 1 {
-		return found
+		return last.Found, last.Apart
 	}
 	list := make([]step, 0, remembered)
 	for _, x := range o.Steps {
-		list = append(list, newStep(c.Layout, x.Sent, x.Found, sent))
+		list = append(list, newStep(c.Layout, x.Sent, x.Found, last.Sent))
 	}
-	next := unflatten(c.Layout, extrapolate(list, o.Reach), sent)
+	next := unflatten(c.Layout, extrapolate(list, o.Reach), last.Sent)
 	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
-		return found
+		return last.Found, last.Apart
 	}
-	return next
+	return next, last.Apart
 }

@@ -128,7 +128,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 		if err != nil || sent != nil && found.moved < settledBy {
 			return got.sites, got.again(), err
 		}
-		sent, means = found.next, found.apart
+		sent, means = found.next, found.about
 	}
 }
 
