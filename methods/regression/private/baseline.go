@@ -43,9 +43,8 @@ func (c coordinator) baseline(s *state, e *glm.Encoding) *figure.Table {
 		return nil
 	}
 	t := &figure.Table{ID: "baseline", Title: "Subjects", Columns: figure.TextColumns("", ""),
-		Caption: fmt.Sprintf("From the noised counts and histograms of the fit, in the data's own units; ± is one "+
-			"standard deviation of what noise and bins leave open. Of numbers, what lies more than %d scales from the "+
-			"centre (Units of numbers) counts as if it lay there.", windowReach)}
+		Caption: "From the noised counts and histograms of the fit, in the data's own units; ± is one standard " +
+			"deviation of what noise and bins leave open. A number beyond the limits given counts as if it were there."}
 	for _, g := range groups {
 		t.Columns = append(t.Columns, figure.Column{Name: g.name})
 	}
@@ -65,8 +64,13 @@ func (c coordinator) baseline(s *state, e *glm.Encoding) *figure.Table {
 	addNumber := func(name string) {
 		k := number
 		number++
+		limits := ""
+		if s.Window != nil {
+			lower, width := unit(s.Window, k)
+			limits = fmt.Sprintf(" within %.3g … %.3g", lower, lower+bins*width)
+		}
 		for i, what := range []string{"mean", "sd"} {
-			add(name, what, "", func(g *group) estimate { return c.describe(s, g, k)[i] })
+			add(name, what+limits, "", func(g *group) estimate { return c.describe(s, g, k)[i] })
 		}
 	}
 	add("subjects", "", "", func(g *group) estimate {
@@ -163,7 +167,7 @@ func (c coordinator) describe(s *state, g *group, k int) [2]estimate {
 	for bin := range middle {
 		middle[bin] = lower + width*(float64(bin)+0.5)
 	}
-	mean := estimate{value: floats.Dot(counts, middle) / n}
+	mean := estimate{value: min(max(floats.Dot(counts, middle)/n, lower), lower+bins*width)}
 	for bin, x := range middle {
 		d[bin] = (x - mean.value) * (x - mean.value)
 	}
@@ -181,8 +185,8 @@ func (c coordinator) describe(s *state, g *group, k int) [2]estimate {
 	return [2]estimate{mean, sd}
 }
 
-// binned is the standard deviation of a place in a bin, in its width.
-var binned = 1 / math.Sqrt(12)
+// binned is how far from the middle of their bins all rows may be, in its width: whole numbers often are at its end.
+const binned = 0.5
 
 // text is the value ± its standard deviation, to two digits of the latter.
 func (x estimate) text(unit string) string {

@@ -353,7 +353,7 @@ func TestTableOfPeopleIsTrue(t *testing.T) {
 	ward := normal(80, 15)
 	x := table{name: "people", odds: -2.5, numbers: []number{
 		{"lactate", 0, 200, 0.05, logNormal(1.6, 1.2)},
-		{"score", 0, 10, 0.1, func(r *rand.Rand) float64 { return math.Floor(r.ExpFloat64()) }},
+		{"score", 0, 16, 0.1, func(r *rand.Rand) float64 { return math.Floor(r.ExpFloat64()) }},
 		{"creatinine", 0, 3000, 0.001, ward}, {"crp", 0, 3000, 0.001, ward}},
 		categories: []category{{"unit", []float64{0.9, 0.1}, []float64{0, 1}},
 			{"rare", []float64{0.6, 0.39, 0.01}, []float64{0, 0.5, 1}}}}
