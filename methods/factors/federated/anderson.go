@@ -92,8 +92,8 @@ func unflatten(l ppca.Layout, x []float64, units *ppca.Params) *ppca.Params {
 // furthest is how many times an exchange's own change an extrapolation goes at most.
 const furthest = 20
 
-// near is how far, in units of noise and as a root mean square over the numbers, a model may be from the last at most for
-// its extrapolation to go further than an exchange does: from further away it may be no model of these data.
+// near is how far, in units of noise and as a root mean square over the numbers, an extrapolation goes at most, if it
+// goes further than an exchange does: further away it may be no model of these data.
 const near = 0.1
 
 // astray is by how much extrapolations go less far after one that made cells less likely, and further after another:

@@ -53,7 +53,7 @@ type record struct {
 	Beside wire.Vector `cbor:"beside"`
 }
 
-// exchanged is a model by which cells were filled, and the one fitted to the sums, about means of sites where they differ.
+// exchanged is a model by which cells were filled, and the one fitted to the sums, and sites' means where they differ.
 type exchanged struct {
 	Sent  *ppca.Params     `cbor:"sent"`
 	Found *ppca.Params     `cbor:"found"`
@@ -320,7 +320,8 @@ type exchange struct {
 	apart *between.Offsets // the same where they do; else they are samples of one population
 	next  *ppca.Params
 	about *between.Offsets // means of sites beside next
-	moved float64          // nats per subject by which the model has moved from the last that was sent, about; 0 without one
+	// moved is by how many nats per subject the model is from the last that was sent, about; 0 without one
+	moved float64
 }
 
 // exchange fits one model, from a start or several, to what sites said after they were sent another.

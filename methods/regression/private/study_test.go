@@ -347,8 +347,8 @@ func logNormal(median, sd float64) func(*rand.Rand) float64 {
 }
 
 // Table 1 holds what it says, whatever the rows: of its numbers .90 lie within 1.645 ±, and of 320 less than .85 by
-// chance in one run of 300 (seeds are fixed). One in ten is in intensive care, where values are far from the others', one in a
-// hundred has a rare level, one number has a heavy tail, one few whole values, and the outcome is seldom.
+// chance in one run of 300 (seeds are fixed). One in ten is in intensive care, where values are far from the others',
+// one in a hundred has a rare level, one number has a heavy tail, one few whole values, and the outcome is seldom.
 func TestTableOfPeopleIsTrue(t *testing.T) {
 	ward := normal(80, 15)
 	x := table{name: "people", odds: -2.5, numbers: []number{

@@ -209,9 +209,8 @@ const (
 )
 
 // What the limit may cut of a number at either side, of rows and, divided, of those that a bin's noise stands for; by
-// how much of its rows a law may be off in a bin, and in how many bins to either side counts are averaged for that: else
-// those between whole numbers would decide, which are empty. And how many rows the first law leaves to others, and to
-// missing values.
+// how much of its rows a law may be off in a bin, and in how many bins to either side counts are averaged for that, as
+// those between whole numbers are empty. And how many rows the first law leaves to others, and to missing values.
 const beyondLimit, cutNoise, lawError, beside, mostMissing = 0.003, 4, 0.1, 2, 0.5
 
 // varies is what is believed of a number's standard deviation before its histogram is seen: the logarithm is normal,
