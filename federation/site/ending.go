@@ -59,13 +59,18 @@ func (a *answering) end(body []byte, left bool) error {
 	if over, err := d.Folder.over(a.digest); err != nil || over {
 		return err
 	}
-	if _, err := federation.ParseEnding(body); err != nil {
+	e, err := federation.ParseEnding(body)
+	if err != nil {
 		return err
 	}
 	if err := d.Folder.WriteJSON(endingFile(a.digest), ending{Left: left, Body: body}); err != nil {
 		return err
 	}
-	a.set(federation.Done, "", "its results have come, and the site's own report is being made")
+	said := "its results have come, and the site's own report is being made"
+	if len(e.Files) == 0 {
+		said = "it has no results: " + e.Words
+	}
+	a.set(federation.Done, "", said)
 	return nil
 }
 
