@@ -59,7 +59,7 @@ var kinds = []kind{
 		}
 		return "no"
 	}, deal.Keys{"outcome": deal.Keys{"column": "ill", "levels": []string{"no", "yes"}}}},
-	{"mixture", mixture.Method{}, 4000, 24, func(r *rand.Rand, x []float64) string {
+	{"mixture", mixture.Method{}, 4000, 16, func(r *rand.Rand, x []float64) string {
 		at := 2.0
 		if r.Float64() < 0.4 {
 			at = -2
