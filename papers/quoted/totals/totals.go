@@ -115,9 +115,9 @@ func totals() experiment.Experiment {
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			t := figure.Table{ID: "excess", Title: "What noise costs",
 				Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
-				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws, and of %d for mixtures, which "+
-					"vary more. The variance is that of the secure sum, in units of one noise; at each site it is that of "+
-					"as many as there are sites.", kinds[0].draws, kinds[2].draws)}
+				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws, and of %d for "+
+					"mixtures, which vary more. The variance is that of the secure sum, in units of one noise; "+
+					"at each site it is that of as many as there are sites.", kinds[0].draws, kinds[2].draws)}
 			for _, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
