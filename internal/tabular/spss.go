@@ -52,9 +52,9 @@ const (
 var since1582 = time.Date(1582, 10, 14, 0, 0, 0, 0, time.UTC)
 
 // SPSS returns the cases of a data set of SPSS (.sav or .zsav) as CSV. A column named id comes first. Numbers and texts
-// that have labels are these labels, and those that are missing by the system or by the user are
-// empty; days, times and moments are written as such by their formats. The source must stay open until the text is
-// closed.
+// that have labels are these labels where these do not only describe numbers of a scale, and those that are missing by
+// the system or by the user are empty; days, times and moments are written as such by their formats. The source must
+// stay open until the text is closed.
 func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	defer contain(&err)
 	s := &spss{src: io.NewSectionReader(src, 0, size)}
@@ -71,10 +71,6 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cases, err := s.cases()
-	if err != nil {
-		return nil, err
-	}
 	var vars []*spssVar
 	var names []string
 	for i := range s.vars {
@@ -85,28 +81,42 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if len(vars) == 0 {
 		return nil, errors.New("it has no columns")
 	}
-	row, done := make([]byte, 8*len(s.of)), int64(0)
-	return inOrder(names, func(cells [][]byte) error {
-		if done == s.rows {
-			return io.EOF
-		}
-		for i := range s.of {
-			err := cases.next(row[8*i : 8*i+8])
-			switch {
-			case err == io.EOF && i == 0 && s.rows < 0:
-				return io.EOF
-			case err == io.EOF, err == io.ErrUnexpectedEOF:
-				return errors.New("it ends before its last row")
-			case err != nil:
-				return err
+	labels := make([]map[string]string, len(vars))
+	for i, v := range vars {
+		labels[i] = map[string]string{}
+		for key, label := range v.labels {
+			value := decode([]byte(key))
+			if x, err := strconv.ParseFloat(key, 64); v.width == 0 && err == nil {
+				value = string(v.number(nil, x))
 			}
+			labels[i][value] = decode([]byte(label))
 		}
-		done++
-		for i, v := range vars {
-			cells[i] = s.cell(cells[i][:0], v, row, decode)
-		}
-		return nil
-	}, nil), nil
+	}
+	return labelled(names, labels, func() (func([][]byte) error, error) {
+		cases, err := s.cases()
+		row, done := make([]byte, 8*len(s.of)), int64(0)
+		return func(cells [][]byte) error {
+			if done == s.rows {
+				return io.EOF
+			}
+			for i := range s.of {
+				err := cases.next(row[8*i : 8*i+8])
+				switch {
+				case err == io.EOF && i == 0 && s.rows < 0:
+					return io.EOF
+				case err == io.EOF, err == io.ErrUnexpectedEOF:
+					return errors.New("it ends before its last row")
+				case err != nil:
+					return err
+				}
+			}
+			done++
+			for i, v := range vars {
+				cells[i] = s.cell(cells[i][:0], v, row, decode)
+			}
+			return nil
+		}, err
+	})
 }
 
 // take reads the next n bytes of the header.
@@ -398,8 +408,8 @@ type spssCases struct {
 	used  int
 }
 
-func (s *spss) cases() (*spssCases, error) {
-	c := &spssCases{s: s, used: 8}
+func (s spss) cases() (*spssCases, error) {
+	c := &spssCases{s: &s, used: 8}
 	var in io.Reader = io.NewSectionReader(s.src, s.at, s.src.Size()-s.at)
 	switch s.packed {
 	case 0, 1:
@@ -491,22 +501,21 @@ func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string
 			}
 		}
 		text = bytes.TrimRight(text, " \x00")
-		switch label, ok := v.labels[string(text)]; {
-		case v.missing[string(text)]:
+		if v.missing[string(text)] {
 			return b
-		case ok:
-			return append(b, decode([]byte(label))...)
 		}
 		return append(b, decode(text)...)
 	}
 	x := s.number(raw)
-	key := s.key(v, raw)
-	label, ok := v.labels[key]
-	switch {
-	case x == -math.MaxFloat64 || math.IsNaN(x) || x >= v.low && x <= v.high || v.missing[key]:
+	if x == -math.MaxFloat64 || math.IsNaN(x) || x >= v.low && x <= v.high || v.missing[s.key(v, raw)] {
 		return b
-	case ok:
-		return append(b, decode([]byte(label))...)
+	}
+	return v.number(b, x)
+}
+
+// number appends one as its print format has it.
+func (v *spssVar) number(b []byte, x float64) []byte {
+	switch {
 	case math.Abs(x) > 1e12:
 	case v.format == 20, v.format == 22, v.format == 23, v.format == 24, v.format >= 28 && v.format <= 30,
 		v.format == 38, v.format == 39, v.format == 41: // dates of all forms

@@ -78,10 +78,41 @@ func TestSPSS(t *testing.T) {
 	}
 }
 
-// Missing values, periods and labels of Stata, and the numbers of IBM's mainframes.
+// A label is the word for its value, or describes a number of a scale whose others have none.
+func TestLabels(t *testing.T) {
+	for _, c := range []struct{ values, labels, want string }{
+		{"1 2 3 1", "1=yes 2=no", "yes no 3 yes"},
+		{"0 4 3 7 10 99 -9", "0=none 10=worst 99=silent -9=absent", "0 4 3 7 10 silent absent"},
+		{"3 6 5 4 7 1 2", "1=low 7=high", "3 6 5 4 7 1 2"}, {"-3 -2 0 1 2", "-3=worse 3=better", "-3 -2 0 1 2"},
+		{"0 5 6 7 9 8 1", "8=silent 9=absent", "0 5 6 7 absent silent 1"},
+		{"20 50 93 97 98", "97=silent 98=absent", "20 50 93 silent absent"},
+		{"0 800 950 20 -1 99999", "0=nothing -1=silent 99999=absent", "0 800 950 20 silent absent"},
+		{"1 2 3 4 5 6", "1=a 2=b 3=c", "a b c 4 5 6"}, {"1 5 8 9", "1=yes 5=no", "yes no 8 9"},
+	} {
+		labels := map[string]string{}
+		for _, pair := range strings.Fields(c.labels) {
+			value, label, _ := strings.Cut(pair, "=")
+			labels[value] = label
+		}
+		r := testkit.Get(labelled([]string{"x"}, []map[string]string{labels}, func() (func([][]byte) error, error) {
+			values := strings.Fields(c.values)
+			return func(cells [][]byte) error {
+				if len(values) == 0 {
+					return io.EOF
+				}
+				cells[0], values = []byte(values[0]), values[1:]
+				return nil
+			}, nil
+		}))(t)
+		if got := strings.Fields(string(testkit.Get(io.ReadAll(r))(t)))[1:]; strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// Missing values and periods of Stata, and the numbers of IBM's mainframes.
 func TestCellsOfStatisticsPrograms(t *testing.T) {
-	s := &stata{release: 118, order: binary.LittleEndian,
-		labels: map[string]map[int32]string{"yn": {0: "no", 1: "yes"}}}
+	s := &stata{release: 118, order: binary.LittleEndian}
 	for _, c := range []struct {
 		v    stataVar
 		raw  string
@@ -97,8 +128,6 @@ func TestCellsOfStatisticsPrograms(t *testing.T) {
 		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x00\xe0\x7f", ""},
 		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x08\xe0\x7f", ""},
 		{stataVar{kind: stataDouble}, "\x9a\x99\x99\x99\x99\x99\xb9\xbf", "-0.1"},
-		{stataVar{kind: stataInt8, label: "yn"}, "\x01", "yes"}, {stataVar{kind: stataInt8, label: "yn"}, "\x02", "2"},
-		{stataVar{kind: stataInt8, label: "none"}, "\x01", "1"},
 		{stataVar{kind: stataInt16, format: "%td"}, "\x00\x00", "1960-01-01"},
 		{stataVar{kind: stataInt16, format: "%-tdD_m_Y"}, "\xff\xff", "1959-12-31"},
 		{stataVar{kind: stataInt16, format: "%tm"}, "\xff\xff", "1959m12"},
