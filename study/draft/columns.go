@@ -141,13 +141,14 @@ func parted(yes, no []string) string {
 
 // findSubjects lists the columns of the subjects tables that describe results: those of
 // every site that have a few levels. Others may be names of people.
-func (d *Draft) findSubjects() {
+func (d *Draft) findSubjects(o Options) {
 	for _, c := range d.columns {
 		if c.View != "" {
 			continue
 		}
 		levels, rare := c.levels(d.Missing)
-		numbers := c.Numbers > 0 && c.Other == 0
+		site := dataset.NamesSites(c.Name)
+		numbers := c.Numbers > 0 && c.Other == 0 && !site
 		yes, no := d.has(c)
 		switch {
 		case len(no) > 0:
@@ -170,7 +171,7 @@ func (d *Draft) findSubjects() {
 		case c.dates():
 			d.leave(c, holdsDates)
 			continue
-		case c.Many || len(levels) > maxLevels || len(levels) == 0 && len(c.words) > maxLevels:
+		case c.Many || len(levels) > maxLevels && !site || len(levels) == 0 && len(c.words) > maxLevels:
 			d.leave(c, "it has too many values to describe results")
 			continue
 		case len(levels) == 0:
@@ -181,11 +182,12 @@ func (d *Draft) findSubjects() {
 		if !rare && len(levels) >= 2 && len(levels) <= maxOutcome {
 			d.Candidates = append(d.Candidates, candidate{Column: c.Name, Levels: levels})
 		}
-		if isSite[strings.ToLower(c.Name)] && len(d.Sites) == 1 && len(levels) > 1 {
+		if site && len(d.Sites) == 1 && len(levels) > 1 {
 			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name,
 				What: fmt.Sprintf("this column seems to name %d sites, and the plan simulates other ones", len(levels)),
-				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --out FOLDER\nthen: parley init "+
-					"FOLDER", quote(d.Data), quote(c.Name))})
+				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --plan %s --out FOLDER\nthen: parley "+
+					"init FOLDER --outcome %s --out OTHER.yaml", quote(d.Data), quote(c.Name), quote(o.Plan),
+					quote(o.Outcome))})
 		}
 	}
 }
@@ -206,6 +208,9 @@ func (d *Draft) unmeant(c *column) string {
 	const own = "redcap_"
 	name := strings.ToLower(c.Name)
 	switch {
+	case dataset.NamesSites(c.Name) && c.View == "":
+	case dataset.NamesSites(c.Name):
+		return "it says at which site a subject is: such a column belongs in the subjects table"
 	case strings.HasPrefix(name, own), strings.HasSuffix(name, "_complete") &&
 		slices.ContainsFunc(d.columns, func(o *column) bool { return strings.HasPrefix(o.Name, own) }):
 		return "REDCap adds it to its forms"
@@ -232,10 +237,6 @@ func (c *column) areKinds() bool {
 		slices.Contains([]string{"sex", "gender", "geschlecht", "race", "ethnicity", "ethnic", "ethnie", "religion",
 			"maritalstatus", "bloodgroup", "bloodtype"}, key))
 }
-
-// isSite are names of columns that say at which site a subject is.
-var isSite = map[string]bool{"site": true, "sites": true, "hospital": true, "centre": true, "center": true,
-	"clinic": true, "institution": true, "cohort": true, "klinik": true, "zentrum": true}
 
 const holdsDates = "it holds dates; give a number instead, such as the days since a first visit"
 

@@ -45,6 +45,7 @@ type Options struct {
 	Outcome  string   // column of the subjects tables to predict; "" for none
 	Missing  []string // codes for missing values that are known
 	LeaveOut []string // views and columns that the plan shall not have
+	Plan     string   // where it will be written
 }
 
 // Draft is a first plan, and what led to it.
@@ -147,7 +148,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	if err := d.differ().Err(); err != nil {
 		return nil, d.differing(ctx, o.Outcome, err)
 	}
-	d.findSubjects()
+	d.findSubjects(o)
 	if err := d.choose(o.Outcome); err != nil {
 		if d.lacking(o.Outcome) {
 			err = d.differing(ctx, o.Outcome, err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/dataset"
 	"parley/internal/testkit"
 )
 
@@ -212,12 +213,21 @@ func TestNumbersOfSitesAreLeftOut(t *testing.T) {
 
 // A hospital in the one table of several becomes a column of subjects, by which the table can be split.
 func TestOneTableOfSeveralSites(t *testing.T) {
-	root := folders(t, map[string]string{
-		"all.csv": rows("n", 40, "end,x,hospital", label("u", "v"), value, label("p", "q"))})
-	testkit.Get(SplitSites(root, "end"))(t)
-	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "end"}))(t)
-	if len(d.Subjects) != 2 || !strings.Contains(d.Said.Error(), "hospital: this column seems to name 2 sites") {
-		t.Errorf("subjects %v, said %v", d.Subjects, d.Said)
+	for _, name := range []string{"hospital", "SITEID", "redcap_data_access_group", "trial_site", "Krankenhaus",
+		"hospital_id", "Prüfzentrum-Nr"} {
+		root := folders(t, map[string]string{
+			"all.csv": rows("n", 40, "end,x,"+name, label("u", "v"), value, label("101", "102", "103", "104"))})
+		testkit.Get(SplitSites(root, "end"))(t)
+		d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "end", Plan: "p.yaml"}))(t)
+		if len(d.Subjects) != 2 || !strings.Contains(d.Said.Error(), name+": this column seems to name 4 sites") ||
+			!strings.Contains(d.Said.Error(), "--by "+name+" --plan p.yaml --out") && name != "Prüfzentrum-Nr" {
+			t.Errorf("subjects %v, said %v", d.Subjects, d.Said)
+		}
+	}
+	for _, name := range []string{"tumor_site", "hospital_days", "clinical_stage", "percent", "parasite", "cohort_year"} {
+		if dataset.NamesSites(name) {
+			t.Errorf("%s is taken for a site", name)
+		}
 	}
 }
 

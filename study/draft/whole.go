@@ -129,7 +129,7 @@ func (t *whole) mapping(outcome, view string) string {
 	subjects, measured := []string{}, []string{}
 	for _, c := range t.columns {
 		switch {
-		case c == outcome, isSite[strings.ToLower(c)]:
+		case c == outcome, dataset.NamesSites(c):
 			subjects = append(subjects, study.Quote(c))
 		case outcome == "" || problem.Key(c) != problem.Key(outcome):
 			measured = append(measured, study.Quote(c))
