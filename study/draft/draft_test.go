@@ -231,6 +231,32 @@ func TestOneTableOfSeveralSites(t *testing.T) {
 	}
 }
 
+// A name that ends as those of ids do is one where every row has a value of its own, in a table that has numbers.
+func TestIDsOfOneTable(t *testing.T) {
+	cells := map[string]func(int) any{"x": value, "uric_acid": func(i int) any { return 3 + float64(i)/8 },
+		"again_id": label("1", "2"), "text": label("u", "v"), "more": label("y", "z")}
+	for header, want := range map[string]string{"Fallnummer,x,more": "Fallnummer", "x,USUBJID,more": "USUBJID",
+		"nr,x,PatNr": "PatNr", "nr,x,more": "nr", "again_id,x,more": "", "uric_acid,x,more": "", "item_code,text,more": ""} {
+		table := header
+		for i := range 20 {
+			table += "\n"
+			for j, name := range strings.Split(header, ",") {
+				cell := cells[name]
+				if cell == nil {
+					cell = func(i int) any { return 1000 + 3*i }
+				}
+				table += strings.Repeat(",", min(j, 1)) + fmt.Sprint(cell(i))
+			}
+		}
+		root := folders(t, map[string]string{"all.csv": table})
+		if all := wholeTables(root); len(all) != min(len(want), 1) || want != "" && all[0].id != want {
+			t.Errorf("%s: %v", header, all)
+		} else if p := misnamed(root, []string{"all.csv"}); want == "" && !strings.Contains(p.What, "that of the ids") {
+			t.Errorf("%s: %v", header, p)
+		}
+	}
+}
+
 func TestLookRefused(t *testing.T) {
 	good := rows("n", 10, "x,y", value, value)
 	for name, c := range map[string]struct {

@@ -179,6 +179,11 @@ func misnamed(folder string, tables []string) problem.Problem {
 		p.Hint = "split its columns over two files, with the ids first in both: subjects.csv has what describes " +
 			"subjects, such as a group or an outcome, and view_NAME.csv the measurements; both are CSV in UTF-8, " +
 			"with commas and decimal points"
+		if _, called, _, err := dataset.WholeTable(filepath.Join(folder, tables[0])); err == nil && !called {
+			p.What += ", in which no column is known for that of the ids: id, patient_id and the like, or a name that " +
+				"ends in ID, Nr, number, code or pseudonym, with another value in each row"
+			p.Hint = "call that column id, or " + p.Hint
+		}
 		return p
 	}
 	subjects := slices.IndexFunc(tables, people.MatchString)
