@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -210,8 +211,8 @@ func identifies(path, column string) bool {
 	t, err := survey(context.Background(), path, &tableMapping{ID: column}, nil, false, func(*table) {},
 		func(_ *table, rec *record) {
 			cells, _ := rec.appendFields(nil)
-			for _, c := range cells[min(1, len(cells)):] {
-				if _, ok := parseNumber(c.text); ok {
+			for i, c := range cells {
+				if v, ok := parseNumber(c.text); ok && i > 0 && !math.IsNaN(v) {
 					numbers++
 				}
 			}

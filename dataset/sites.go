@@ -159,7 +159,7 @@ var siteDoubts = []siteDoubt{
 			if f.seen == 0 {
 				continue
 			}
-			if len(f.levels) != 1 || f.seen < unitObserved || saysWhere(f.name) {
+			if len(f.levels) != 1 || f.seen < unitObserved || places.MatchString(problem.Key(f.name)) {
 				return "", ""
 			}
 			at, values[f.levels[0].Name] = append(at, sites[i]), true
@@ -206,7 +206,7 @@ var siteDoubts = []siteDoubt{
 	}},
 	{"levels", func(sites []string, of []*facts) (string, string) {
 		levels := make([][]Level, len(of))
-		if !of[0].feature && saysWhere(of[0].name) {
+		if !of[0].feature && places.MatchString(problem.Key(of[0].name)) {
 			return "", ""
 		}
 		for i, f := range of {
@@ -220,19 +220,15 @@ var siteDoubts = []siteDoubt{
 }
 
 // siteNames are keys of names of columns that say at which site a subject is.
-var siteNames = regexp.MustCompile(`^(trial|study|data|clinic(al)?|recruiting|treating|inv|studien|prüf|uni(versitäts)?)?` +
+var siteNames = regexp.MustCompile(`^(trial|study|(redcap)?data|clinic(al)?|recruiting|treating|inv|studien|prüf|uni(versitäts)?)?` +
 	`(sites?|hospital|cent(re|er)|clinic|institut(e|ion)?|cohort|klinik(um)?|krankenhaus|spital|zentrum|standort|hôpital` +
 	`|accessgroup)(id|nr|no|num|number|nummer|name|code|label)?$`)
 
-// NamesSites says whether a column is called as those are that say at which site a subject is.
-func NamesSites(column string) bool {
-	return siteNames.MatchString(strings.TrimPrefix(problem.Key(column), "redcap"))
-}
+// places are those, and of other places that subjects are from.
+var places = regexp.MustCompile("country|region|" + siteNames.String())
 
-// saysWhere says whether a column names the place of a subject, as it may.
-func saysWhere(column string) bool {
-	return NamesSites(column) || slices.Contains([]string{"country", "region"}, problem.Key(column))
-}
+// NamesSites says whether a column is called as those are that say at which site a subject is.
+func NamesSites(column string) bool { return siteNames.MatchString(problem.Key(column)) }
 
 // LevelsDiffer says how the levels of a column differ between sites as where they are written or coded differently; ""
 // if they do not. Spellings of one key are such, at any number of subjects; two values at each site and not the same

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// labelled returns rows as CSV with labels in the place of values, each named as its cell is written. It begins the rows
-// twice, since which labels describe numbers is known after the last.
+// labelled returns rows as CSV with labels in the place of values, each named as its cell is written. It begins the
+// rows twice, since which labels describe numbers is known after the last.
 func labelled(names []string, labels []map[string]string,
 	rows func() (func(cells [][]byte) error, error)) (io.ReadCloser, error) {
 	next, err := rows()
@@ -37,27 +37,24 @@ func labelled(names []string, labels []map[string]string,
 // unlabel takes the labels off that describe some of a column's numbers where more have none, as those of the ends of a
 // scale do.
 func unlabel(labels []map[string]string, rows func() (func(cells [][]byte) error, error)) {
-	bare, row := make([]map[float64]bool, len(labels)), make([][]byte, len(labels))
+	bare, row := make([][]float64, len(labels)), make([][]byte, len(labels))
 	for next, err := rows(); err == nil && next(row) == nil; { // an error comes again where the rows are used
 		for i, cell := range row {
 			if _, ok := labels[i][string(cell)]; ok || len(labels[i]) == 0 {
 				continue
-			} else if bare[i] == nil {
-				bare[i] = map[float64]bool{}
-			}
-			if x, err := strconv.ParseFloat(string(cell), 64); err == nil {
-				bare[i][x] = true
+			} else if x, err := strconv.ParseFloat(string(cell), 64); err == nil {
+				bare[i] = append(bare[i], x)
 			}
 		}
 	}
 	for i, own := range labels {
-		numbers, described := slices.Sorted(maps.Keys(bare[i])), []string(nil)
-		for cell := range own {
-			if x, err := strconv.ParseFloat(cell, 64); err == nil && len(numbers) > 2 && !isNoAnswer(x, own, numbers) {
-				described = append(described, cell)
-			}
-		}
-		for _, cell := range described {
+		slices.Sort(bare[i])
+		numbers, described := slices.Compact(bare[i]), maps.Clone(own)
+		maps.DeleteFunc(described, func(cell, _ string) bool {
+			x, err := strconv.ParseFloat(cell, 64)
+			return err != nil || len(numbers) < 3 || isNoAnswer(x, own, numbers)
+		})
+		for cell := range described {
 			if len(described) < len(numbers) {
 				delete(own, cell)
 			}
@@ -68,11 +65,10 @@ func unlabel(labels []map[string]string, rows func() (func(cells [][]byte) error
 // noAnswer is how surveys number answers that are none, in two digits or more.
 var noAnswer = regexp.MustCompile(`^(7{2,}|8{2,}|9+[6-9])$`)
 
-// isNoAnswer says whether a labelled value is far from a column's other numbers or looks like a code beside them. A 7, 8
-// or 9 after them is an end only where the beginning has a label too.
+// isNoAnswer says whether a labelled value is far from a column's other numbers or looks like a code beside them. A 7,
+// 8 or 9 after them is an end only where the beginning has a label too.
 func isNoAnswer(x float64, labels map[string]string, numbers []float64) bool {
 	low, high := numbers[0], numbers[len(numbers)-1]
-	first := strconv.FormatFloat(low-1, 'f', -1, 64)
 	return x < 0 && low >= 0 || max(low-x, x-high) > 2*(high-low) || noAnswer.MatchString(strconv.Itoa(int(x))) ||
-		x > high && x >= 7 && x <= 9 && (x > high+1 || labels[first] == "")
+		x > high && x >= 7 && x <= 9 && (x > high+1 || labels[strconv.Itoa(int(low)-1)] == "")
 }

@@ -150,16 +150,14 @@ func (d *Draft) findSubjects(o Options) {
 		site := dataset.NamesSites(c.Name)
 		numbers := c.Numbers > 0 && c.Other == 0 && !site
 		yes, no := d.has(c)
+		why := ""
 		switch {
 		case len(no) > 0:
-			d.leave(c, parted(yes, no))
-			continue
+			why = parted(yes, no)
 		case c.observed() == 0 && !c.Many:
-			d.leave(c, "it has no value")
-			continue
+			why = "it has no value"
 		case d.unmeant(c) != "":
-			d.leave(c, d.unmeant(c))
-			continue
+			why = d.unmeant(c)
 		// a scale; fewer are kinds, and what is rare may be a code
 		case numbers && (c.Many || len(c.words) > maxOutcome || len(levels) > 3 && (rare || inRow(levels))):
 			if c.Many || len(c.words) > maxOutcome {
@@ -169,13 +167,14 @@ func (d *Draft) findSubjects(o Options) {
 			d.Subjects = append(d.Subjects, c.Name)
 			continue
 		case c.dates():
-			d.leave(c, holdsDates)
-			continue
+			why = holdsDates
 		case c.Many || len(levels) > maxLevels && !site || len(levels) == 0 && len(c.words) > maxLevels:
-			d.leave(c, "it has too many values to describe results")
-			continue
+			why = "it has too many values to describe results"
 		case len(levels) == 0:
-			d.leave(c, fmt.Sprintf("it has no value that %d subjects have", dataset.SmallCell))
+			why = fmt.Sprintf("it has no value that %d subjects have", dataset.SmallCell)
+		}
+		if why != "" {
+			d.leave(c, why)
 			continue
 		}
 		d.Subjects = append(d.Subjects, c.Name)
@@ -241,15 +240,7 @@ func (c *column) areKinds() bool {
 const holdsDates = "it holds dates; give a number instead, such as the days since a first visit"
 
 // dates says whether most cells are dates.
-func (c *column) dates() bool {
-	var words int64
-	for i := range c.at {
-		if p := c.at[i]; p != nil {
-			words += p.Dates
-		}
-	}
-	return words > 0 && 2*words > c.observed()
-}
+func (c *column) dates() bool { return 2*c.Dates > c.observed() }
 
 // observed counts the cells that are not missing, of those that are counted.
 func (c *column) observed() (n int64) {
@@ -282,6 +273,16 @@ func (c *column) absent(word string) bool {
 	return absent(word) && !(word == "-" && c.words["+"] > 0)
 }
 
+// subject is a column of the subjects tables; nil if there is none of that name.
+func (d *Draft) subject(name string) *column {
+	for _, c := range d.columns {
+		if c.View == "" && c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
 func (d *Draft) leave(c *column, why string) {
 	d.LeftOut = append(d.LeftOut, leftOut{c.View, c.Name, why})
 }
@@ -311,11 +312,8 @@ func (d *Draft) choose(outcome string) error {
 		return problem.Problem{Where: "--outcome", What: fmt.Sprintf("%s cannot be an outcome: %s", outcome,
 			d.whyNot(outcome, known)), Hint: hint}
 	}
-	for _, c := range d.columns {
-		if c.View == "" && c.Name == outcome {
-			d.Incomplete = c.Missing + d.codesIn(c)
-		}
-	}
+	c := d.subject(outcome)
+	d.Incomplete = c.Missing + d.codesIn(c)
 	return nil
 }
 

@@ -46,19 +46,16 @@ func (d *Draft) differing(ctx context.Context, outcome string, err error) error 
 
 // lacking says whether some sites have a subjects column and others have not.
 func (d *Draft) lacking(name string) bool {
-	return slices.ContainsFunc(d.columns, func(c *column) bool {
-		return c.View == "" && c.Name == name && len(c.sites()) < len(d.Sites)
-	})
+	c := d.subject(name)
+	return c != nil && len(c.sites()) < len(d.Sites)
 }
 
 // mappings proposes one for every site that can have one, to the names that most sites use; where as many use others,
 // to those of the first site that has the outcome.
 func (d *Draft) mappings(ctx context.Context, outcome string) (map[string]string, error) {
 	most, first := map[[2]string]*column{}, 0
-	for _, c := range d.columns {
-		if c.View == "" && c.Name == outcome {
-			first = c.sites()[0]
-		}
+	if c := d.subject(outcome); c != nil {
+		first = c.sites()[0]
 	}
 	votes := func(c *column) int {
 		if c.at[first] != nil {
@@ -452,13 +449,12 @@ func bare(name string) string {
 
 // compareLevels says where sites write the levels of the outcome differently: it has too many classes.
 func (d *Draft) compareLevels() (wrong problem.List) {
-	for _, c := range d.columns {
-		if c.View != "" || d.Outcome == nil || c.Name != d.Outcome.Column || c.Many || len(c.words) > maxLevels {
-			continue
-		}
-		if what, hint, sure := d.otherLevels(c); sure {
-			wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
-		}
+	if d.Outcome == nil {
+		return nil
+	}
+	c := d.subject(d.Outcome.Column)
+	if what, hint, sure := d.otherLevels(c); sure && !c.Many && len(c.words) <= maxLevels {
+		wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
 	}
 	return wrong
 }

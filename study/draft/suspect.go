@@ -228,7 +228,7 @@ const perWeight = 10
 // enough says whether the subjects are few for the weights of a regression. Without some
 // prior there is no fit where weights outnumber events; with one, the prior decides most.
 func (d *Draft) enough() {
-	weights, events, what := 0, int64(0), "values of "+d.Outcome.Column
+	weights, what := 0, "values of "+d.Outcome.Column
 	for _, v := range d.Views {
 		for _, f := range v.Features {
 			if weights++; f.Kind == study.Category {
@@ -236,15 +236,11 @@ func (d *Draft) enough() {
 			}
 		}
 	}
-	for _, c := range d.columns {
-		if c.View != "" || c.Name != d.Outcome.Column {
-			continue
-		}
-		events = c.Numbers
-		for i, l := range d.Outcome.Levels {
-			if n := c.words[l]; i == 0 || n < events {
-				events, what = n, fmt.Sprintf("events (%s: %s)", d.Outcome.Column, l)
-			}
+	c := d.subject(d.Outcome.Column)
+	events := c.Numbers
+	for i, l := range d.Outcome.Levels {
+		if n := c.words[l]; i == 0 || n < events {
+			events, what = n, fmt.Sprintf("events (%s: %s)", d.Outcome.Column, l)
 		}
 	}
 	if events >= perWeight*int64(weights) {
