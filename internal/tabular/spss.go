@@ -37,8 +37,8 @@ type spssVar struct {
 	at      int    // of its first 8 bytes in a case
 	format  int    // kind of its print format
 	part    bool
-	labels  map[string]string // of values, by number or by text without the spaces behind
-	missing map[string]bool   // that its user calls so, the same way
+	labels  map[string]string // of values, by their bytes
+	missing map[string]bool   // that its user calls so, by number or by text without the spaces behind
 	low     float64           // numbers from low to high are so too
 	high    float64
 }
@@ -85,9 +85,9 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	for i, v := range vars {
 		labels[i] = map[string]string{}
 		for key, label := range v.labels {
-			value := decode([]byte(key))
-			if x, err := strconv.ParseFloat(key, 64); v.width == 0 && err == nil {
-				value = string(v.number(nil, x))
+			value := decode(bytes.TrimRight([]byte(key), " \x00"))
+			if v.width == 0 {
+				value = string(v.number(nil, s.number([]byte(key))))
 			}
 			labels[i][value] = decode([]byte(label))
 		}
@@ -121,15 +121,9 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 
 // take reads the next n bytes of the header.
 func (s *spss) take(n int64) ([]byte, error) {
-	if n < 0 || n > s.src.Size()-s.at {
-		return nil, errors.New("it ends within its header")
-	}
-	b := make([]byte, n)
-	if _, err := s.src.ReadAt(b, s.at); err != nil && err != io.EOF {
-		return nil, err
-	}
-	s.at += n
-	return b, nil
+	b, err := bytesOf(s.src, s.at, n)
+	s.at += int64(len(b))
+	return b, err
 }
 
 func (s *spss) whole(b []byte) int      { return int(int32(s.order.Uint32(b))) }
@@ -229,7 +223,7 @@ func (s *spss) variable() error {
 	return nil
 }
 
-// key is a value as labels and missing values name it.
+// key is a value as missing values name it.
 func (s *spss) key(v *spssVar, raw []byte) string {
 	if v.width > 0 {
 		return string(bytes.TrimRight(raw, " \x00"))
@@ -243,7 +237,7 @@ func (s *spss) labels() error {
 	if err != nil {
 		return err
 	}
-	number, text := spssVar{labels: map[string]string{}}, spssVar{width: 1, labels: map[string]string{}}
+	set := map[string]string{}
 	for range s.whole(b) {
 		head, err := s.take(9)
 		if err != nil {
@@ -253,9 +247,7 @@ func (s *spss) labels() error {
 		if err != nil {
 			return err
 		}
-		for _, v := range []*spssVar{&number, &text} {
-			v.labels[s.key(v, head[:8])] = strings.TrimRight(string(label[:head[8]]), " ")
-		}
+		set[string(head[:8])] = strings.TrimRight(string(label[:head[8]]), " ")
 	}
 	if b, err = s.take(8); err != nil {
 		return err
@@ -269,11 +261,7 @@ func (s *spss) labels() error {
 		if at < 0 || at >= len(s.of) {
 			return errors.New("its labels belong to no column")
 		}
-		if v := &s.vars[s.of[at]]; v.width > 0 {
-			v.labels = text.labels
-		} else {
-			v.labels = number.labels
-		}
+		s.vars[s.of[at]].labels = set
 	}
 	return err
 }
@@ -328,8 +316,8 @@ func (s *spss) extension(kind int, data []byte) error {
 				panic("less than no labels")
 			}
 			for data = data[8:]; n > 0; n-- {
-				key := s.key(v, s.counted(&data))
-				v.labels[key] = strings.TrimRight(string(s.counted(&data)), " ")
+				key := s.counted(&data)
+				v.labels[string(key)] = strings.TrimRight(string(s.counted(&data)), " ")
 			}
 		}
 	}
@@ -515,7 +503,7 @@ func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string
 
 // number appends one as its print format has it.
 func (v *spssVar) number(b []byte, x float64) []byte {
-	switch {
+	switch x += 0; { // -0 is 0
 	case math.Abs(x) > 1e12:
 	case v.format == 20, v.format == 22, v.format == 23, v.format == 24, v.format >= 28 && v.format <= 30,
 		v.format == 38, v.format == 39, v.format == 41: // dates of all forms

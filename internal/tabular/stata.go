@@ -115,12 +115,14 @@ func (s *stata) measure() (width int64, err error) {
 }
 
 // bytesOf reads n bytes at a place, of which there are some.
-func (s *stata) bytesOf(at, n int64) ([]byte, error) {
-	if at < 0 || n < 0 || n > s.src.Size()-at {
+func (s *stata) bytesOf(at, n int64) ([]byte, error) { return bytesOf(s.src, at, n) }
+
+func bytesOf(src *io.SectionReader, at, n int64) ([]byte, error) {
+	if at < 0 || n < 0 || n > src.Size()-at {
 		return nil, errors.New("it ends within its header")
 	}
 	b := make([]byte, n)
-	_, err := s.src.ReadAt(b, at)
+	_, err := src.ReadAt(b, at)
 	if err == io.EOF {
 		err = nil
 	}

@@ -85,7 +85,7 @@ func (d *Draft) suspect(ctx context.Context) error {
 	for _, v := range d.Views {
 		for _, f := range v.Features {
 			for _, c := range f.Missing {
-				if apart(c, spans[f.Name]) {
+				if _, far := apart(c, spans[f.Name]); far {
 					used[c]++
 				}
 			}
@@ -96,7 +96,8 @@ func (d *Draft) suspect(ctx context.Context) error {
 		for j := range v.Features {
 			f := &v.Features[j]
 			f.Missing = slices.DeleteFunc(f.Missing, func(c study.Code) bool {
-				return !apart(c, spans[f.Name]) && !(used[c] > 1 && outside(c, spans[f.Name]))
+				beyond, far := apart(c, spans[f.Name])
+				return !far && !(used[c] > 1 && beyond)
 			})
 		}
 		v.Features = slices.DeleteFunc(v.Features, func(f study.Feature) bool {
@@ -123,21 +124,15 @@ func (d *Draft) suspect(ctx context.Context) error {
 	return nil
 }
 
-// apart says whether a code of one site is apart from the values of all sites together,
-// as [dataset.FeatureSummary.Codes] asks of a single one.
-func apart(code study.Code, all *dataset.Moments) bool {
+// apart says whether a code of one site is beyond the values of all sites together, which is enough where other features
+// have the same code, and whether far beyond, as [dataset.FeatureSummary.Codes] asks of a single one.
+func apart(code study.Code, all *dataset.Moments) (beyond, far bool) {
 	v, err := strconv.ParseFloat(string(code), 64)
 	if err != nil || all == nil {
-		return false
+		return false, false
 	}
-	return v < 0 && all.Min >= 0 || max(all.Min-v, v-all.Max) > all.Max-all.Min
-}
-
-// outside says whether a code is beyond all values of all sites, which is enough where
-// other features have the same code.
-func outside(code study.Code, all *dataset.Moments) bool {
-	v, err := strconv.ParseFloat(string(code), 64)
-	return err == nil && all != nil && (v < all.Min || v > all.Max)
+	off := max(all.Min-v, v-all.Max)
+	return off > 0, v < 0 && all.Min >= 0 || off > all.Max-all.Min
 }
 
 // describe reads all sites and hands over what each has of each feature.
