@@ -48,8 +48,8 @@ var stataWidth = map[int]int{stataLong: 8, stataDouble: 8, stataFloat: 4, stataI
 var since1960 = time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Stata returns the rows of a data set of Stata as CSV. A column named id comes first. Values with labels are these
-// labels as in [SPSS], the missing values . and .a to .z are empty, and days and moments are written as such by their formats. The
-// source must stay open until the text is closed.
+// labels as in [SPSS], the missing values . and .a to .z are empty, and days and moments are written as such by their
+// formats. The source must stay open until the text is closed.
 func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	defer contain(&err)
 	s := &stata{src: io.NewSectionReader(src, 0, size), labels: map[string]map[int32]string{},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -80,32 +81,26 @@ func TestSPSS(t *testing.T) {
 
 // A label is the word for its value, or describes a number of a scale whose others have none.
 func TestLabels(t *testing.T) {
-	for _, c := range []struct{ values, labels, want string }{
-		{"1 2 3 1", "1=yes 2=no", "yes no 3 yes"},
-		{"0 4 3 7 10 99 -9", "0=none 10=worst 99=silent -9=absent", "0 4 3 7 10 silent absent"},
-		{"3 6 5 4 7 1 2", "1=low 7=high", "3 6 5 4 7 1 2"}, {"-3 -2 0 1 2", "-3=worse 3=better", "-3 -2 0 1 2"},
-		{"0 5 6 7 9 8 1", "8=silent 9=absent", "0 5 6 7 absent silent 1"},
-		{"20 50 93 97 98", "97=silent 98=absent", "20 50 93 silent absent"},
-		{"0 800 950 20 -1 99999", "0=nothing -1=silent 99999=absent", "0 800 950 20 silent absent"},
-		{"1 2 3 4 5 6", "1=a 2=b 3=c", "a b c 4 5 6"}, {"1 5 8 9", "1=yes 5=no", "yes no 8 9"},
+	type labels = map[string]string
+	for _, c := range []struct {
+		of           labels
+		values, want string
+	}{
+		{labels{"1": "yes", "2": "no"}, "1 2 3 1", "yes no 3 yes"},
+		{labels{"0": "none", "10": "worst", "99": "a", "-9": "b"}, "0 4 3 7 10 99 -9", "0 4 3 7 10 a b"},
+		{labels{"1": "low", "7": "high"}, "3 6 5 4 7 1 2", "3 6 5 4 7 1 2"},
+		{labels{"-3": "worse", "3": "better"}, "-3 -2 0 1 2", "-3 -2 0 1 2"},
+		{labels{"8": "a", "9": "b"}, "0 5 6 7 9 8", "0 5 6 7 b a"},
+		{labels{"0": "nothing", "-1": "a", "9999": "b"}, "0 80 95 20 -1 9999", "0 80 95 20 a b"},
+		{labels{"97": "a", "98": "b"}, "20 50 93 97 98", "20 50 93 a b"},
+		{labels{"1": "a", "2": "b", "3": "c"}, "1 2 3 4 5 6", "a b c 4 5 6"},
 	} {
-		labels := map[string]string{}
-		for _, pair := range strings.Fields(c.labels) {
-			value, label, _ := strings.Cut(pair, "=")
-			labels[value] = label
-		}
-		r := testkit.Get(labelled([]string{"x"}, []map[string]string{labels}, func() (func([][]byte) error, error) {
-			values := strings.Fields(c.values)
-			return func(cells [][]byte) error {
-				if len(values) == 0 {
-					return io.EOF
-				}
-				cells[0], values = []byte(values[0]), values[1:]
-				return nil
-			}, nil
+		r := testkit.Get(labelled([]string{"x"}, []labels{c.of}, func() (func([][]byte) error, error) {
+			in := strings.NewReader(c.values)
+			return func(cells [][]byte) error { _, err := fmt.Fscan(in, &cells[0]); return err }, nil
 		}))(t)
-		if got := strings.Fields(string(testkit.Get(io.ReadAll(r))(t)))[1:]; strings.Join(got, " ") != c.want {
-			t.Errorf("%+v: %s", c, got)
+		if got := string(testkit.Get(io.ReadAll(r))(t)); got != strings.ReplaceAll("x "+c.want+" ", " ", "\n") {
+			t.Errorf("%q: %s", c, got)
 		}
 	}
 }

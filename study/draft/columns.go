@@ -128,15 +128,8 @@ func (d *Draft) hasView(site int, view string) bool {
 
 // parted says who has a column and who has not.
 func parted(yes, no []string) string {
-	verb := "has"
-	if len(yes) > 1 {
-		verb = "have"
-	}
-	not := "has"
-	if len(no) > 1 {
-		not = "have"
-	}
-	return fmt.Sprintf("%s %s it, and %s %s not", few(yes), verb, few(no), not)
+	have := map[bool]string{false: "has", true: "have"}
+	return fmt.Sprintf("%s %s it, and %s %s not", few(yes), have[len(yes) > 1], few(no), have[len(no) > 1])
 }
 
 // findSubjects lists the columns of the subjects tables that describe results: those of
@@ -184,9 +177,9 @@ func (d *Draft) findSubjects(o Options) {
 		if site && len(d.Sites) == 1 && len(levels) > 1 {
 			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name,
 				What: fmt.Sprintf("this column seems to name %d sites, and the plan simulates other ones", len(levels)),
-				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --plan %s --out FOLDER\nthen: parley "+
-					"init FOLDER --outcome %s --out OTHER.yaml", quote(d.Data), quote(c.Name), quote(o.Plan),
-					quote(o.Outcome))})
+				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --plan %s --out FOLDER\n"+
+					"then: parley init FOLDER --outcome %s --out OTHER.yaml", quote(d.Data), quote(c.Name),
+					quote(o.Plan), quote(o.Outcome))})
 		}
 	}
 }

@@ -453,14 +453,6 @@ func (d *Draft) compareLevels() (wrong problem.List) {
 		return nil
 	}
 	c := d.subject(d.Outcome.Column)
-	if what, hint, sure := d.otherLevels(c); sure && !c.Many && len(c.words) <= maxLevels {
-		wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
-	}
-	return wrong
-}
-
-// otherLevels says how the sites' levels of a column differ; "" if they do not.
-func (d *Draft) otherLevels(c *column) (what, hint string, sure bool) {
 	levels, _ := c.levels(d.Missing)
 	var sites []string
 	var at [][]dataset.Level
@@ -473,7 +465,10 @@ func (d *Draft) otherLevels(c *column) (what, hint string, sure bool) {
 		}
 		sites, at = append(sites, d.Sites[i].Name), append(at, own)
 	}
-	return dataset.LevelsDiffer(sites, at)
+	if what, hint, sure := dataset.LevelsDiffer(sites, at); sure && !c.Many && len(c.words) <= maxLevels {
+		wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
+	}
+	return wrong
 }
 
 // lostViews are views of which no feature is left.

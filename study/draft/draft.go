@@ -108,11 +108,8 @@ type candidate struct {
 // each site, and drafts a plan. It is an error if the data cannot be read, or if
 // nothing in them can be modelled.
 func Look(ctx context.Context, path string, o Options) (*Draft, error) {
-	d := &Draft{Name: o.Name, Missing: slices.Clone(o.Missing), Views: []view{}, Subjects: []string{},
+	d := &Draft{Name: o.Name, Missing: append([]string{}, o.Missing...), Views: []view{}, Subjects: []string{},
 		LeftOut: []leftOut{}, Candidates: []candidate{}}
-	if d.Missing == nil {
-		d.Missing = []string{}
-	}
 	if d.Name == "" {
 		full, err := filepath.Abs(path)
 		if err != nil {

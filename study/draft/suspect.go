@@ -124,8 +124,8 @@ func (d *Draft) suspect(ctx context.Context) error {
 	return nil
 }
 
-// apart says whether a code of one site is beyond the values of all sites together, which is enough where other features
-// have the same code, and whether far beyond, as [dataset.FeatureSummary.Codes] asks of a single one.
+// apart says whether a code of one site is beyond the values of all sites together, which is enough where other
+// features have the same code, and whether far beyond, as [dataset.FeatureSummary.Codes] asks of a single one.
 func apart(code study.Code, all *dataset.Moments) (beyond, far bool) {
 	v, err := strconv.ParseFloat(string(code), 64)
 	if err != nil || all == nil {
@@ -196,11 +196,9 @@ func (d *Draft) settle() problem.List {
 			features),
 			Hint: strings.Join(append(d.Omitted(), "name an outcome with --outcome, or mend the data"), "\n")}}
 	}
-	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that the views share", plural(features, "number"),
-		plural(len(d.Views), "view"))
-	if len(d.Views) == 1 {
-		d.Reason = fmt.Sprintf("%s in 1 view and no outcome: factors that they share", plural(features, "number"))
-	}
+	whose := map[bool]string{false: "the views", true: "they"}[len(d.Views) == 1]
+	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that %s share", plural(features, "number"),
+		plural(len(d.Views), "view"), whose)
 	d.spread()
 	return nil
 }
