@@ -518,5 +518,5 @@ func (v *spssVar) number(b []byte, x float64) []byte {
 		b = fmt.Appendf(b, "%02d", ms/3600000)
 		return append(b, since1582.Add(time.Duration(ms%3600000)*time.Millisecond).Format(":04:05.999")...)
 	}
-	return appendFloat(b, x, 64)
+	return AppendFloat(b, x, 64)
 }

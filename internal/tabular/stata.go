@@ -439,5 +439,5 @@ func appendSince(b []byte, x float64, format string, single bool) []byte {
 	if single {
 		bits = 32
 	}
-	return appendFloat(b, x, bits)
+	return AppendFloat(b, x, bits)
 }

@@ -81,25 +81,21 @@ func TestSPSS(t *testing.T) {
 
 // A label is the word for its value, or describes a number of a scale whose others have none.
 func TestLabels(t *testing.T) {
-	type labels = map[string]string
-	for _, c := range []struct {
-		of           labels
-		values, want string
-	}{
-		{labels{"1": "yes", "2": "no"}, "1 2 3 1", "yes no 3 yes"},
-		{labels{"0": "none", "10": "worst", "99": "a", "-9": "b"}, "0 4 3 7 10 99 -9", "0 4 3 7 10 a b"},
-		{labels{"1": "low", "7": "high"}, "3 6 5 4 7 1 2", "3 6 5 4 7 1 2"},
-		{labels{"-3": "worse", "3": "better"}, "-3 -2 0 1 2", "-3 -2 0 1 2"},
-		{labels{"8": "a", "9": "b"}, "0 5 6 7 9 8", "0 5 6 7 b a"},
-		{labels{"0": "nothing", "-1": "a", "9999": "b"}, "0 80 95 20 -1 9999", "0 80 95 20 a b"},
-		{labels{"97": "a", "98": "b"}, "20 50 93 97 98", "20 50 93 a b"},
-		{labels{"1": "a", "2": "b", "3": "c"}, "1 2 3 4 5 6", "a b c 4 5 6"},
+	for c, labels := range map[[2]string]map[string]string{
+		{"1 2 3 1", "yes no 3 yes"}:              {"1": "yes", "2": "no"},
+		{"0 4 3 7 10 99 -9", "0 4 3 7 10 a b"}:   {"0": "none", "10": "worst", "99": "a", "-9": "b"},
+		{"3 6 5 4 7 1 2", "3 6 5 4 7 1 2"}:       {"1": "low", "7": "high"},
+		{"-3 -2 0 1 2", "-3 -2 0 1 2"}:           {"-3": "worse", "3": "better"},
+		{"0 5 6 7 9 8", "0 5 6 7 b a"}:           {"8": "a", "9": "b"},
+		{"0 80 95 20 -1 9999", "0 80 95 20 a b"}: {"0": "nothing", "-1": "a", "9999": "b"},
+		{"20 50 93 97 98", "20 50 93 a b"}:       {"97": "a", "98": "b"},
+		{"1 2 3 4 5 6", "a b c 4 5 6"}:           {"1": "a", "2": "b", "3": "c"},
 	} {
-		r := testkit.Get(labelled([]string{"x"}, []labels{c.of}, func() (func([][]byte) error, error) {
-			in := strings.NewReader(c.values)
+		r := testkit.Get(labelled([]string{"x"}, []map[string]string{labels}, func() (func([][]byte) error, error) {
+			in := strings.NewReader(c[0])
 			return func(cells [][]byte) error { _, err := fmt.Fscan(in, &cells[0]); return err }, nil
 		}))(t)
-		if got := string(testkit.Get(io.ReadAll(r))(t)); got != strings.ReplaceAll("x "+c.want+" ", " ", "\n") {
+		if got := string(testkit.Get(io.ReadAll(r))(t)); got != strings.ReplaceAll("x "+c[1]+" ", " ", "\n") {
 			t.Errorf("%q: %s", c, got)
 		}
 	}

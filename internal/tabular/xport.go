@@ -141,7 +141,7 @@ func (v *xportVar) cell(b, raw []byte) []byte {
 	case clockFormat.MatchString(v.format) && x >= 0 && x < 86400:
 		return append(b, since1960.Add(time.Duration(math.Round(x*1e3))*time.Millisecond).Format("15:04:05.999")...)
 	}
-	return appendFloat(b, x, 64)
+	return AppendFloat(b, x, 64)
 }
 
 var (

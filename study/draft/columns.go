@@ -419,6 +419,8 @@ func (d *Draft) feature(c *column) (f study.Feature, why string) {
 		return f, d.mixed(c, words)
 	case c.Many || len(levels) > maxLevels:
 		return f, "it is text with many values"
+	case c.Missing > c.observed() && slices.ContainsFunc(levels, isSentence):
+		return f, "it is free text, and mostly empty"
 	case len(levels) < 2:
 		return f, fmt.Sprintf("it is text without two values that %d subjects have", dataset.SmallCell)
 	case d.Method != "regression":
@@ -433,6 +435,9 @@ func (d *Draft) feature(c *column) (f study.Feature, why string) {
 	}
 	return f, ""
 }
+
+// isSentence says whether a word is four or more.
+func isSentence(word string) bool { return len(strings.Fields(word)) > 3 }
 
 // mixed says that a column holds words and numbers, and at which cell.
 func (d *Draft) mixed(c *column, words int64) string {

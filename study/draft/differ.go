@@ -196,23 +196,14 @@ func (d *Draft) sameViews() (wrong problem.List) {
 
 // several says whether a site has two or more views with columns of this one.
 func (d *Draft) several(site int, w *shape) bool {
-	n := 0
-	for _, v := range d.Sites[site].shapes() {
-		if v.shared(w) > 0 {
-			n++
-		}
-	}
-	return n > 1
+	return len(slices.DeleteFunc(d.Sites[site].shapes(), func(v shape) bool { return v.shared(w) == 0 })) > 1
 }
 
 // shared is how many columns both have, in whatever spelling.
-func (v *shape) shared(w *shape) (n int) {
-	for _, name := range v.columns {
-		if slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) }) {
-			n++
-		}
-	}
-	return n
+func (v *shape) shared(w *shape) int {
+	return len(slices.DeleteFunc(slices.Clone(v.columns), func(name string) bool {
+		return !slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) })
+	}))
 }
 
 // sameView says of each site that has the other view that it is the right one.

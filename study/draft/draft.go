@@ -30,7 +30,8 @@ const (
 var absences = func() map[string]bool {
 	keys := map[string]bool{}
 	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "(null)", "<na>",
-		`\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
+		`\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured",
+		"unbekannt", "keine angabe", "k.a."} {
 		keys[problem.Key(word)] = true
 	}
 	return keys
