@@ -82,7 +82,6 @@ func TestSPSS(t *testing.T) {
 // A label is the word for its value, or describes a number of a scale whose others have none.
 func TestLabels(t *testing.T) {
 	for c, labels := range map[[2]string]map[string]string{
-		{"1 2 3 1", "yes no 3 yes"}:              {"1": "yes", "2": "no"},
 		{"0 4 3 7 10 99 -9", "0 4 3 7 10 a b"}:   {"0": "none", "10": "worst", "99": "a", "-9": "b"},
 		{"3 6 5 4 7 1 2", "3 6 5 4 7 1 2"}:       {"1": "low", "7": "high"},
 		{"-3 -2 0 1 2", "-3 -2 0 1 2"}:           {"-3": "worse", "3": "better"},
