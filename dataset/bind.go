@@ -246,7 +246,7 @@ var identifiers = map[string]bool{
 	"sid": true, "mrn": true,
 	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
 	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
-	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
+	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true,
 	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true,
 }
 

@@ -53,20 +53,16 @@ func Files(path string) (paths []string) {
 	if found == nil {
 		return nil
 	}
-	for _, file := range []string{found.subjects, found.long} {
-		if file != "" {
-			paths = append(paths, file)
-		}
-	}
+	all := []string{found.subjects, found.long}
 	for _, v := range found.views {
-		paths = append(paths, v.path)
+		all = append(all, v.path)
 	}
 	if found.mapping != nil {
-		paths = append(paths, found.mapping.path)
+		all = append(all, found.mapping.path)
 	}
-	for i := len(paths) - 1; i > 0; i-- { // one may hold several tables
-		if slices.Contains(paths[:i], paths[i]) {
-			paths = slices.Delete(paths, i, i+1)
+	for _, file := range all {
+		if file != "" && !slices.Contains(paths, file) { // one may hold several tables
+			paths = append(paths, file)
 		}
 	}
 	return paths

@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/width"
+
+	"parley/internal/tabular"
 )
 
 // pow10 holds the powers of ten that a float64 represents exactly.
@@ -94,12 +96,7 @@ func isMissing(cell []byte) bool {
 
 // appendNumber writes a number so that reading it gives the same bits: the
 // shortest decimal, without exponent where that keeps it on the fast path.
-func appendNumber(b []byte, v float64) []byte {
-	if a := math.Abs(v); a == 0 || a >= 1e-5 && a < 1e15 {
-		return strconv.AppendFloat(b, v, 'f', -1, 64)
-	}
-	return strconv.AppendFloat(b, v, 'g', -1, 64)
-}
+func appendNumber(b []byte, v float64) []byte { return tabular.AppendFloat(b, v, 64) }
 
 // IsMissing reports whether a cell of a subject column stands for what is not known: it is
 // empty, NA, NaN or null, whatever the case.

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
+	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -199,7 +202,28 @@ func within(folder, path string) string {
 	return path
 }
 
-// WholeTable reads the head of a table that is all that a site has: which column identifies the subjects, whether it is
+// keyNames are endings of keys of names that columns of ids have, and others too.
+var keyNames = regexp.MustCompile(`(id|nr|no|nummer|number|code|kennung|pseudonym)$`)
+
+// identifies says whether a column has a value of its own in each row of a table with numbers, which no codebook is.
+func identifies(path, column string) bool {
+	ids, rows, numbers := map[uint64]bool{}, 0, 0
+	t, err := survey(context.Background(), path, &tableMapping{ID: column}, nil, false, func(*table) {},
+		func(_ *table, rec *record) {
+			cells, _ := rec.appendFields(nil)
+			for i, c := range cells {
+				if v, ok := parseNumber(c.text); ok && i > 0 && !math.IsNaN(v) {
+					numbers++
+				}
+			}
+			if rows++; !isMissing(rec.id) {
+				ids[maphash.Bytes(hashed, rec.id)] = true
+			}
+		})
+	return err == nil && t.faults.total == 0 && len(ids) == rows && numbers >= rows
+}
+
+// WholeTable reads a table that is all that a site has: which column identifies the subjects, whether it is
 // called as such columns are, and what the others are called. A column that numbers rows is none of them.
 func WholeTable(path string) (id string, called bool, columns []string, err error) {
 	t, err := heads(path)
@@ -209,8 +233,16 @@ func WholeTable(path string) (id string, called bool, columns []string, err erro
 	if err != nil || len(t.header) == 0 {
 		return "", false, nil, err
 	}
-	id = cmp.Or(t.identified, t.header[0].name)
-	return id, t.identified != "" || id == "id", namesOf(t.header[1:]), nil
+	id, columns = cmp.Or(t.identified, t.header[0].name), namesOf(t.header)
+	if called = t.identified != "" || id == "id"; called {
+		return id, true, columns[1:], nil
+	}
+	for _, name := range columns {
+		if (!called || len(id) < 3) && keyNames.MatchString(problem.Key(name)) && identifies(path, name) {
+			id, called = name, true // better than nr, which may number rows
+		}
+	}
+	return id, called, slices.DeleteFunc(columns, func(name string) bool { return name == "" || name == id }), nil
 }
 
 // sharesMost says whether a view of a site has most columns of a plan's view.

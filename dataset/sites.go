@@ -159,7 +159,7 @@ var siteDoubts = []siteDoubt{
 			if f.seen == 0 {
 				continue
 			}
-			if len(f.levels) != 1 || f.seen < unitObserved || placeNames.MatchString(f.name) {
+			if len(f.levels) != 1 || f.seen < unitObserved || places.MatchString(problem.Key(f.name)) {
 				return "", ""
 			}
 			at, values[f.levels[0].Name] = append(at, sites[i]), true
@@ -206,7 +206,7 @@ var siteDoubts = []siteDoubt{
 	}},
 	{"levels", func(sites []string, of []*facts) (string, string) {
 		levels := make([][]Level, len(of))
-		if !of[0].feature && placeNames.MatchString(of[0].name) {
+		if !of[0].feature && places.MatchString(problem.Key(of[0].name)) {
 			return "", ""
 		}
 		for i, f := range of {
@@ -219,9 +219,16 @@ var siteDoubts = []siteDoubt{
 	}},
 }
 
-// placeNames are names of columns that say where a subject is, as they may.
-var placeNames = regexp.MustCompile(
-	`(?i)site|hospital|cent(re|er)|clinic|institution|cohort|klinik|zentrum|standort|country|region|access_group`)
+// siteNames are keys of names of columns that say at which site a subject is.
+var siteNames = regexp.MustCompile(`^(trial|study|(redcap)?data|clinic(al)?|recruiting|treating|inv|studien|prüf|uni(versitäts)?)?` +
+	`(sites?|hospital|cent(re|er)|clinic|institut(e|ion)?|cohort|klinik(um)?|krankenhaus|spital|zentrum|standort|hôpital` +
+	`|accessgroup)(id|nr|no|num|number|nummer|name|code|label)?$`)
+
+// places are those, and of other places that subjects are from.
+var places = regexp.MustCompile("country|region|" + siteNames.String())
+
+// NamesSites says whether a column is called as those are that say at which site a subject is.
+func NamesSites(column string) bool { return siteNames.MatchString(problem.Key(column)) }
 
 // LevelsDiffer says how the levels of a column differ between sites as where they are written or coded differently; ""
 // if they do not. Spellings of one key are such, at any number of subjects; two values at each site and not the same

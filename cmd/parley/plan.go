@@ -170,6 +170,7 @@ func initCommand() *cobra.Command {
 				}
 				printLines(cmd.ErrOrStderr(), "note:", split.Lines())
 			}
+			o.Plan = out.path
 			d, err := draft.Look(cmd.Context(), a[0], o)
 			if err != nil {
 				return proposeMappings(err)

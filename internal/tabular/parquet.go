@@ -67,9 +67,9 @@ func printer(c *parquet.Column) func([]byte, parquet.Value) []byte {
 	case parquet.Boolean:
 		return func(b []byte, v parquet.Value) []byte { return appendBool(b, v.Boolean()) }
 	case parquet.Float:
-		return func(b []byte, v parquet.Value) []byte { return appendFloat(b, float64(v.Float()), 32) }
+		return func(b []byte, v parquet.Value) []byte { return AppendFloat(b, float64(v.Float()), 32) }
 	case parquet.Double:
-		return func(b []byte, v parquet.Value) []byte { return appendFloat(b, v.Double(), 64) }
+		return func(b []byte, v parquet.Value) []byte { return AppendFloat(b, v.Double(), 64) }
 	case parquet.ByteArray, parquet.FixedLenByteArray:
 		switch logical := logical.(type) {
 		case *format.DecimalType:

@@ -37,8 +37,8 @@ type spssVar struct {
 	at      int    // of its first 8 bytes in a case
 	format  int    // kind of its print format
 	part    bool
-	labels  map[string]string // of values, by number or by text without the spaces behind
-	missing map[string]bool   // that its user calls so, the same way
+	labels  map[string]string // of values, by their bytes
+	missing map[string]bool   // that its user calls so, by number or by text without the spaces behind
 	low     float64           // numbers from low to high are so too
 	high    float64
 }
@@ -52,9 +52,9 @@ const (
 var since1582 = time.Date(1582, 10, 14, 0, 0, 0, 0, time.UTC)
 
 // SPSS returns the cases of a data set of SPSS (.sav or .zsav) as CSV. A column named id comes first. Numbers and texts
-// that have labels are these labels, and those that are missing by the system or by the user are
-// empty; days, times and moments are written as such by their formats. The source must stay open until the text is
-// closed.
+// that have labels are these labels where these do not only describe numbers of a scale, and those that are missing by
+// the system or by the user are empty; days, times and moments are written as such by their formats. The source must
+// stay open until the text is closed.
 func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	defer contain(&err)
 	s := &spss{src: io.NewSectionReader(src, 0, size)}
@@ -71,10 +71,6 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cases, err := s.cases()
-	if err != nil {
-		return nil, err
-	}
 	var vars []*spssVar
 	var names []string
 	for i := range s.vars {
@@ -85,41 +81,49 @@ func SPSS(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if len(vars) == 0 {
 		return nil, errors.New("it has no columns")
 	}
-	row, done := make([]byte, 8*len(s.of)), int64(0)
-	return inOrder(names, func(cells [][]byte) error {
-		if done == s.rows {
-			return io.EOF
-		}
-		for i := range s.of {
-			err := cases.next(row[8*i : 8*i+8])
-			switch {
-			case err == io.EOF && i == 0 && s.rows < 0:
-				return io.EOF
-			case err == io.EOF, err == io.ErrUnexpectedEOF:
-				return errors.New("it ends before its last row")
-			case err != nil:
-				return err
+	labels := make([]map[string]string, len(vars))
+	for i, v := range vars {
+		labels[i] = map[string]string{}
+		for key, label := range v.labels {
+			value := decode(bytes.TrimRight([]byte(key), " \x00"))
+			if v.width == 0 {
+				value = string(v.number(nil, s.number([]byte(key))))
 			}
+			labels[i][value] = decode([]byte(label))
 		}
-		done++
-		for i, v := range vars {
-			cells[i] = s.cell(cells[i][:0], v, row, decode)
-		}
-		return nil
-	}, nil), nil
+	}
+	return labelled(names, labels, func() (func([][]byte) error, error) {
+		cases, err := s.cases()
+		row, done := make([]byte, 8*len(s.of)), int64(0)
+		return func(cells [][]byte) error {
+			if done == s.rows {
+				return io.EOF
+			}
+			for i := range s.of {
+				err := cases.next(row[8*i : 8*i+8])
+				switch {
+				case err == io.EOF && i == 0 && s.rows < 0:
+					return io.EOF
+				case err == io.EOF, err == io.ErrUnexpectedEOF:
+					return errors.New("it ends before its last row")
+				case err != nil:
+					return err
+				}
+			}
+			done++
+			for i, v := range vars {
+				cells[i] = s.cell(cells[i][:0], v, row, decode)
+			}
+			return nil
+		}, err
+	})
 }
 
 // take reads the next n bytes of the header.
 func (s *spss) take(n int64) ([]byte, error) {
-	if n < 0 || n > s.src.Size()-s.at {
-		return nil, errors.New("it ends within its header")
-	}
-	b := make([]byte, n)
-	if _, err := s.src.ReadAt(b, s.at); err != nil && err != io.EOF {
-		return nil, err
-	}
-	s.at += n
-	return b, nil
+	b, err := bytesOf(s.src, s.at, n)
+	s.at += int64(len(b))
+	return b, err
 }
 
 func (s *spss) whole(b []byte) int      { return int(int32(s.order.Uint32(b))) }
@@ -219,7 +223,7 @@ func (s *spss) variable() error {
 	return nil
 }
 
-// key is a value as labels and missing values name it.
+// key is a value as missing values name it.
 func (s *spss) key(v *spssVar, raw []byte) string {
 	if v.width > 0 {
 		return string(bytes.TrimRight(raw, " \x00"))
@@ -233,7 +237,7 @@ func (s *spss) labels() error {
 	if err != nil {
 		return err
 	}
-	number, text := spssVar{labels: map[string]string{}}, spssVar{width: 1, labels: map[string]string{}}
+	set := map[string]string{}
 	for range s.whole(b) {
 		head, err := s.take(9)
 		if err != nil {
@@ -243,9 +247,7 @@ func (s *spss) labels() error {
 		if err != nil {
 			return err
 		}
-		for _, v := range []*spssVar{&number, &text} {
-			v.labels[s.key(v, head[:8])] = strings.TrimRight(string(label[:head[8]]), " ")
-		}
+		set[string(head[:8])] = strings.TrimRight(string(label[:head[8]]), " ")
 	}
 	if b, err = s.take(8); err != nil {
 		return err
@@ -259,11 +261,7 @@ func (s *spss) labels() error {
 		if at < 0 || at >= len(s.of) {
 			return errors.New("its labels belong to no column")
 		}
-		if v := &s.vars[s.of[at]]; v.width > 0 {
-			v.labels = text.labels
-		} else {
-			v.labels = number.labels
-		}
+		s.vars[s.of[at]].labels = set
 	}
 	return err
 }
@@ -318,8 +316,8 @@ func (s *spss) extension(kind int, data []byte) error {
 				panic("less than no labels")
 			}
 			for data = data[8:]; n > 0; n-- {
-				key := s.key(v, s.counted(&data))
-				v.labels[key] = strings.TrimRight(string(s.counted(&data)), " ")
+				key := s.counted(&data)
+				v.labels[string(key)] = strings.TrimRight(string(s.counted(&data)), " ")
 			}
 		}
 	}
@@ -398,8 +396,8 @@ type spssCases struct {
 	used  int
 }
 
-func (s *spss) cases() (*spssCases, error) {
-	c := &spssCases{s: s, used: 8}
+func (s spss) cases() (*spssCases, error) {
+	c := &spssCases{s: &s, used: 8}
 	var in io.Reader = io.NewSectionReader(s.src, s.at, s.src.Size()-s.at)
 	switch s.packed {
 	case 0, 1:
@@ -491,22 +489,21 @@ func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string
 			}
 		}
 		text = bytes.TrimRight(text, " \x00")
-		switch label, ok := v.labels[string(text)]; {
-		case v.missing[string(text)]:
+		if v.missing[string(text)] {
 			return b
-		case ok:
-			return append(b, decode([]byte(label))...)
 		}
 		return append(b, decode(text)...)
 	}
 	x := s.number(raw)
-	key := s.key(v, raw)
-	label, ok := v.labels[key]
-	switch {
-	case x == -math.MaxFloat64 || math.IsNaN(x) || x >= v.low && x <= v.high || v.missing[key]:
+	if x == -math.MaxFloat64 || math.IsNaN(x) || x >= v.low && x <= v.high || v.missing[s.key(v, raw)] {
 		return b
-	case ok:
-		return append(b, decode([]byte(label))...)
+	}
+	return v.number(b, x)
+}
+
+// number appends one as its print format has it.
+func (v *spssVar) number(b []byte, x float64) []byte {
+	switch x += 0; { // -0 is 0
 	case math.Abs(x) > 1e12:
 	case v.format == 20, v.format == 22, v.format == 23, v.format == 24, v.format >= 28 && v.format <= 30,
 		v.format == 38, v.format == 39, v.format == 41: // dates of all forms
@@ -521,5 +518,5 @@ func (s *spss) cell(b []byte, v *spssVar, row []byte, decode func([]byte) string
 		b = fmt.Appendf(b, "%02d", ms/3600000)
 		return append(b, since1582.Add(time.Duration(ms%3600000)*time.Millisecond).Format(":04:05.999")...)
 	}
-	return appendFloat(b, x, 64)
+	return AppendFloat(b, x, 64)
 }

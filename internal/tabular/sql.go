@@ -212,13 +212,13 @@ func appendValue(b []byte, value any, kind string) ([]byte, error) {
 	case uint64:
 		return strconv.AppendUint(b, v, 10), nil
 	case float32:
-		return appendFloat(b, float64(v), 32), nil
+		return AppendFloat(b, float64(v), 32), nil
 	case float64:
 		bits := 64
 		if kind == "FLOAT4" { // PostgreSQL's real
 			bits = 32
 		}
-		return appendFloat(b, v, bits), nil
+		return AppendFloat(b, v, bits), nil
 	case time.Time:
 		if kind == "DATE" {
 			return v.AppendFormat(b, time.DateOnly), nil

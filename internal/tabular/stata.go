@@ -48,8 +48,8 @@ var stataWidth = map[int]int{stataLong: 8, stataDouble: 8, stataFloat: 4, stataI
 var since1960 = time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Stata returns the rows of a data set of Stata as CSV. A column named id comes first. Values with labels are these
-// labels, the missing values . and .a to .z are empty, and days and moments are written as such by their formats. The
-// source must stay open until the text is closed.
+// labels as in [SPSS], the missing values . and .a to .z are empty, and days and moments are written as such by their
+// formats. The source must stay open until the text is closed.
 func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	defer contain(&err)
 	s := &stata{src: io.NewSectionReader(src, 0, size), labels: map[string]map[int32]string{},
@@ -70,26 +70,30 @@ func Stata(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := bufio.NewReaderSize(io.NewSectionReader(src, s.data, s.rows*width), 1<<16)
-	names := make([]string, len(s.vars))
+	names, labels := make([]string, len(s.vars)), make([]map[string]string, len(s.vars))
 	for i, v := range s.vars {
-		names[i] = v.name
-	}
-	row := make([]byte, width)
-	return inOrder(names, func(cells [][]byte) error {
-		if _, err := io.ReadFull(rows, row); err != nil {
-			return err
-		}
-		at := 0
-		for i := range s.vars {
-			v := &s.vars[i]
-			if cells[i], err = s.cell(cells[i][:0], v, row[at:at+v.width]); err != nil {
-				return err
+		names[i], labels[i] = v.name, map[string]string{}
+		if v.kind > 2045 && v.kind != stataLong && v.label != "" {
+			for x, label := range s.labels[v.label] {
+				labels[i][string(appendSince(nil, float64(x), v.format, v.kind == stataFloat))] = label
 			}
-			at += v.width
 		}
-		return nil
-	}, nil), nil
+	}
+	return labelled(names, labels, func() (func([][]byte) error, error) {
+		rows, row := bufio.NewReaderSize(io.NewSectionReader(src, s.data, s.rows*width), 1<<16), make([]byte, width)
+		return func(cells [][]byte) error {
+			_, err := io.ReadFull(rows, row)
+			at := 0
+			for i := range s.vars {
+				v := &s.vars[i]
+				if err == nil {
+					cells[i], err = s.cell(cells[i][:0], v, row[at:at+v.width])
+				}
+				at += v.width
+			}
+			return err
+		}, nil
+	})
 }
 
 // measure gives the columns their widths, and returns that of a row.
@@ -111,12 +115,14 @@ func (s *stata) measure() (width int64, err error) {
 }
 
 // bytesOf reads n bytes at a place, of which there are some.
-func (s *stata) bytesOf(at, n int64) ([]byte, error) {
-	if at < 0 || n < 0 || n > s.src.Size()-at {
+func (s *stata) bytesOf(at, n int64) ([]byte, error) { return bytesOf(s.src, at, n) }
+
+func bytesOf(src *io.SectionReader, at, n int64) ([]byte, error) {
+	if at < 0 || n < 0 || n > src.Size()-at {
 		return nil, errors.New("it ends within its header")
 	}
 	b := make([]byte, n)
-	_, err := s.src.ReadAt(b, at)
+	_, err := src.ReadAt(b, at)
 	if err == io.EOF {
 		err = nil
 	}
@@ -405,9 +411,6 @@ func (s *stata) cell(b []byte, v *stataVar, raw []byte) ([]byte, error) {
 		}
 		x = math.Float64frombits(bits)
 	}
-	if label, ok := s.labels[v.label][int32(x)]; ok && v.label != "" && x == math.Trunc(x) {
-		return append(b, label...), nil
-	}
 	return appendSince(b, x, v.format, v.kind == stataFloat), nil
 }
 
@@ -436,5 +439,5 @@ func appendSince(b []byte, x float64, format string, single bool) []byte {
 	if single {
 		bits = 32
 	}
-	return appendFloat(b, x, bits)
+	return AppendFloat(b, x, bits)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -78,10 +79,30 @@ func TestSPSS(t *testing.T) {
 	}
 }
 
-// Missing values, periods and labels of Stata, and the numbers of IBM's mainframes.
+// A label is the word for its value, or describes a number of a scale whose others have none.
+func TestLabels(t *testing.T) {
+	for c, labels := range map[[2]string]map[string]string{
+		{"0 4 3 7 10 99 -9", "0 4 3 7 10 a b"}:   {"0": "none", "10": "worst", "99": "a", "-9": "b"},
+		{"3 6 5 4 7 1 2", "3 6 5 4 7 1 2"}:       {"1": "low", "7": "high"},
+		{"-3 -2 0 1 2", "-3 -2 0 1 2"}:           {"-3": "worse", "3": "better"},
+		{"0 5 6 7 9 8", "0 5 6 7 b a"}:           {"8": "a", "9": "b"},
+		{"0 80 95 20 -1 9999", "0 80 95 20 a b"}: {"0": "nothing", "-1": "a", "9999": "b"},
+		{"20 50 93 97 98", "20 50 93 a b"}:       {"97": "a", "98": "b"},
+		{"1 2 3 4 5 6", "a b c 4 5 6"}:           {"1": "a", "2": "b", "3": "c"},
+	} {
+		r := testkit.Get(labelled([]string{"x"}, []map[string]string{labels}, func() (func([][]byte) error, error) {
+			in := strings.NewReader(c[0])
+			return func(cells [][]byte) error { _, err := fmt.Fscan(in, &cells[0]); return err }, nil
+		}))(t)
+		if got := string(testkit.Get(io.ReadAll(r))(t)); got != strings.ReplaceAll("x "+c[1]+" ", " ", "\n") {
+			t.Errorf("%q: %s", c, got)
+		}
+	}
+}
+
+// Missing values and periods of Stata, and the numbers of IBM's mainframes.
 func TestCellsOfStatisticsPrograms(t *testing.T) {
-	s := &stata{release: 118, order: binary.LittleEndian,
-		labels: map[string]map[int32]string{"yn": {0: "no", 1: "yes"}}}
+	s := &stata{release: 118, order: binary.LittleEndian}
 	for _, c := range []struct {
 		v    stataVar
 		raw  string
@@ -97,8 +118,6 @@ func TestCellsOfStatisticsPrograms(t *testing.T) {
 		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x00\xe0\x7f", ""},
 		{stataVar{kind: stataDouble}, "\x00\x00\x00\x00\x00\x08\xe0\x7f", ""},
 		{stataVar{kind: stataDouble}, "\x9a\x99\x99\x99\x99\x99\xb9\xbf", "-0.1"},
-		{stataVar{kind: stataInt8, label: "yn"}, "\x01", "yes"}, {stataVar{kind: stataInt8, label: "yn"}, "\x02", "2"},
-		{stataVar{kind: stataInt8, label: "none"}, "\x01", "1"},
 		{stataVar{kind: stataInt16, format: "%td"}, "\x00\x00", "1960-01-01"},
 		{stataVar{kind: stataInt16, format: "%-tdD_m_Y"}, "\xff\xff", "1959-12-31"},
 		{stataVar{kind: stataInt16, format: "%tm"}, "\xff\xff", "1959m12"},

@@ -119,8 +119,8 @@ func appendTime(b []byte, at time.Time) []byte {
 	return at.AppendFormat(b, "2006-01-02T15:04:05.999999999")
 }
 
-// appendFloat appends a number so that it reads back as it is, without an exponent where people would write none.
-func appendFloat(b []byte, x float64, bits int) []byte {
+// AppendFloat appends a number so that it reads back as it is, without an exponent where people would write none.
+func AppendFloat(b []byte, x float64, bits int) []byte {
 	if size := math.Abs(x); size == 0 || size >= 1e-5 && size < 1e15 {
 		return strconv.AppendFloat(b, x, 'f', -1, bits)
 	}

@@ -31,47 +31,28 @@ func Xport(src io.ReaderAt, size int64) (_ io.ReadCloser, err error) {
 	defer contain(&err)
 	in := bufio.NewReaderSize(io.NewSectionReader(src, 0, size), 1<<16)
 	record := make([]byte, xportRecord)
-	next := func(what string) error {
+	header := func(kind string) error { // or what stands where no header does, in small letters
 		if _, err := io.ReadFull(in, record); err != nil {
-			return fmt.Errorf("it ends before its %s", what)
+			return fmt.Errorf("it ends before its %s", kind)
 		}
-		return nil
-	}
-	header := func(kind string) error {
-		if err := next(kind); err != nil {
-			return err
-		}
-		if !bytes.HasPrefix(record, []byte("HEADER RECORD*******"+kind)) {
+		if kind[0] < 'a' && !bytes.HasPrefix(record, []byte("HEADER RECORD*******"+kind)) {
 			return fmt.Errorf("it is no transport file of version 5, or damaged: no %s where it should be (%.28q)",
 				strings.TrimSpace(kind), record)
 		}
 		return nil
 	}
-	if err := header("LIBRARY "); err != nil {
-		return nil, err
-	}
-	for range 2 {
-		if err := next("members"); err != nil {
+	each := 0
+	for _, kind := range []string{"LIBRARY ", "members", "members", "MEMBER  ", "DSCRPTR ", "columns", "columns",
+		"NAMESTR "} {
+		if err := header(kind); err != nil {
 			return nil, err
 		}
-	}
-	if err := header("MEMBER  "); err != nil {
-		return nil, err
-	}
-	each, _ := strconv.Atoi(strings.TrimSpace(string(record[74:78])))
-	if each != 140 && each != 136 {
-		return nil, fmt.Errorf("its columns are described in %d bytes each, not in 140", each)
-	}
-	if err := header("DSCRPTR "); err != nil {
-		return nil, err
-	}
-	for range 2 {
-		if err := next("columns"); err != nil {
-			return nil, err
+		if kind != "MEMBER  " {
+			continue
 		}
-	}
-	if err := header("NAMESTR "); err != nil {
-		return nil, err
+		if each, _ = strconv.Atoi(strings.TrimSpace(string(record[74:78]))); each != 140 && each != 136 {
+			return nil, fmt.Errorf("its columns are described in %d bytes each, not in 140", each)
+		}
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(string(record[54:58])))
 	if err != nil || n < 1 {
@@ -160,7 +141,7 @@ func (v *xportVar) cell(b, raw []byte) []byte {
 	case clockFormat.MatchString(v.format) && x >= 0 && x < 86400:
 		return append(b, since1960.Add(time.Duration(math.Round(x*1e3))*time.Millisecond).Format("15:04:05.999")...)
 	}
-	return appendFloat(b, x, 64)
+	return AppendFloat(b, x, 64)
 }
 
 var (

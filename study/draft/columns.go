@@ -128,37 +128,29 @@ func (d *Draft) hasView(site int, view string) bool {
 
 // parted says who has a column and who has not.
 func parted(yes, no []string) string {
-	verb := "has"
-	if len(yes) > 1 {
-		verb = "have"
-	}
-	not := "has"
-	if len(no) > 1 {
-		not = "have"
-	}
-	return fmt.Sprintf("%s %s it, and %s %s not", few(yes), verb, few(no), not)
+	have := map[bool]string{false: "has", true: "have"}
+	return fmt.Sprintf("%s %s it, and %s %s not", few(yes), have[len(yes) > 1], few(no), have[len(no) > 1])
 }
 
 // findSubjects lists the columns of the subjects tables that describe results: those of
 // every site that have a few levels. Others may be names of people.
-func (d *Draft) findSubjects() {
+func (d *Draft) findSubjects(o Options) {
 	for _, c := range d.columns {
 		if c.View != "" {
 			continue
 		}
 		levels, rare := c.levels(d.Missing)
-		numbers := c.Numbers > 0 && c.Other == 0
+		site := dataset.NamesSites(c.Name)
+		numbers := c.Numbers > 0 && c.Other == 0 && !site
 		yes, no := d.has(c)
+		why := ""
 		switch {
 		case len(no) > 0:
-			d.leave(c, parted(yes, no))
-			continue
+			why = parted(yes, no)
 		case c.observed() == 0 && !c.Many:
-			d.leave(c, "it has no value")
-			continue
+			why = "it has no value"
 		case d.unmeant(c) != "":
-			d.leave(c, d.unmeant(c))
-			continue
+			why = d.unmeant(c)
 		// a scale; fewer are kinds, and what is rare may be a code
 		case numbers && (c.Many || len(c.words) > maxOutcome || len(levels) > 3 && (rare || inRow(levels))):
 			if c.Many || len(c.words) > maxOutcome {
@@ -168,24 +160,26 @@ func (d *Draft) findSubjects() {
 			d.Subjects = append(d.Subjects, c.Name)
 			continue
 		case c.dates():
-			d.leave(c, holdsDates)
-			continue
-		case c.Many || len(levels) > maxLevels || len(levels) == 0 && len(c.words) > maxLevels:
-			d.leave(c, "it has too many values to describe results")
-			continue
+			why = holdsDates
+		case c.Many || len(levels) > maxLevels && !site || len(levels) == 0 && len(c.words) > maxLevels:
+			why = "it has too many values to describe results"
 		case len(levels) == 0:
-			d.leave(c, fmt.Sprintf("it has no value that %d subjects have", dataset.SmallCell))
+			why = fmt.Sprintf("it has no value that %d subjects have", dataset.SmallCell)
+		}
+		if why != "" {
+			d.leave(c, why)
 			continue
 		}
 		d.Subjects = append(d.Subjects, c.Name)
 		if !rare && len(levels) >= 2 && len(levels) <= maxOutcome {
 			d.Candidates = append(d.Candidates, candidate{Column: c.Name, Levels: levels})
 		}
-		if isSite[strings.ToLower(c.Name)] && len(d.Sites) == 1 && len(levels) > 1 {
+		if site && len(d.Sites) == 1 && len(levels) > 1 {
 			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name,
 				What: fmt.Sprintf("this column seems to name %d sites, and the plan simulates other ones", len(levels)),
-				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --out FOLDER\nthen: parley init "+
-					"FOLDER", quote(d.Data), quote(c.Name))})
+				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --plan %s --out FOLDER\n"+
+					"then: parley init FOLDER --outcome %s --out OTHER.yaml", quote(d.Data), quote(c.Name),
+					quote(o.Plan), quote(o.Outcome))})
 		}
 	}
 }
@@ -206,6 +200,9 @@ func (d *Draft) unmeant(c *column) string {
 	const own = "redcap_"
 	name := strings.ToLower(c.Name)
 	switch {
+	case dataset.NamesSites(c.Name) && c.View == "":
+	case dataset.NamesSites(c.Name):
+		return "it says at which site a subject is: such a column belongs in the subjects table"
 	case strings.HasPrefix(name, own), strings.HasSuffix(name, "_complete") &&
 		slices.ContainsFunc(d.columns, func(o *column) bool { return strings.HasPrefix(o.Name, own) }):
 		return "REDCap adds it to its forms"
@@ -233,22 +230,10 @@ func (c *column) areKinds() bool {
 			"maritalstatus", "bloodgroup", "bloodtype"}, key))
 }
 
-// isSite are names of columns that say at which site a subject is.
-var isSite = map[string]bool{"site": true, "sites": true, "hospital": true, "centre": true, "center": true,
-	"clinic": true, "institution": true, "cohort": true, "klinik": true, "zentrum": true}
-
 const holdsDates = "it holds dates; give a number instead, such as the days since a first visit"
 
 // dates says whether most cells are dates.
-func (c *column) dates() bool {
-	var words int64
-	for i := range c.at {
-		if p := c.at[i]; p != nil {
-			words += p.Dates
-		}
-	}
-	return words > 0 && 2*words > c.observed()
-}
+func (c *column) dates() bool { return 2*c.Dates > c.observed() }
 
 // observed counts the cells that are not missing, of those that are counted.
 func (c *column) observed() (n int64) {
@@ -281,6 +266,16 @@ func (c *column) absent(word string) bool {
 	return absent(word) && !(word == "-" && c.words["+"] > 0)
 }
 
+// subject is a column of the subjects tables; nil if there is none of that name.
+func (d *Draft) subject(name string) *column {
+	for _, c := range d.columns {
+		if c.View == "" && c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
 func (d *Draft) leave(c *column, why string) {
 	d.LeftOut = append(d.LeftOut, leftOut{c.View, c.Name, why})
 }
@@ -310,11 +305,8 @@ func (d *Draft) choose(outcome string) error {
 		return problem.Problem{Where: "--outcome", What: fmt.Sprintf("%s cannot be an outcome: %s", outcome,
 			d.whyNot(outcome, known)), Hint: hint}
 	}
-	for _, c := range d.columns {
-		if c.View == "" && c.Name == outcome {
-			d.Incomplete = c.Missing + d.codesIn(c)
-		}
-	}
+	c := d.subject(outcome)
+	d.Incomplete = c.Missing + d.codesIn(c)
 	return nil
 }
 
@@ -427,6 +419,8 @@ func (d *Draft) feature(c *column) (f study.Feature, why string) {
 		return f, d.mixed(c, words)
 	case c.Many || len(levels) > maxLevels:
 		return f, "it is text with many values"
+	case c.Missing > c.observed() && slices.ContainsFunc(levels, isSentence):
+		return f, "it is free text, and mostly empty"
 	case len(levels) < 2:
 		return f, fmt.Sprintf("it is text without two values that %d subjects have", dataset.SmallCell)
 	case d.Method != "regression":
@@ -441,6 +435,9 @@ func (d *Draft) feature(c *column) (f study.Feature, why string) {
 	}
 	return f, ""
 }
+
+// isSentence says whether a word is four or more.
+func isSentence(word string) bool { return len(strings.Fields(word)) > 3 }
 
 // mixed says that a column holds words and numbers, and at which cell.
 func (d *Draft) mixed(c *column, words int64) string {

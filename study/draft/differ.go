@@ -46,19 +46,16 @@ func (d *Draft) differing(ctx context.Context, outcome string, err error) error 
 
 // lacking says whether some sites have a subjects column and others have not.
 func (d *Draft) lacking(name string) bool {
-	return slices.ContainsFunc(d.columns, func(c *column) bool {
-		return c.View == "" && c.Name == name && len(c.sites()) < len(d.Sites)
-	})
+	c := d.subject(name)
+	return c != nil && len(c.sites()) < len(d.Sites)
 }
 
 // mappings proposes one for every site that can have one, to the names that most sites use; where as many use others,
 // to those of the first site that has the outcome.
 func (d *Draft) mappings(ctx context.Context, outcome string) (map[string]string, error) {
 	most, first := map[[2]string]*column{}, 0
-	for _, c := range d.columns {
-		if c.View == "" && c.Name == outcome {
-			first = c.sites()[0]
-		}
+	if c := d.subject(outcome); c != nil {
+		first = c.sites()[0]
 	}
 	votes := func(c *column) int {
 		if c.at[first] != nil {
@@ -199,23 +196,14 @@ func (d *Draft) sameViews() (wrong problem.List) {
 
 // several says whether a site has two or more views with columns of this one.
 func (d *Draft) several(site int, w *shape) bool {
-	n := 0
-	for _, v := range d.Sites[site].shapes() {
-		if v.shared(w) > 0 {
-			n++
-		}
-	}
-	return n > 1
+	return len(slices.DeleteFunc(d.Sites[site].shapes(), func(v shape) bool { return v.shared(w) == 0 })) > 1
 }
 
 // shared is how many columns both have, in whatever spelling.
-func (v *shape) shared(w *shape) (n int) {
-	for _, name := range v.columns {
-		if slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) }) {
-			n++
-		}
-	}
-	return n
+func (v *shape) shared(w *shape) int {
+	return len(slices.DeleteFunc(slices.Clone(v.columns), func(name string) bool {
+		return !slices.ContainsFunc(w.columns, func(s string) bool { return problem.Key(s) == problem.Key(name) })
+	}))
 }
 
 // sameView says of each site that has the other view that it is the right one.
@@ -452,19 +440,10 @@ func bare(name string) string {
 
 // compareLevels says where sites write the levels of the outcome differently: it has too many classes.
 func (d *Draft) compareLevels() (wrong problem.List) {
-	for _, c := range d.columns {
-		if c.View != "" || d.Outcome == nil || c.Name != d.Outcome.Column || c.Many || len(c.words) > maxLevels {
-			continue
-		}
-		if what, hint, sure := d.otherLevels(c); sure {
-			wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
-		}
+	if d.Outcome == nil {
+		return nil
 	}
-	return wrong
-}
-
-// otherLevels says how the sites' levels of a column differ; "" if they do not.
-func (d *Draft) otherLevels(c *column) (what, hint string, sure bool) {
+	c := d.subject(d.Outcome.Column)
 	levels, _ := c.levels(d.Missing)
 	var sites []string
 	var at [][]dataset.Level
@@ -477,7 +456,10 @@ func (d *Draft) otherLevels(c *column) (what, hint string, sure bool) {
 		}
 		sites, at = append(sites, d.Sites[i].Name), append(at, own)
 	}
-	return dataset.LevelsDiffer(sites, at)
+	if what, hint, sure := dataset.LevelsDiffer(sites, at); sure && !c.Many && len(c.words) <= maxLevels {
+		wrong.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: what, Hint: hint})
+	}
+	return wrong
 }
 
 // lostViews are views of which no feature is left.

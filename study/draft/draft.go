@@ -30,7 +30,8 @@ const (
 var absences = func() map[string]bool {
 	keys := map[string]bool{}
 	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "(null)", "<na>",
-		`\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured"} {
+		`\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured",
+		"unbekannt", "keine angabe", "k.a."} {
 		keys[problem.Key(word)] = true
 	}
 	return keys
@@ -45,6 +46,7 @@ type Options struct {
 	Outcome  string   // column of the subjects tables to predict; "" for none
 	Missing  []string // codes for missing values that are known
 	LeaveOut []string // views and columns that the plan shall not have
+	Plan     string   // where it will be written
 }
 
 // Draft is a first plan, and what led to it.
@@ -107,11 +109,8 @@ type candidate struct {
 // each site, and drafts a plan. It is an error if the data cannot be read, or if
 // nothing in them can be modelled.
 func Look(ctx context.Context, path string, o Options) (*Draft, error) {
-	d := &Draft{Name: o.Name, Missing: slices.Clone(o.Missing), Views: []view{}, Subjects: []string{},
+	d := &Draft{Name: o.Name, Missing: append([]string{}, o.Missing...), Views: []view{}, Subjects: []string{},
 		LeftOut: []leftOut{}, Candidates: []candidate{}}
-	if d.Missing == nil {
-		d.Missing = []string{}
-	}
 	if d.Name == "" {
 		full, err := filepath.Abs(path)
 		if err != nil {
@@ -147,7 +146,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	if err := d.differ().Err(); err != nil {
 		return nil, d.differing(ctx, o.Outcome, err)
 	}
-	d.findSubjects()
+	d.findSubjects(o)
 	if err := d.choose(o.Outcome); err != nil {
 		if d.lacking(o.Outcome) {
 			err = d.differing(ctx, o.Outcome, err)

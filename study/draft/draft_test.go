@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/dataset"
 	"parley/internal/testkit"
 )
 
@@ -212,12 +213,32 @@ func TestNumbersOfSitesAreLeftOut(t *testing.T) {
 
 // A hospital in the one table of several becomes a column of subjects, by which the table can be split.
 func TestOneTableOfSeveralSites(t *testing.T) {
-	root := folders(t, map[string]string{
-		"all.csv": rows("n", 40, "end,x,hospital", label("u", "v"), value, label("p", "q"))})
-	testkit.Get(SplitSites(root, "end"))(t)
-	d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "end"}))(t)
-	if len(d.Subjects) != 2 || !strings.Contains(d.Said.Error(), "hospital: this column seems to name 2 sites") {
-		t.Errorf("subjects %v, said %v", d.Subjects, d.Said)
+	for _, name := range []string{"SITEID", "redcap_data_access_group"} {
+		table := rows("n", 40, "end,x,"+name, label("u", "v"), value, label("101", "102", "103", "104"))
+		root := folders(t, map[string]string{"all.csv": table})
+		testkit.Get(SplitSites(root, "end"))(t)
+		d := testkit.Get(Look(t.Context(), root, Options{Name: "tried", Outcome: "end", Plan: "p.yaml"}))(t)
+		if said := d.Said.Error(); len(d.Subjects) != 2 || !strings.Contains(said, "--by "+name+" --plan p.yaml") {
+			t.Errorf("subjects %v, said %s", d.Subjects, said)
+		}
+	}
+	for name, is := range map[string]bool{"trial_site": true, "Krankenhaus": true, "hospital_id": true,
+		"Prüfzentrum-Nr": true, "tumor_site": false, "hospital_days": false, "clinical_stage": false} {
+		if dataset.NamesSites(name) != is {
+			t.Errorf("%s names sites: %v", name, !is)
+		}
+	}
+}
+
+// A name that ends as those of ids do is one where every row has a value of its own, in a table that has numbers.
+func TestIDsOfOneTable(t *testing.T) {
+	for name, is := range map[string]bool{"Fallnummer": true, "USUBJID": true, "nr": true, "drug": false} {
+		root := folders(t, map[string]string{"all.csv": strings.Replace(
+			rows("p", 20, "x,again_id,c", value, value, label("v", "w")), "id", name, 1)})
+		all, said := wholeTables(root), misnamed(root, []string{"all.csv"}).What
+		if found := len(all) == 1 && all[0].id == name; found != is || strings.Contains(said, "that of the ids") == is {
+			t.Errorf("%s: %v, %s", name, all, said)
+		}
 	}
 }
 

@@ -20,12 +20,9 @@ import (
 // and cannot be a site is an error, so that no site is lost.
 func (d *Draft) findSites(path string) error {
 	inside, err := foldersIn(path)
-	if os.IsNotExist(err) {
-		return problem.Problem{File: path, What: "does not exist",
-			Hint: "give a folder of data, or one that holds a folder for each site"}
-	}
 	if err != nil && len(dataset.Files(path)) == 0 { // else it is a long table by itself
-		return problem.Problem{File: path, What: "this folder cannot be read",
+		what := map[bool]string{false: "this folder cannot be read", true: "does not exist"}[os.IsNotExist(err)]
+		return problem.Problem{File: path, What: what,
 			Hint: "give a folder of data, or one that holds a folder for each site"}
 	}
 	var having, others []string
@@ -179,6 +176,11 @@ func misnamed(folder string, tables []string) problem.Problem {
 		p.Hint = "split its columns over two files, with the ids first in both: subjects.csv has what describes " +
 			"subjects, such as a group or an outcome, and view_NAME.csv the measurements; both are CSV in UTF-8, " +
 			"with commas and decimal points"
+		if _, called, _, err := dataset.WholeTable(filepath.Join(folder, tables[0])); err == nil && !called {
+			p.What += ", in which no column is known for that of the ids: id, patient_id and the like, or a name " +
+				"that ends in ID, Nr, number, code or pseudonym, with another value in each row"
+			p.Hint = "call that column id, or " + p.Hint
+		}
 		return p
 	}
 	subjects := slices.IndexFunc(tables, people.MatchString)

@@ -85,7 +85,7 @@ func (d *Draft) suspect(ctx context.Context) error {
 	for _, v := range d.Views {
 		for _, f := range v.Features {
 			for _, c := range f.Missing {
-				if apart(c, spans[f.Name]) {
+				if _, far := apart(c, spans[f.Name]); far {
 					used[c]++
 				}
 			}
@@ -96,7 +96,8 @@ func (d *Draft) suspect(ctx context.Context) error {
 		for j := range v.Features {
 			f := &v.Features[j]
 			f.Missing = slices.DeleteFunc(f.Missing, func(c study.Code) bool {
-				return !apart(c, spans[f.Name]) && !(used[c] > 1 && outside(c, spans[f.Name]))
+				beyond, far := apart(c, spans[f.Name])
+				return !far && !(used[c] > 1 && beyond)
 			})
 		}
 		v.Features = slices.DeleteFunc(v.Features, func(f study.Feature) bool {
@@ -123,21 +124,15 @@ func (d *Draft) suspect(ctx context.Context) error {
 	return nil
 }
 
-// apart says whether a code of one site is apart from the values of all sites together,
-// as [dataset.FeatureSummary.Codes] asks of a single one.
-func apart(code study.Code, all *dataset.Moments) bool {
+// apart says whether a code of one site is beyond the values of all sites together, which is enough where other
+// features have the same code, and whether far beyond, as [dataset.FeatureSummary.Codes] asks of a single one.
+func apart(code study.Code, all *dataset.Moments) (beyond, far bool) {
 	v, err := strconv.ParseFloat(string(code), 64)
 	if err != nil || all == nil {
-		return false
+		return false, false
 	}
-	return v < 0 && all.Min >= 0 || max(all.Min-v, v-all.Max) > all.Max-all.Min
-}
-
-// outside says whether a code is beyond all values of all sites, which is enough where
-// other features have the same code.
-func outside(code study.Code, all *dataset.Moments) bool {
-	v, err := strconv.ParseFloat(string(code), 64)
-	return err == nil && all != nil && (v < all.Min || v > all.Max)
+	off := max(all.Min-v, v-all.Max)
+	return off > 0, v < 0 && all.Min >= 0 || off > all.Max-all.Min
 }
 
 // describe reads all sites and hands over what each has of each feature.
@@ -201,11 +196,9 @@ func (d *Draft) settle() problem.List {
 			features),
 			Hint: strings.Join(append(d.Omitted(), "name an outcome with --outcome, or mend the data"), "\n")}}
 	}
-	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that the views share", plural(features, "number"),
-		plural(len(d.Views), "view"))
-	if len(d.Views) == 1 {
-		d.Reason = fmt.Sprintf("%s in 1 view and no outcome: factors that they share", plural(features, "number"))
-	}
+	whose := map[bool]string{false: "the views", true: "they"}[len(d.Views) == 1]
+	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that %s share", plural(features, "number"),
+		plural(len(d.Views), "view"), whose)
 	d.spread()
 	return nil
 }
@@ -228,7 +221,7 @@ const perWeight = 10
 // enough says whether the subjects are few for the weights of a regression. Without some
 // prior there is no fit where weights outnumber events; with one, the prior decides most.
 func (d *Draft) enough() {
-	weights, events, what := 0, int64(0), "values of "+d.Outcome.Column
+	weights, what := 0, "values of "+d.Outcome.Column
 	for _, v := range d.Views {
 		for _, f := range v.Features {
 			if weights++; f.Kind == study.Category {
@@ -236,15 +229,11 @@ func (d *Draft) enough() {
 			}
 		}
 	}
-	for _, c := range d.columns {
-		if c.View != "" || c.Name != d.Outcome.Column {
-			continue
-		}
-		events = c.Numbers
-		for i, l := range d.Outcome.Levels {
-			if n := c.words[l]; i == 0 || n < events {
-				events, what = n, fmt.Sprintf("events (%s: %s)", d.Outcome.Column, l)
-			}
+	c := d.subject(d.Outcome.Column)
+	events := c.Numbers
+	for i, l := range d.Outcome.Levels {
+		if n := c.words[l]; i == 0 || n < events {
+			events, what = n, fmt.Sprintf("events (%s: %s)", d.Outcome.Column, l)
 		}
 	}
 	if events >= perWeight*int64(weights) {

@@ -80,13 +80,8 @@ func wholeTables(folder string) (all []whole) {
 
 // like says whether two tables have most columns in common.
 func (t *whole) like(other whole) bool {
-	n := 0
-	for _, name := range t.columns {
-		if other.has(name) {
-			n++
-		}
-	}
-	return 2*n > max(len(t.columns), len(other.columns))
+	shared := slices.DeleteFunc(slices.Clone(t.columns), func(name string) bool { return !other.has(name) })
+	return 2*len(shared) > max(len(t.columns), len(other.columns))
 }
 
 // has says whether the table has a column, in whatever spelling.
@@ -120,6 +115,10 @@ func SplitSites(folder, outcome string) (said problem.List, err error) {
 		}
 		said.Add(problem.Problem{File: t.path, What: "is taken for all that site " + name + " has: " + file +
 			" says which column describes subjects, and which are measured"})
+		if t.has("redcap_event_name") {
+			said.Add(problem.Problem{File: t.path, What: "seems to have a row for each redcap_event_name of a record",
+				Hint: "a subject has one row: export one event, or choose one by rows and by in " + file})
+		}
 	}
 	return said, nil
 }
@@ -129,7 +128,7 @@ func (t *whole) mapping(outcome, view string) string {
 	subjects, measured := []string{}, []string{}
 	for _, c := range t.columns {
 		switch {
-		case c == outcome, isSite[strings.ToLower(c)]:
+		case c == outcome, dataset.NamesSites(c):
 			subjects = append(subjects, study.Quote(c))
 		case outcome == "" || problem.Key(c) != problem.Key(outcome):
 			measured = append(measured, study.Quote(c))
