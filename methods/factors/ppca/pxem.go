@@ -347,7 +347,6 @@ type pxem struct {
 	has     []float64 // blockBatch × classes: 1 where a block has a class
 
 	noise, weight []float64 // per noise group: residual sum and count
-	row           []float64 // q + 1 scratch
 	rows          []float64 // solvedTogether × stride: scratch
 	xi            *linalg.Eigen
 	root, turned  []float64

@@ -12,9 +12,6 @@ import (
 	"parley/internal/testkit"
 )
 
-// ability are loadings of six features on two factors, near a simple structure.
-var ability = []float64{.499, .543, .156, .622, .206, .860, .109, .468, .956, .182, .785, .225}
-
 func product(a, t []float64, q int) []float64 {
 	var out mat.Dense
 	out.Mul(mat.NewDense(len(a)/q, q, a), mat.NewDense(q, q, t))
