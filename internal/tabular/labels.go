@@ -4,6 +4,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
@@ -36,6 +37,9 @@ func labelled(names []string, labels []map[string]string,
 // unlabel takes the labels off that describe some of a column's numbers where more have none, as those of the ends of a
 // scale do.
 func unlabel(labels []map[string]string, rows func() (func(cells [][]byte) error, error)) {
+	if !slices.ContainsFunc(labels, func(of map[string]string) bool { return len(of) > 0 }) {
+		return
+	}
 	bare, row := make([]numbers, len(labels)), make([][]byte, len(labels))
 	for next, err := rows(); err == nil && next(row) == nil; { // an error comes again where the rows are used
 		for i, cell := range row {
@@ -50,7 +54,7 @@ func unlabel(labels []map[string]string, rows func() (func(cells [][]byte) error
 		n, described := &bare[i], maps.Clone(own)
 		maps.DeleteFunc(described, func(cell, _ string) bool {
 			x, err := strconv.ParseFloat(cell, 64)
-			return err != nil || len(n.distinct) < 3 || n.isNoAnswer(x, own)
+			return err != nil || len(n.distinct) < 3 || noValue.MatchString(own[cell]) || n.isNoAnswer(x, own)
 		})
 		for cell := range described {
 			if len(described) < len(n.distinct) {
@@ -77,6 +81,11 @@ func (n *numbers) add(x float64) {
 }
 
 const mostDistinct = 1000
+
+// noValue is how labels say that there is none, whatever number stands for it.
+var noValue = regexp.MustCompile(`(?i)missing|unknown|refus|don.?t know|\bno (answer|data|value)|` +
+	`\b(not|nicht) (avail|appl|ask|done|known|measur|record|test|bekannt|best|durch|erh|gem|verf|zutr)|` +
+	`\bn\.?/?[ad]\b|fehl|unbekannt|keine? (ang|wert)|inconnu|manqu|non (connu|fait|mes|rens)|desconoc|sin dato`)
 
 // noAnswer is how surveys number answers that are none, in two digits or more.
 var noAnswer = regexp.MustCompile(`^(7{2,}|8{2,}|9+[6-9])$`)

@@ -88,6 +88,7 @@ func TestLabels(t *testing.T) {
 		{"0 5 6 7 9 8", "0 5 6 7 b a"}:           {"8": "a", "9": "b"},
 		{"0 80 95 20 -1 9999", "0 80 95 20 a b"}: {"0": "nothing", "-1": "a", "9999": "b"},
 		{"20 50 93 97 98", "20 50 93 a b"}:       {"97": "a", "98": "b"},
+		{"0 4 5 6", "unknown 4 5 6"}:             {"0": "unknown"},
 		{"1 2 3 4 5 6", "a b c 4 5 6"}:           {"1": "a", "2": "b", "3": "c"},
 	} {
 		r := testkit.Get(labelled([]string{"x"}, []map[string]string{labels}, func() (func([][]byte) error, error) {
