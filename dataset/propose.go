@@ -202,8 +202,9 @@ func within(folder, path string) string {
 	return path
 }
 
-// keyNames are endings of keys of names that columns of ids have, and others too.
-var keyNames = regexp.MustCompile(`(id|nr|no|nummer|number|code|kennung|pseudonym)$`)
+// keyNames are endings of names that columns of ids have, and others too: short ones as a word, for uric_acid has them.
+var keyNames = regexp.MustCompile(`(?i)(^|[^\pL])(id|nr|no|code)$|(subjid|nummer|number|kennung|pseudonym)$` +
+	`|(?-i)\p{Ll}(ID|Id|NR|Nr|No)$`)
 
 // identifies says whether a column has a value of its own in each row of a table with numbers, which no codebook is.
 func identifies(path, column string) bool {
@@ -238,7 +239,7 @@ func WholeTable(path string) (id string, called bool, columns []string, err erro
 		return id, true, columns[1:], nil
 	}
 	for _, name := range columns {
-		if (!called || len(id) < 3) && keyNames.MatchString(problem.Key(name)) && identifies(path, name) {
+		if (!called || len(id) < 3) && keyNames.MatchString(name) && identifies(path, name) {
 			id, called = name, true // better than nr, which may number rows
 		}
 	}

@@ -220,8 +220,8 @@ var siteDoubts = []siteDoubt{
 }
 
 // siteNames are keys of names of columns that say at which site a subject is.
-var siteNames = regexp.MustCompile(`^(trial|study|(redcap)?data|clinic(al)?|recruiting|treating|inv|studien|prüf|uni(versitäts)?)?` +
-	`(sites?|hospital|cent(re|er)|clinic|institut(e|ion)?|cohort|klinik(um)?|krankenhaus|spital|zentrum|standort|hôpital` +
+var siteNames = regexp.MustCompile(`^(trial|study|(redcap)?data|clinic(al)?|recruiting|treating|inv|studien|prüf` +
+	`|uni(versitäts)?)?(sites?|hospital|cent(re|er)|clinic|institut(e|ion)?|cohort|klinik(um)?|krankenhaus|spital|zentrum|standort|hôpital` +
 	`|accessgroup)(id|nr|no|num|number|nummer|name|code|label)?$`)
 
 // places are those, and of other places that subjects are from.

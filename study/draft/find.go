@@ -177,7 +177,7 @@ func misnamed(folder string, tables []string) problem.Problem {
 			"subjects, such as a group or an outcome, and view_NAME.csv the measurements; both are CSV in UTF-8, " +
 			"with commas and decimal points"
 		if _, called, _, err := dataset.WholeTable(filepath.Join(folder, tables[0])); err == nil && !called {
-			p.What += ", in which no column is known for that of the ids: id, patient_id and the like, or a name " +
+			p.What += ", and none of its columns looks like that of the ids: id, patient_id and the like, or a name " +
 				"that ends in ID, Nr, number, code or pseudonym, with another value in each row"
 			p.Hint = "call that column id, or " + p.Hint
 		}
