@@ -123,16 +123,14 @@ type overviewPlan struct {
 
 func (o Overview) plan(page float64) overviewPlan {
 	p := overviewPlan{head: 64, step: 46, thick: 20, space: 14, dense: len(o.Sites) > manySites}
-	names := make([]string, len(o.Sites))
-	for i, s := range o.Sites {
-		names[i] = s.Name
+	var names, counts []string
+	for _, s := range o.Sites {
+		names, counts = append(names, s.Name), append(counts, s.count())
 	}
-	p.left = 24 + max(widest(names, fontSize, page*0.23), 84)
+	p.count = widest(counts, smallSize, page*0.3) / 0.9
+	p.left = 24 + max(widest(names, fontSize, page*0.23), 84, p.count+textWidth("n = ", smallSize))
 	if p.dense {
-		p.count = 46
-		if o.noised() {
-			p.count = 86
-		}
+		p.count = max(p.count, 46)
 		p.left, p.step, p.thick = p.count+24+widest(names, fontSize, page*0.2)/0.9, 16, 11
 	}
 	if page < pageWidth {
@@ -223,13 +221,19 @@ func (o Overview) viewHead(c *canvas, p overviewPlan, v int, view ViewSize) {
 	}
 }
 
+// count is the number of subjects, ± the standard deviation of the noise in it.
+func (s *SiteSubjects) count() string {
+	n, _ := s.subjects(0)
+	text := Count.Text(float64(n))
+	if s.Noise > 0 {
+		text += fmt.Sprintf(" ± %.0f", s.Noise)
+	}
+	return text
+}
+
 // row draws a site; unit is the width of one subject.
 func (o Overview) row(c *canvas, p overviewPlan, s SiteSubjects, y, unit float64) {
-	n, _ := s.subjects(0)
-	count := Count.Text(float64(n))
-	if s.Noise > 0 {
-		count += fmt.Sprintf(" ± %.0f", 2*s.Noise)
-	}
+	count := s.count()
 	if p.dense {
 		c.text(6, y+p.thick, s.Name, fontSize, p.left-p.count-16, "font-weight", "600")
 		c.text(p.left-10, y+p.thick, count, smallSize, p.count, "text-anchor", "end", "fill", muted)

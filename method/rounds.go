@@ -223,7 +223,7 @@ func Overview(p *study.Plan, sites []figure.SiteSubjects) figure.Section {
 			lacking = " Hatched parts lack the view."
 		}
 		if s.Noise > 0 {
-			noise = " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took " +
+			noise = " Counts hold privacy noise: ± is one standard deviation of it, and a count that noise took " +
 				"below 0 stands at 0."
 		}
 	}

@@ -151,11 +151,11 @@ func (c way) noisedVarianceSection(s *halves.State) figure.Section {
 	return sec
 }
 
-// countText writes a noised number of subjects with two standard deviations of the noise in it; what noise
+// countText writes a noised number of subjects with the standard deviation of the noise in it; what noise
 // hides as the most that is plausible.
 func countText(n, sd float64) string {
 	if n < 4*sd {
 		return fmt.Sprintf("below\u00a0%.0f", math.Ceil(max(0, n)+2*sd))
 	}
-	return fmt.Sprintf("%.0f\u00a0±\u00a0%.0f", n, 2*sd)
+	return fmt.Sprintf("%.0f\u00a0±\u00a0%.0f", n, sd)
 }

@@ -95,7 +95,7 @@ func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
 	f.Caption = "A bar is as long as the site has rows with all features. d is the number of features, n that of rows."
 	if v.Plan.Privacy.Differential() { // nobody has paid for the number of the others
 		f.Caption += " Rows that lack a feature take no part, and only their sites know how many these are. Counts " +
-			"hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
+			"hold privacy noise: ± is one standard deviation of it, and a count that noise took below 0 stands at 0."
 	} else {
 		f.Caption += " Others take no part."
 	}
