@@ -44,7 +44,7 @@ func (c coordinator) baseline(s *state, e *glm.Encoding) *figure.Table {
 	}
 	t := &figure.Table{ID: "baseline", Title: "Subjects", Columns: figure.TextColumns("", ""),
 		Caption: "From the noised counts and histograms of the fit, in the data's own units; ± is one standard " +
-			"deviation of what noise and bins leave open. A number beyond the limits given counts as if it were there."}
+			"deviation of what noise and bins leave open. A number beyond the limits counts as the nearer one."}
 	for _, g := range groups {
 		t.Columns = append(t.Columns, figure.Column{Name: g.name})
 	}
