@@ -50,7 +50,7 @@ var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
 		"3bff8b6de9c10ffefddf160dbde4dd595f64aeb8b44caac66231faef2dc57fcf"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"c67804e8b0c208e8e38fbf34e949f6a2c973a0b546a6c6c1890bcd6d5923c61e"},
+		"90b6369e122148cea625ad0e29952959eb76d0ff25fb219178b7e12634c9bdbc"},
 	"noised, softmax": {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":  {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, number":  {"outcome: {column: y, range: [-9, 9]}, rounds: 6", bySubject, ""},

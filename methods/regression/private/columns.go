@@ -115,7 +115,8 @@ func (c *columns) longest() float64 {
 
 // The three contributions of a row x with outcome y = ±1.
 
-// totals writes (x, ½ x² of numbers, 1). The last is for the count; of two classes each has its own.
+// totals writes (x, ½ x² of numbers, 1). The last is for the count; of two classes each has its own. Before it stands
+// an outcome that is a number, limited as features are, in units of the limit.
 func (c *columns) totals(x glm.Row, y float64, v []float64) {
 	number := 0
 	for i, j := range x.Index {
@@ -128,17 +129,20 @@ func (c *columns) totals(x glm.Row, y float64, v []float64) {
 		}
 	}
 	v[len(v)-1] = 1
-	if c.counts() > 1 && y < 0 {
+	switch {
+	case c.linear:
+		v[len(v)-2] = glm.Clamp(y/options.Farthest, 1)
+	case c.counts() > 1 && y < 0:
 		v[len(v)-1], v[len(v)-2] = 0, 1
 	}
 }
 
-// shorten brings what totals writes within [columns.totalsBound] by what it has of numbers and of the intercept: a row
-// whose numbers are more than one scale from their centre weighs less in their sums, and counts as one in those of its
-// levels, whose shares are the rows'.
+// shorten brings what totals writes within its bound by what it has of numbers and of the intercept: a row of numbers
+// that are more than one scale from their centre weighs less in their sums, and counts as one in those of its levels,
+// whose shares are the rows'.
 func (c *columns) shorten(v []float64) {
 	var numbers []int // and the intercept
-	norm, most := 0.0, c.totalsBound()*c.totalsBound()-1
+	norm, most := 0.0, c.square()
 	for j, x := range v[:c.width()+len(c.numbers)] {
 		if j < c.width() && c.Category[j] {
 			most -= x * x
@@ -165,13 +169,23 @@ func (c *columns) rows(totals []float64, v float64) (count, variance float64) {
 }
 
 // totalsLen is the length of what totals writes.
-func (c *columns) totalsLen() int { return c.width() + len(c.numbers) + c.counts() }
-
-// totalsBound bounds the norm of what totals adds: 1 of the count, of the intercept and of each
-// category, 1 + ½ of each number.
-func (c *columns) totalsBound() float64 {
-	return math.Sqrt(2 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
+func (c *columns) totalsLen() int {
+	if c.linear {
+		return c.width() + len(c.numbers) + 2
+	}
+	return c.width() + len(c.numbers) + c.counts()
 }
+
+// totalsBound bounds the norm of what totals adds: a row's, 1 of the count, and 1 of an outcome that is a number.
+func (c *columns) totalsBound() float64 {
+	if c.linear {
+		return math.Sqrt(c.square() + 2)
+	}
+	return math.Sqrt(c.square() + 1)
+}
+
+// square bounds the squared norm of a row's own: 1 of the intercept and each category, 1 + ½ of each number.
+func (c *columns) square() float64 { return 1 + float64(c.features) + 0.5*float64(len(c.numbers)) }
 
 // Rows are divided by at most largestScale before their products are summed, which shortens none, and
 // by no more than leaves the noise of products below hardly of the count.
@@ -281,6 +295,8 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []rele
 		byClass = " by class"
 	} else if c.counts() > 1 {
 		counts = ", and rows of each class"
+	} else if c.linear {
+		counts = ", and the outcome's total"
 	}
 	scores := privacy.Sum{Name: "clipped gradients of the log-likelihood", Form: privacy.Vectors,
 		Blocks: []int{c.scoresLen()}, Bound: 1}
@@ -359,7 +375,7 @@ func (c *columns) kept(sum, square []float64, covariance *mat.SymDense, scale fl
 		root = vectors
 	}
 	out := &kept{make([]float64, c.width()), make([]float64, c.width())}
-	most := c.totalsBound()*c.totalsBound() - 1
+	most := c.square()
 	for range drawn {
 		long, longer, levels := 1.0, 0.0, 0.0 // squared norms: of a row, what halves of squares add to it, and levels
 		for _, share := range present {

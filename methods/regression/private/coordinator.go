@@ -321,7 +321,7 @@ func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 		}
 	}
 	g := newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
-	g.Dispersion, g.law = s.Fits[i].Dispersion, s.Units.Law
+	g.Dispersion, g.law, g.asymmetry = s.Fits[i].Dispersion, s.Units.Law, s.Fits[i].Asymmetry
 	return g
 }
 

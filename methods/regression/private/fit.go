@@ -29,8 +29,9 @@ type fit struct {
 	Late    lateSums  `cbor:"late"`
 	// Of a number, in its unit: its variance around its expectation, and the variance that noise leaves of that; 0 of
 	// classes.
-	Dispersion float64 `cbor:"dispersion,omitempty"`
-	Unsure     float64 `cbor:"unsure,omitempty"`
+	Dispersion float64   `cbor:"dispersion,omitempty"`
+	Unsure     float64   `cbor:"unsure,omitempty"`
+	Asymmetry  asymmetry `cbor:"asymmetry"`
 }
 
 // prior is that of the plan: N(mean, 1/precision) of each weight.
@@ -101,7 +102,7 @@ func newFit(c *columns, rounds int) *fit {
 	}
 	f := &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
 	if c.linear {
-		f.Clip, f.Dispersion, f.Unsure = 4*c.reach(), 1, 1
+		f.Clip, f.Dispersion, f.Unsure, f.Asymmetry.Open = 4*c.reach(), 1, 1, 1
 	}
 	return f
 }
@@ -118,6 +119,9 @@ func (f *fit) Take(g *gram, p *prior, sum []float64, sd float64) {
 	floats.Sub(fresh, at.Bias)
 	f.filter(g, at, fresh, f.Clip*f.Clip*sd*sd)
 	f.Clipped, f.Before = f.Clip, slices.Clone(f.Mean)
+	if f.Dispersion > 0 {
+		f.balance(g, at)
+	}
 
 	b := f.believe(g, p, nil)
 	along := g.path(f, b)

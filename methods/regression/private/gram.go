@@ -23,7 +23,15 @@ type gram struct {
 	// Dispersion is the variance of a number around its expectation; 0 of classes.
 	Dispersion float64
 	law        []float64 // of the outcome: see [tailOf]
+	asymmetry  asymmetry
 	noised     noisedSums
+}
+
+// asymmetry is what a clip takes from residuals of all rows alike, in what it takes from an exponential law: e^−(k+1)
+// deviations at k of them. Open is the standard deviation of what is not known of it.
+type asymmetry struct {
+	Value float64 `cbor:"value"`
+	Open  float64 `cbor:"open"`
 }
 
 // noisedSums are what a gram is made of, with variances of their noise: s on the diagonal of products.

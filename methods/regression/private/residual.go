@@ -12,8 +12,9 @@ import (
 )
 
 // An outcome that is a number is y = xᵀw + e, in the unit that histograms tell, with e of variance φ, the dispersion.
-// Its gradients are sums of x r, r = y − xᵀm, with r clipped to ±k√φ and x shortened by itself: where e is skewed, what
-// that takes from it is the same for all rows, and the intercept's alone. Beside them stands an entry that tells φ, of
+// Its gradients are sums of x r, r = y − xᵀm, with r clipped to ±k√φ and x shortened by itself: where e is skewed,
+// what that takes from it is the same for all rows, and the intercept's alone, which the sum of y tells; where the law
+// of e is stretched with the expectation, the effects have a share. Beside them stands an entry that tells φ, of
 // min(r²/φ, k²) less what it is for normal e, as in Huber's proposal 2 (Annals of Mathematical Statistics 1964): a few
 // far outcomes do not decide it, and clipped residuals have the variance that it gives them, whatever their law.
 const (
@@ -113,10 +114,9 @@ func (f *fit) disperse(g *gram, sum, sd, off float64) {
 	g.Dispersion = f.Dispersion
 }
 
-// tail is what clipping at k deviations takes from residuals of mean 0: in deviations on average, of what share of
-// rows, and by how much more of that there is for one more of the expectation, where a law is stretched with it. Then
-// as [squaresTo] has them, the mean of min(z², k²) and its slope.
-type tail struct{ mean, share, rise, square, slope float64 }
+// tail is of what share of rows clipping at k deviations takes, and by how much more it takes for one more of the
+// expectation, where a law is stretched with it. Then as [squaresTo] has them, the mean of min(z², k²) and its slope.
+type tail struct{ share, rise, square, slope float64 }
 
 // tailOf is the tail of residuals with the form of a law, of which bins of a histogram have such shares; the normal
 // one's before any.
@@ -148,7 +148,6 @@ func tailOf(law []float64, k float64) (t tail) {
 			t.slope += w[i] * z * z
 			continue
 		}
-		t.mean += w[i] * (z - math.Copysign(k, z))
 		t.share += w[i]
 		t.rise -= w[i] * z / from // beyond the share
 	}
@@ -157,49 +156,67 @@ func tailOf(law []float64, k float64) (t tail) {
 }
 
 // expectNumber is [gram.expect] for a number. Residuals have the form of the outcome's law, and a variance that spread
-// adds to. What is clipped of them has a bias: the intercept's if that form is the same for all rows, and the effects'
-// too if it is stretched with the expectation, as of costs; half of that is taken. Where the truth is spread around m
-// changes nothing on average.
+// adds to. Where the truth is spread around m changes nothing on average.
 func (g *gram) expectNumber(m []float64, clip, spread float64) *curvature {
 	d := len(m)
 	size, own := g.sizes()
-	long, k := g.Columns.split(clip, g.Dispersion)
-	kept := func(size float64) (share float64) {
-		for _, n := range norms {
-			share += n.weight * min(long/(n.size*size), 1)
-		}
-		return share
-	}
+	_, k := g.Columns.split(clip, g.Dispersion)
 	within := 1 - tailOf(g.law, k/math.Sqrt(1+spread/g.Dispersion)).share
-	h, of := within*kept(own), mat.NewSymDense(d, nil)
+	h, of := within*g.uncut(own, clip), mat.NewSymDense(d, nil)
 	of.ScaleSym(h, g.Matrix)
 	for j := range d { // the intercept's
-		of.SetSym(d-1, j, within*kept(size)*g.Matrix.At(d-1, j))
+		of.SetSym(d-1, j, within*g.uncut(size, clip)*g.Matrix.At(d-1, j))
 	}
 	cut, rise := g.clipped(m, clip)
-	floats.AddScaled(cut, 0.5, rise)
-	floats.Scale(-kept(own), cut)
+	floats.AddScaled(floats.ScaleTo(cut, -g.asymmetry.Value, cut), -0.5, rise)
 	return &curvature{Hessian: of, Bias: cut, Shift: make([]float64, d), Mean: h}
 }
 
-// clipped is what a clip takes from a gradient by the form of the outcome's law: the same of all rows, and more where
-// more is expected.
+// uncut is the share that is left of rows of such a size.
+func (g *gram) uncut(size, clip float64) (share float64) {
+	long, _ := g.Columns.split(clip, g.Dispersion)
+	for _, n := range norms {
+		share += n.weight * min(long/(n.size*size), 1)
+	}
+	return share
+}
+
+// clipped is what a clip takes from a gradient: from all rows alike, if residuals have an exponential law; and as more
+// is expected, if the outcome's law is stretched with the expectation, as that of costs.
 func (g *gram) clipped(m []float64, clip float64) (cut, rise []float64) {
+	_, own := g.sizes()
 	_, k := g.Columns.split(clip, g.Dispersion)
-	t := tailOf(g.law, k)
+	uncut := g.uncut(own, clip)
 	_, rise, _, _ = g.activations(m)
-	floats.Scale(t.rise*g.Rows, rise)
+	floats.Scale(uncut*tailOf(g.law, k).rise*g.Rows, rise)
 	cut = mat.Col(nil, len(m)-1, g.Matrix)
-	floats.Scale(t.mean*math.Sqrt(g.Dispersion), cut)
+	floats.Scale(uncut*math.Exp(-1-k)*math.Sqrt(g.Dispersion), cut)
 	return cut, rise
 }
 
-// skewed is what may be wrong with the bias of a clip: the part of what it takes that is not known for sure, and the
-// half of what may go with the expectation.
+// skewed is what may be wrong with the bias of a clip.
 func (g *gram) skewed(m []float64, clip float64) *mat.VecDense {
 	cut, rise := g.clipped(m, clip)
-	floats.AddScaled(floats.ScaleTo(cut, mistrust, cut), 0.5, rise)
+	floats.Add(floats.ScaleTo(cut, g.asymmetry.Open, cut), rise)
 	return mat.NewVecDense(len(m), cut)
+}
+
+// balance tells the asymmetry by the sum of outcomes, from which no clip took: by how much more the rows lie above
+// their expectations than the filtered gradient has it.
+func (f *fit) balance(g *gram, at *curvature) {
+	last, t := len(f.Mean)-1, g.noised.totals
+	above, variance := options.Farthest*t[len(t)-2], options.Farthest*options.Farthest*g.noised.v
+	for j, w := range f.Mean {
+		above -= w * g.Matrix.At(j, last)
+		variance += w * w * g.Error.At(j, last)
+	}
+	share := at.Hessian.At(last, last) / g.Rows // that a gradient has
+	variance = share*share*(variance+drift*drift*above*above) + f.Noise
+	cut, _ := g.clipped(f.Mean, f.Clipped)
+	was, gain := f.Asymmetry.Value, cut[last]/(cut[last]*cut[last]+variance)
+	g.asymmetry = asymmetry{gain * (was*cut[last] + share*above - f.Gradient[last]), math.Sqrt(1 - gain*cut[last])}
+	f.Asymmetry = g.asymmetry
+	floats.AddScaled(f.Gradient, g.asymmetry.Value-was, cut)
 }
 
 // own brings weights and their covariance from the units of a number to its own, and returns the unit's square.

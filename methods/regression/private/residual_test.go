@@ -228,7 +228,7 @@ func (c *common) adassp(tb testing.TB, t *table, cells [][]float64, outcomes []f
 // features all but say it, the standard deviation of what is left is still told.
 func TestNumbers(t *testing.T) {
 	for _, c := range []linearCell{{n: 4000, sites: 10, epsilon: 1, times: 1, law: "normal"},
-		{n: 4000, sites: 3, epsilon: 8, times: 1, law: "skewed"},
+		{n: 40_000, sites: 3, epsilon: 1, times: 1, law: "skewed"},
 		{n: 4000, sites: 3, epsilon: 1, times: 1, law: "heavy"},
 		{n: 4000, sites: 3, epsilon: 3, times: 15, law: "normal"}} {
 		if c.fill(t, 3); c.cover() < 0.83 || c.behind() || c.silent > 0 || 10*c.said > c.studies ||
@@ -258,6 +258,12 @@ func TestResidualsAreShort(t *testing.T) {
 		c.scores(0, at, row(math.Exp(3*r.NormFloat64())), math.Exp(4*r.NormFloat64()), v)
 		if n := floats.Norm(v, 2); !(n <= 1+1e-12) {
 			t.Fatalf("a contribution of norm %v", n)
+		}
+		totals := make([]float64, c.totalsLen())
+		c.totals(row(math.Exp(3*r.NormFloat64())), math.Exp(4*r.NormFloat64()), totals)
+		c.shorten(totals)
+		if n := floats.Norm(totals, 2); !(n <= c.totalsBound()*(1+1e-12)) {
+			t.Fatalf("totals of norm %v", n)
 		}
 	}
 	for _, i := range []int{2, 7, 16} {

@@ -212,7 +212,7 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		}
 		if t.Kind == taskTotals {
 			each = func(x glm.Row, y float64, v []float64) {
-				h.columns.totals(h.columns.row(x), y, v)
+				h.columns.totals(h.columns.row(x), h.columns.outcome(task.Units, x, y), v)
 				h.columns.shorten(v)
 			}
 		}
