@@ -165,6 +165,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	views := func(site string, i, j int, _ float64) bool {
 		return site == "b" && j > 2 || site == "c" && i%2 == 0 && j < 3
 	}
+	alone := func(site string, i, j int, _ float64) bool { return site == "b" && (i != 7 || j > 2) }
 	feature := func(site string, _, j int, drawn float64) bool { return site == "b" && j == 1 || drawn < 0.05 }
 	for name, x := range map[string]struct {
 		what   string
@@ -178,6 +179,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		"many cells":       {one + "}", many, 0},
 		"views":            {two + "}", views, 0},
 		"views, named":     {set, views, 4},
+		"one subject's":    {set, alone, 4},
 		"a site's feature": {one + "}", feature, 0},
 		"scaled by view":   {two + ", scaling: view}", feature, 0},
 		"chosen":           {strings.Replace(one, "latent: 1", "latent: select", 1) + "}", nil, 4},

@@ -187,6 +187,9 @@ func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, erro
 	return out, nil
 }
 
+// flat is the share of a feature's squares, and of those of all, below which what a mean leaves of them is rounding.
+const flat = 1e-9
+
 // AnswerOf is the inverse of [Raw], of all subjects, but for products with directions: these are still of
 // values and not of deviations from the mean.
 func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
@@ -213,8 +216,8 @@ func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
 			for i := range d {
 				for j := i; j < d; j++ {
 					x := rest[0] - n*b.Mean[i]*b.Mean[j]
-					if i == j {
-						x = max(x, 0)
+					if i == j && x < flat*(n+rest[0]) {
+						x = 0
 					}
 					b.Scatter[i*d+j], b.Scatter[j*d+i], rest = x, x, rest[1:]
 				}
