@@ -156,7 +156,7 @@ func saying(t *testing.T, out *local.Outcome) any {
 // subjects and sites lack, and says it again from its checkpoint.
 func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	const (
-		one = "method: {name: factors, latent: 1, site_means: pooled, outliers: keep"
+		one = "method: {name: factors, latent: 1, site_means: pooled"
 		two = "views: [{name: v, features: [x, y, z]}, {name: w, features: [p, q]}]\n" + one
 		set = two + ", patterns: [{views: [v, w]}, {views: [v]}, {views: [w]}]}"
 	)
