@@ -10,7 +10,7 @@ import (
 
 // Patterns are the sets of views that subjects can have: a public fact of private plans, because
 // what a site releases depends on it and on nothing that its subjects turn out to have. What
-// a pattern calls for is noised and sent even if nobody has it.
+// a pattern calls for is noised and sent even if nobody has it. Without privacy they are sets whose sums add up.
 type Patterns []pattern
 
 type pattern struct {
@@ -20,9 +20,9 @@ type pattern struct {
 }
 
 // At returns the patterns of a site in the plan's order, each as rising indices of the plan's views: one of all views
-// where the plan states none. What is summed over sites is of the same sets at each: of all that the plan states.
+// where the plan states none. What adds up over sites is of the same sets at each: of all that the plan states.
 func (all Patterns) At(p *study.Plan, site string) (patterns [][]int) {
-	summed := p.Privacy.Secure()
+	summed := p.Privacy.Secure() || !p.Privacy.Differential()
 	if !slices.ContainsFunc(all, func(one pattern) bool { return one.Site == site }) {
 		site = "" // not named
 	}

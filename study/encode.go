@@ -24,10 +24,7 @@ func (d Digest) Short() string { return d.String()[:12] }
 
 // Digest returns the digest of the plan's canonical encoding; of [Plan.Cohort], that of the plan that it is of.
 func (p *Plan) Digest() (Digest, error) {
-	if p.of != nil {
-		return p.of.Digest()
-	}
-	b, err := p.Encode()
+	b, err := p.Whole().Encode()
 	return sha256.Sum256(b), err
 }
 

@@ -146,6 +146,14 @@ func (p *Plan) Cohort(name string) *Plan {
 	return &q
 }
 
+// Whole is the plan that a [Plan.Cohort] is of; any other plan is it.
+func (p *Plan) Whole() *Plan {
+	if p.of != nil {
+		return p.of
+	}
+	return p
+}
+
 // Among is the plan of a study of these sites in place of its own, as a simulation has it: all of them have to stay. Of
 // a secure sum as many open totals as before, if there are as many, noise counts on as many fewer, and has the room
 // that a spare takes; one site alone has no total to hide in.

@@ -40,7 +40,7 @@ func rehearse(t *testing.T, p *study.Plan) *rehearsal {
 	whole := method.ForPlan(m, p)
 	x := &rehearsal{t: t, plan: p, study: testkit.Get(p.Digest())(t).String(),
 		half: testkit.Get(whole.Coordinator(p))(t), sites: map[string]*rehearsed{}}
-	for site, data := range totalsData(t, p, 0) {
+	for site, data := range totalsData(t, p, nil) {
 		list := testkit.Get(whole.Requests(p, site))(t)
 		s := testkit.Get(privacy.StudyOf(p, site, list))(t)
 		s.Party = testkit.Get(method.PartyOf(p, site, nil))(t)

@@ -33,15 +33,18 @@ import (
 
 var ours = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
-// totalsPlan is a plan of five sites, with or without a secure sum.
+// totalsPlan is a plan of five sites, with or without a secure sum. What it is of may begin with its views.
 func totalsPlan(t testing.TB, what, privacy string) *study.Plan {
 	t.Helper()
 	var features []string
 	for j := range 5 {
 		features = append(features, fmt.Sprintf("{name: x%d, range: [-8, 8]}", j))
 	}
-	text := "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: 4\nviews: [{name: v, features: [" +
-		strings.Join(features, ", ") + "]}]\n" + what + "\nprivacy: {" + privacy + "}\n"
+	if !strings.HasPrefix(what, "views: ") {
+		what = "views: [{name: v, features: [" + strings.Join(features, ", ") + "]}]\n" + what
+	}
+	text := "parley: 1\nname: totals\nsites: [a, b, c, d, e]\nquorum: 4\n" + what + "\nprivacy: {" + privacy +
+		"}\n"
 	return testkit.Get(study.Parse("plan.yaml", []byte(text), ours))(t)
 }
 
@@ -51,8 +54,11 @@ const (
 	noised      = "protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 8, delta: 1e-5}"
 )
 
-// totalsData are rows of five unlike sites that fit the plan. Missing is the share of cells that are not there.
-func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset.Source {
+// lacks says whether cell j of subject i of a site is not there, by a number drawn from [0, 1).
+type lacks func(site string, i, j int, drawn float64) bool
+
+// totalsData are rows of five unlike sites that fit the plan, of five features in one view or several.
+func totalsData(t testing.TB, p *study.Plan, lacks lacks) map[string]dataset.Source {
 	t.Helper()
 	data := map[string]dataset.Source{}
 	for s, site := range p.Sites {
@@ -62,11 +68,15 @@ func totalsData(t testing.TB, p *study.Plan, missing float64) map[string]dataset
 			f, g, v := rng.NormFloat64(), rng.NormFloat64(), make([]float64, 5)
 			for j := range v {
 				v[j] = f*float64(j-2)/2 + g*float64(j%2) + 0.6*rng.NormFloat64()
-				if rng.Float64() < missing {
+				if drawn := rng.Float64(); lacks != nil && lacks(site, i, j, drawn) {
 					v[j] = math.NaN()
 				}
 			}
-			row := dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: [][]float64{v}}
+			row := dataset.Row{ID: fmt.Sprintf("%s%03d", site, i)}
+			for _, view := range p.Views {
+				n := len(view.Features)
+				row.Views, v = append(row.Views, v[:n]), v[n:]
+			}
 			for _, name := range p.Subjects {
 				y := f + 0.7*rng.NormFloat64()
 				label := map[bool]string{true: "yes", false: "no"}[y > 0.3]
@@ -142,30 +152,61 @@ func saying(t *testing.T, out *local.Outcome) any {
 	return kept
 }
 
-// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits, and says it
-// again from its checkpoint.
+// A whole study of exact totals says what the same study says that learns each site's sums, to nine digits, whatever
+// subjects and sites lack, and says it again from its checkpoint.
 func TestExactTotalsGiveTheSameStudy(t *testing.T) {
-	for _, what := range []string{ofFactors, ofRegression, ofMixture} {
+	const (
+		one = "method: {name: factors, latent: 1, site_means: pooled"
+		two = "views: [{name: v, features: [x, y, z]}, {name: w, features: [p, q]}]\n" + one
+		set = two + ", patterns: [{views: [v, w]}, {views: [v]}, {views: [w]}]}"
+	)
+	few := func(_ string, _, _ int, drawn float64) bool { return drawn < 0.05 }
+	many := func(_ string, _, _ int, drawn float64) bool { return drawn < 0.3 }
+	views := func(site string, i, j int, _ float64) bool {
+		return site == "b" && j > 2 || site == "c" && i%2 == 0 && j < 3
+	}
+	alone := func(site string, i, j int, _ float64) bool { return site == "b" && (i != 7 || j > 2) }
+	feature := func(site string, _, j int, drawn float64) bool { return site == "b" && j == 1 || drawn < 0.05 }
+	for name, x := range map[string]struct {
+		what   string
+		lacks  lacks
+		rounds int // of the study of totals, two for each; 0 where sites have to fill cells
+	}{
+		"factors":          {ofFactors, nil, 4},
+		"regression":       {ofRegression, nil, 0},
+		"mixture":          {ofMixture, nil, 0},
+		"few cells":        {one + "}", few, 0},
+		"many cells":       {one + "}", many, 0},
+		"views":            {two + "}", views, 0},
+		"views, named":     {set, views, 4},
+		"one subject's":    {set, alone, 4},
+		"a site's feature": {one + "}", feature, 0},
+		"scaled by view":   {two + ", scaling: view}", feature, 0},
+		"chosen":           {strings.Replace(one, "latent: 1", "latent: select", 1) + "}", nil, 4},
+	} {
 		var found []any
 		for _, privacy := range []string{exactPlain, exactSecure} {
-			p := totalsPlan(t, what, privacy)
-			config := local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0), Dir: t.TempDir()}
+			p := totalsPlan(t, x.what, privacy)
+			config := local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, x.lacks), Dir: t.TempDir()}
 			out := testkit.Get(local.Run(t.Context(), config))(t)
 			again := testkit.Get(local.Run(t.Context(), config))(t)
 			if !reflect.DeepEqual(again.Result.Files, out.Result.Files) {
-				t.Errorf("%s, %s: another result from the checkpoint", what, privacy)
+				t.Errorf("%s, %s: another result from the checkpoint", name, privacy)
 			}
 			found = append(found, saying(t, out))
+			if n := len(out.Rounds); privacy == exactSecure && x.rounds > 0 && n != x.rounds {
+				t.Errorf("%s: %d rounds, not %d", name, n, x.rounds)
+			}
 			for _, r := range out.Rounds {
 				for _, s := range r.Sites {
 					if privacy == exactSecure && !s.Request.Masked && s.Request.Opens == 0 {
-						t.Errorf("%s: %q left site %s without a mask", what, s.Kind, s.Site)
+						t.Errorf("%s: %q left site %s without a mask", name, s.Kind, s.Site)
 					}
 				}
 			}
 		}
 		if err := closeTo(found[0], found[1], 1e-9); err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -194,68 +235,12 @@ func strip(v any) any {
 	return v
 }
 
-// Where views are missing and the plan names the sets that subjects can have, one exchange of totals is enough.
-func TestTotalsOfPatternsGiveTheSameStudy(t *testing.T) {
-	const frame = "parley: 1\nname: totals\nsites: [a, b, c]\nviews: [{name: v, features: [x, y, z]}, {name: w, " +
-		"features: [p, q]}]\nmethod: {name: factors, latent: 1, site_means: pooled, outliers: keep%s}\nprivacy: {%s}\n"
-	var found []any
-	for _, privacy := range []string{exactPlain, exactSecure} {
-		patterns := ""
-		if privacy == exactSecure {
-			patterns = ", patterns: [{views: [v, w]}, {views: [v]}, {views: [w]}]"
-		}
-		p := testkit.Get(study.Parse("plan.yaml", fmt.Appendf(nil, frame, patterns, privacy), ours))(t)
-		data := map[string]dataset.Source{}
-		for s, site := range p.Sites {
-			rng := rand.New(rand.NewPCG(uint64(s), 9))
-			var rows []dataset.Row
-			for i := range 80 {
-				f := rng.NormFloat64()
-				views := [][]float64{{f + rng.NormFloat64(), rng.NormFloat64() - f, 0.5*f + rng.NormFloat64()},
-					{f + rng.NormFloat64(), rng.NormFloat64()}}
-				switch {
-				case site == "b":
-					views[1] = nil
-				case site == "c" && i%2 == 0:
-					views[0] = nil
-				}
-				rows = append(rows, dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: views})
-			}
-			data[site] = testkit.Get(dataset.NewTable(p.Schema(), rows))(t)
-		}
-		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: data}))(t)
-		found = append(found, saying(t, out))
-		if privacy == exactSecure && len(out.Rounds) != 4 {
-			t.Errorf("%d rounds, where two totals take four", len(out.Rounds))
-		}
-	}
-	if err := closeTo(found[0], found[1], 1e-9); err != nil {
-		t.Error(err)
-	}
-}
-
-// Where cells are missing, sites fill them and answer again, and all goes as in the plain study.
-func TestTotalsOfGapsGiveTheSameStudy(t *testing.T) {
-	for _, missing := range []float64{0.05, 0.3} {
-		var found []any
-		for _, privacy := range []string{exactPlain, exactSecure} {
-			p := totalsPlan(t, strings.Replace(ofFactors, "latent: 2", "latent: 1", 1), privacy)
-			out := testkit.Get(local.Run(t.Context(),
-				local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, missing)}))(t)
-			found = append(found, saying(t, out))
-		}
-		if err := closeTo(found[0], found[1], 1e-9); err != nil {
-			t.Errorf("%v of the cells are missing: %v", missing, err)
-		}
-	}
-}
-
 // Each private method runs on totals, and its model is at least as near to that of no noise as the plain one's, whose
 // noise is that of five parties.
 func TestNoisedTotalsAreOfEachMethod(t *testing.T) {
 	for what, kinds := range map[string]int{ofPrivateFactors: 3, ofRegression: 5, ofNumber: 5, ofMixture: 1} {
 		p := totalsPlan(t, what, noisedSecure)
-		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, nil)}))(t)
 		asked := map[string]bool{}
 		for _, r := range out.Rounds {
 			for _, s := range r.Sites {
@@ -280,7 +265,7 @@ func TestNoiseOfATotal(t *testing.T) {
 		var sd []float64
 		for _, plan := range []*study.Plan{p, totalsPlan(t, ofMixture, noised)} {
 			out := testkit.Get(local.Run(t.Context(),
-				local.Config{Plan: plan, Methods: ours, Data: totalsData(t, plan, 0)}))(t)
+				local.Config{Plan: plan, Methods: ours, Data: totalsData(t, plan, nil)}))(t)
 			m := out.Result.Metrics
 			sd = append(sd, m["noise_sd_of_frequency_means"]*m["rows"])
 		}
@@ -417,7 +402,7 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 		}
 		p := totalsPlan(t, what, privacy)
 		r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours,
-			Data: totalsData(t, p, 0)}))(t).Result
+			Data: totalsData(t, p, nil)}))(t).Result
 		says := r.Found + r.Sure
 		for _, h := range r.Headline {
 			says += h.Name + " " + h.Value + "; "
@@ -452,7 +437,8 @@ func TestReportsOfTotalsSayWhatIsKnown(t *testing.T) {
 // What speaks against a model by itself is said of one of totals too.
 func TestModelsOfTotalsHaveVerdicts(t *testing.T) {
 	p := totalsPlan(t, strings.Replace(ofFactors, "latent: 2", "latent: 3", 1), exactSecure)
-	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, 0)}))(t).Result
+	data := totalsData(t, p, nil)
+	r := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: data}))(t).Result
 	const says = "3 factors are more than the covariances of 5 features can tell"
 	if !slices.ContainsFunc(r.Sections, func(s figure.Section) bool {
 		return slices.ContainsFunc(s.Items, func(i figure.Item) bool {

@@ -87,7 +87,7 @@ func (m Method) siteOf(p *study.Plan, name string) (*halves.Site, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 22 }
+func (Method) Revision() int { return 23 }
 
 // Requests implements [method.Method].
 func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
@@ -206,10 +206,10 @@ func (m Method) Describe(p *study.Plan) string {
 		return text + " Each site releases noised counts, sums and products of its subjects' values once, and " +
 			"everything is computed from these."
 	case o.Rounds == 0:
-		return text + " Each site sends the number, means and covariances of its subjects once, for each set of " +
+		return text + " Each site sends the number, means and covariances of its subjects once, in sets by the " +
 			"views that they have, to which the coordinator fits the model."
 	}
-	text += fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, for each set of "+
+	text += fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, in sets by the "+
 		"views that they have, to which the coordinator fits the model; where values are missing it fills them by the "+
 		"model and sends these again, at most %d times.", o.Exchanges(p))
 	if !set.Bound(nil, nil).Triangle(l.Features()) {

@@ -35,7 +35,7 @@ func TestTotalsAlongDirections(t *testing.T) {
 		x := shape{dims: []int{7, 6}, sites: 4, rows: 60, missing: c.missing, gaps: c.gaps, seed: 12}
 		x.options, x.privacy = settings+c.patterns, "{protection: none, sum: secure}"
 		secure := x.study(t)
-		x.options, x.privacy, x.sites = settings, "", 1
+		x.privacy, x.sites = "", 1
 		one := x.study(t)
 		one.data["site-0"] = secure.all(t)
 		along := Method{most: 30}

@@ -138,7 +138,7 @@ func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error)
 func (c sized) exchanged(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
 	var all []ppca.Block
 	for _, blocks := range sites {
-		said, err := ppca.Describe(l, nil, blocks, ppca.Bound{Numbers: ppca.LargestExact})
+		said, err := ppca.Describe(l, nil, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact})
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func Forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()
-	return Must(ppca.Describe(l, nil, blocks, ppca.Bound{Numbers: ppca.LargestExact}))(t).Blocks
+	return Must(ppca.Describe(l, nil, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact}))(t).Blocks
 }
 
 // Gradient is the central difference of f at x in every coordinate, relative

@@ -188,12 +188,13 @@ const cyclesOfSpread = 50
 type answered struct {
 	names                    []string
 	sites                    [][]ppca.Block
-	along                    bool // some scatter is told of along directions
+	known                    [][]ppca.Block // of these, what is not filled alone
+	along                    bool           // some scatter is told of along directions
 	filled, logLik, subjects float64
 }
 
-func (a *answered) add(d *ppca.Description) {
-	a.sites = append(a.sites, d.Blocks)
+func (a *answered) add(l ppca.Layout, d *ppca.Description) {
+	a.sites, a.known = append(a.sites, d.Blocks), append(a.known, ppca.Known(l, d.Blocks))
 	a.filled, a.logLik = a.filled+d.Filled, a.logLik+d.LogLik
 	for i := range d.Blocks {
 		a.subjects += d.Blocks[i].N
@@ -221,7 +222,10 @@ func (c way) answered(s *halves.State) (*answered, error) {
 	}
 	got := &answered{names: append(names, left...)}
 	for _, a := range append(all, before...) {
-		got.add(a)
+		got.add(c.Layout, a)
+	}
+	if c.Options.OnePopulation() {
+		got.sites = [][]ppca.Block{ppca.Merge(slices.Concat(got.sites...))}
 	}
 	return got, nil
 }
@@ -257,7 +261,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
 	s.SiteMeans = found.apart
-	if err := c.Complete(&found.Params); err != nil {
+	if err := c.Complete(ppca.Observed(c.Layout, slices.Concat(got.known...))); err != nil {
 		return nil, nil, err
 	}
 	s.Model = &found.Params
@@ -356,7 +360,7 @@ func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error)
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
 func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *between.Offsets) (err error) {
-	last, sites := recordOf(s).Fit, got.sites
+	last, sites := recordOf(s).Fit, got.known
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
 		if _, means, err = between.Fit(c.Layout, sites, c.Factors, p, o); err != nil {

@@ -71,14 +71,13 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 
 // describe is the site's answer. The model fills what subjects lack, if there is one.
 func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
-	bound := h.Bound(model, beside)
-	if model == nil && h.Options.OnePopulation() {
-		model = ppca.Uncorrelated(h.Layout)
+	bound, given := h.Bound(model, beside), [][]int(nil)
+	if h.Options.OnePopulation() {
+		if given = h.TotalSets(); model == nil {
+			model = ppca.Uncorrelated(h.Layout)
+		}
 	}
-	if h.Plan.Privacy.Secure() {
-		return ppca.Totals(h.Layout, model, blocks, h.TotalSets(), bound)
-	}
-	return ppca.Describe(h.Layout, model, blocks, bound)
+	return ppca.Describe(h.Layout, model, blocks, given, bound)
 }
 
 // model is the one by which the site fills cells, about a mean of its own where sites have such.
@@ -119,7 +118,7 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 			if err != nil {
 				return nil, false, err
 			}
-			got.add(said)
+			got.add(c.Layout, said)
 		}
 		if rank == 0 || !got.again() || len(o.LogLik) >= set.Options.Rounds {
 			return got.sites, got.again(), nil
@@ -166,10 +165,14 @@ func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, erro
 		}
 		floats.AddScaled(raw[2:2+d], b.N, b.Mean)
 		copy(raw[2+d:], b.Filled)
-		if rest := raw[2+2*d:]; b.Products != nil {
+		if rest := raw[2+2*d:]; !bound.Triangle(d) {
+			if b.Products == nil { // of subjects who do not scatter
+				*b = b.Along(bound.Along)
+			}
 			b.AboutZero(bound.Along, false)
 			copy(rest[copy(rest, b.Diag):], b.Products)
 		} else {
+			*b = b.Dense()
 			for i := range d {
 				for j := i; j < d; j++ {
 					rest[0], rest = b.Scatter[i*d+j]+b.N*b.Mean[i]*b.Mean[j], rest[1:]
@@ -183,6 +186,9 @@ func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, erro
 	}
 	return out, nil
 }
+
+// flat is the share of a feature's squares, and of those of all, below which what a mean leaves of them is rounding.
+const flat = 1e-9
 
 // AnswerOf is the inverse of [Raw], of all subjects, but for products with directions: these are still of
 // values and not of deviations from the mean.
@@ -200,14 +206,9 @@ func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
 		if !(n >= 1) {
 			continue
 		}
-		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Filled: make([]float64, d)}
-		filled := 0.0
-		for i := range d {
-			b.Mean[i] = raw[2+i] / n
-			filled += raw[2+d+i]
-			b.Filled[i] = min(raw[2+d+i], n-1) // of all only where a few subjects of one site are by themselves
-		}
-		if out.Filled += filled; filled == 0 {
+		b := ppca.Block{Features: features, N: n, Mean: make([]float64, d), Filled: slices.Clone(raw[2+d:][:d])}
+		floats.ScaleTo(b.Mean, 1/n, raw[2:][:d])
+		if out.Filled += floats.Sum(b.Filled); slices.Max(b.Filled) == 0 {
 			b.Filled = nil
 		}
 		if rest := raw[2+2*d:]; bound.Triangle(d) {
@@ -215,8 +216,8 @@ func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
 			for i := range d {
 				for j := i; j < d; j++ {
 					x := rest[0] - n*b.Mean[i]*b.Mean[j]
-					if i == j {
-						x = max(x, 0)
+					if i == j && x < flat*(n+rest[0]) {
+						x = 0
 					}
 					b.Scatter[i*d+j], b.Scatter[j*d+i], rest = x, x, rest[1:]
 				}

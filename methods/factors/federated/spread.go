@@ -179,6 +179,9 @@ func take(set options.Setup, a *ppca.Description, v *ppca.Directions) error {
 			return fmt.Errorf("block %d: a rest of the diagonal, which no site sends", i)
 		}
 		err := b.Take(set.Layout)
+		if err == nil && b.Filled != nil && slices.Max(b.Filled) == b.N && !set.Options.OnePopulation() {
+			err = fmt.Errorf("a feature that none of its subjects has")
+		}
 		if err == nil && b.Products != nil {
 			if set.Plan.Privacy.Secure() {
 				b.AboutZero(v, true)

@@ -218,5 +218,5 @@ func Excluded(ctx context.Context, set Setup, data dataset.Source) (*Outliers, e
 	if set.Options.Outliers != excludeOutliers {
 		return nil, nil
 	}
-	return findOutliers(ctx, set.Layout, data, falseOutliers/float64(len(set.Plan.Sites)*set.Layout.Views()))
+	return findOutliers(ctx, set.Layout, data, falseOutliers/float64(len(set.Plan.Whole().Sites)*set.Layout.Views()))
 }

@@ -10,6 +10,7 @@ import (
 	"parley/dataset"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
+	"parley/study"
 )
 
 // tableOf is rows, with NaN for what is missing, as a site's data.
@@ -125,5 +126,18 @@ func TestOutliersOfManyRows(t *testing.T) {
 	}
 	if got := found(t, l, rows, 0.01); !slices.Equal(got, want) {
 		t.Errorf("found %v, want %v", got, want)
+	}
+}
+
+// A site leaves the same subjects out whether its sums are secure or plain: the chance is that of all sites.
+func TestOutliersOfTotals(t *testing.T) {
+	l, p := factorstest.Shape(t, ppca.NoisePerView, 1), &study.Plan{Sites: []string{"a", "b", "c"}}
+	data := tableOf(t, l, [][]float64{{0}, {1}, {3}, {7}, {15}})
+	limit := func(p *study.Plan) float64 {
+		set := Setup{Frame: ppca.Frame{Plan: p, Layout: l}, Options: &Options{Outliers: excludeOutliers}}
+		return factorstest.Must(Excluded(t.Context(), set, data))(t).limit[0]
+	}
+	if plain, secure := limit(p), limit(p.Cohort("all")); plain != secure {
+		t.Errorf("limits of %v, and with a secure sum of %v", plain, secure)
 	}
 }

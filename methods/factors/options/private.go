@@ -16,9 +16,9 @@ const MechanismStatistics = "statistics"
 func (o *Options) checkPrivate(p *study.Plan, report study.Report) {
 	o.Patterns.Check(p, report)
 	if o.Mechanism == "" {
-		report.Absent("belongs to private plans, and the plan has no differential protection",
-			"privacy: {protection: differential, …}, or leave it out",
-			map[string]bool{"patterns": o.Patterns != nil && !p.Privacy.Secure()})
+		report.Absent("belongs to private plans, and to those of one population",
+			"site_means: pooled and scaling: standard or view; differential protection; or leave it out",
+			map[string]bool{"patterns": o.Patterns != nil && !o.OnePopulation()})
 		return
 	}
 	report.Absent("has no meaning in a private plan: sites release three sums, and all fitting is the coordinator's",

@@ -82,8 +82,8 @@ func (b *Block) Check(l Layout) error {
 			return err
 		}
 	}
-	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
-		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects",
+	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) <= b.N)) {
+		return fmt.Errorf("block: cells of %d features filled, of %d, or more than its %v subjects",
 			len(b.Filled), p, b.N)
 	}
 	return cmp.Or(Finite("block: means", b.Mean), Finite("block: factors", b.Factor),

@@ -52,84 +52,30 @@ func (b Bound) Sums(p int) int {
 	return 2 + 3*p + p*b.Along.Count
 }
 
-// Describe is the sums of a site's subjects: number, mean and scatter of those who have the same views, in the form of
-// fewer numbers (see [Block]), or along directions where either has more than the bound. Sets of fewer than [Fewest]
-// subjects are described together. What subjects lack of their set's features is filled by its expectation under a
-// model, with the conditional covariance, the E step for missing values (Little and Rubin 2002, section 11.3), so that
-// a model that is fitted to all sites' sums until it no longer changes is the likeliest for all cells that are there.
-// Without a model, means of the site's own subjects fill them.
-func Describe(l Layout, model *Params, blocks []Block, bound Bound) (*Description, error) {
+// Describe is the sums of a site's subjects: number, mean and scatter of each set of them, in the form of fewer numbers
+// (see [Block]), or along directions where either has more than the bound. Subjects with the same views are a set, and
+// sets of fewer than [Fewest] are one. Where sets are given, by their features, those subjects are in the one of their
+// views, or else in that of all features, so that sums of sites add up to those of one site with all subjects. What
+// subjects lack of their set's features is filled by its expectation under a model, with the conditional covariance,
+// the E step for missing values (Little and Rubin 2002, section 11.3): a model that is fitted to all sites' sums until
+// it no longer changes is the likeliest for all cells that are there. Without one, the means of the site fill them.
+func Describe(l Layout, model *Params, blocks []Block, given [][]int, bound Bound) (*Description, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
 	by, of := model, l
 	if by == nil {
 		by, of.Noise = withoutFactors(l, blocks), NoisePerFeature
 	}
-	return describe(l, model, blocks, sets(l, blocks), func(set []Block) (b Block, err error) {
-		switch {
-		case len(set) == 1:
-			b = set[0]
-		case by == nil:
-			b = constant(l, set)
-		default:
-			all, along := Observed(l, set), bound.Along
-			if filledRows(set, len(all), by.Rank)-1 <= bound.most(len(all)) || bound.Triangle(len(all)) {
-				along = nil
-			}
-			b, err = fill(of, by, set, all, along)
-		}
-		if err != nil {
-			return b, err
-		}
-		return b.within(bound)
-	})
-}
-
-// Totals is the sums of a site's subjects in sets that all sites have alike, each given by its features, in the order
-// of their views, so that those of sites add up to what one site with all subjects would say. Subjects are in the set
-// of the views that they have, and in the last that has all features where there is none, or where they are fewer than
-// [Describe] describes by themselves. What they lack is filled by the model, as by Describe.
-func Totals(l Layout, model *Params, blocks []Block, of [][]int, bound Bound) (*Description, error) {
-	all := l.AllFeatures()
-	members := make([][]Block, len(of))
-	for _, group := range sets(l, blocks) {
-		views := l.ViewsOf(Observed(l, group))
-		at := slices.IndexFunc(of, func(features []int) bool { return slices.Equal(l.ViewsOf(features), views) })
-		if at < 0 {
-			at = slices.IndexFunc(of, func(features []int) bool { return len(features) == len(all) })
-		}
-		members[at] = append(members[at], group...)
-	}
-	at := -1
-	return describe(l, model, blocks, members, func(group []Block) (Block, error) {
-		at++
-		if len(group) == 0 {
-			return Block{}, nil
-		}
-		if !bound.Triangle(len(of[at])) {
-			return fill(l, model, group, of[at], bound.Along)
-		}
-		b, err := fill(l, model, group, of[at], nil)
-		if err != nil {
-			return b, err
-		}
-		return b.Dense(), nil
-	})
-}
-
-// describe makes a description of sets of the blocks, of which sums are the sums, with their log-likelihood by the
-// model that filled what they lack, if there is one.
-func describe(l Layout, model *Params, blocks []Block, sets [][]Block,
-	sums func(set []Block) (Block, error)) (*Description, error) {
-	if err := CheckBlocks(l, blocks); err != nil {
-		return nil, err
-	}
 	out := &Description{}
-	for _, set := range sets {
-		b, err := sums(set)
+	features, members := sets(l, blocks, given)
+	for i, set := range members {
+		if len(set) == 0 {
+			continue
+		}
+		b, err := sum(of, by, set, features[i], bound)
 		if err != nil {
 			return nil, err
-		}
-		if b.N == 0 {
-			continue
 		}
 		out.Blocks = append(out.Blocks, b)
 		for _, n := range b.Filled {
@@ -149,36 +95,61 @@ func describe(l Layout, model *Params, blocks []Block, sets [][]Block,
 	return out, nil
 }
 
-// sets divides blocks into those that are described together.
-func sets(l Layout, blocks []Block) (out [][]Block) {
+// sum is all of a set, with all of some features; no model fills them where nothing varies.
+func sum(l Layout, by *Params, set []Block, all []int, bound Bound) (b Block, err error) {
+	switch p := len(all); {
+	case len(set) == 1 && len(set[0].Features) == p:
+		b = set[0]
+	case by == nil:
+		b = constant(l, set)
+	default:
+		along := bound.Along
+		if filledRows(set, p, by.Rank)-1 <= bound.most(p) || bound.Triangle(p) {
+			along = nil
+		}
+		if b, err = fill(l, by, set, all, along); err != nil {
+			return b, err
+		}
+	}
+	return b.within(bound)
+}
+
+// sets divides blocks into those that are described together, with the features that each then has.
+func sets(l Layout, blocks []Block, given [][]int) (features [][]int, members [][]Block) {
+	features, members = slices.Clone(given), make([][]Block, len(given))
+	at := func(f []int) int {
+		return slices.IndexFunc(features, func(x []int) bool { return slices.Equal(l.ViewsOf(x), l.ViewsOf(f)) })
+	}
+	add := func(group []Block) {
+		own := Observed(l, group)
+		i := at(own)
+		if i < 0 && given != nil {
+			i = at(l.AllFeatures())
+		} else if i < 0 {
+			i, features, members = len(features), append(features, own), append(members, nil)
+		}
+		if members[i] = append(members[i], group...); given == nil {
+			features[i] = Observed(l, members[i])
+		}
+	}
 	patterns := Patterns(l, blocks)
 	slices.SortStableFunc(patterns, func(a, b Pattern) int { return cmp.Compare(a.Subjects, b.Subjects) })
 	var small []Block // of sets with too few subjects
 	subjects := 0
 	for _, p := range patterns {
-		var same []Block
-		for _, b := range blocks {
-			if slices.Equal(l.ViewsOf(b.Features), p.Views) {
-				same = append(same, b)
-			}
-		}
+		same := slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool {
+			return !slices.Equal(l.ViewsOf(b.Features), p.Views)
+		})
 		if p.Subjects < Fewest || subjects > 0 && subjects < Fewest {
 			small, subjects = append(small, same...), subjects+p.Subjects
 			continue
 		}
-		out = append(out, same)
+		add(same)
 	}
-	if len(small) == 0 {
-		return out
+	if len(small) > 0 {
+		add(small)
 	}
-	views := l.ViewsOf(Observed(l, small))
-	for i := range out {
-		if slices.Equal(l.ViewsOf(Observed(l, out[i])), views) {
-			out[i] = append(out[i], small...)
-			return out
-		}
-	}
-	return append(out, small)
+	return features, members
 }
 
 // filler fills what subjects lack of the features that some of them have. With K = M W_oᵀΨ_o⁻¹ of the
@@ -328,10 +299,10 @@ func (b *Block) factored() (Block, error) {
 	return out, nil
 }
 
-// Only is the block with the features of the layout that are kept, as if none of its cells had been filled.
+// Only is the block with the features of the layout that are kept.
 func (b *Block) Only(keep []bool) Block {
 	p, out := len(b.Features), Block{N: b.N, Features: b.Features, Mean: b.Mean, Scatter: b.Scatter, Factor: b.Factor,
-		Diag: b.Diag, Rest: b.Rest}
+		Diag: b.Diag, Rest: b.Rest, Filled: b.Filled}
 	at := make([]int, 0, p)
 	for i, j := range b.Features {
 		if keep[j] {
@@ -361,6 +332,21 @@ func (b *Block) Only(keep []bool) Block {
 		}
 	}
 	out.Mean, out.Factor, out.Diag, out.Rest = columns(b.Mean), columns(b.Factor), columns(b.Diag), columns(b.Rest)
+	out.Filled = columns(b.Filled)
+	return out
+}
+
+// Known is blocks with the features of which not all cells were filled.
+func Known(l Layout, blocks []Block) (out []Block) {
+	for _, b := range blocks {
+		keep := slices.Repeat([]bool{true}, l.Features())
+		for a, n := range b.Filled {
+			keep[b.Features[a]] = n < b.N
+		}
+		if b = b.Only(keep); len(b.Features) > 0 {
+			out = append(out, b)
+		}
+	}
 	return out
 }
 

@@ -85,7 +85,7 @@ func TestFilledSumsLeadToThePooledFit(t *testing.T) {
 			var said []ppca.Block
 			ll := 0.0
 			for _, blocks := range sites {
-				d := factorstest.Must(ppca.Describe(l, model, blocks, ppca.Bound{Numbers: ppca.LargestExact}))(t)
+				d := factorstest.Must(ppca.Describe(l, model, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact}))(t)
 				said, ll = append(said, d.Blocks...), ll+d.LogLik
 			}
 			if model != nil {

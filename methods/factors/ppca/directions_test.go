@@ -29,8 +29,8 @@ func TestDirectionsTellTheEStep(t *testing.T) {
 		surplus := rapid.IntRange(0, 3).Draw(rt, "surplus")
 		beside := factorstest.Must(ppca.Beside(l, []ppca.Params{other.P}, blocks, surplus))(rt)
 		v := ppca.DirectionsOf(l, &truth.P, beside, q, surplus)
-		exact := factorstest.Must(ppca.Describe(l, &truth.P, blocks, ppca.Bound{Numbers: 1 << 20}))(rt)
-		said := factorstest.Must(ppca.Describe(l, &truth.P, blocks, ppca.Bound{Numbers: 0, Along: v}))(rt)
+		exact := factorstest.Must(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 1 << 20}))(rt)
+		said := factorstest.Must(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 0, Along: v}))(rt)
 		if len(said.Blocks) != len(exact.Blocks) || said.LogLik != exact.LogLik || said.Filled != exact.Filled {
 			rt.Fatalf("%d blocks, where there are %d", len(said.Blocks), len(exact.Blocks))
 		}

@@ -81,9 +81,9 @@ func (s Frame) TooManyFactors(features int) bool {
 // TooMany is [Frame.TooManyFactors] of q factors.
 func TooMany(d, q int) bool { return (d-q)*(d-q) < d+q }
 
-// Complete demands that the sites together have every feature of the plan.
-func (s Frame) Complete(p *Params) error {
-	for _, j := range without(s.Layout.AllFeatures(), p.Features) {
+// Complete demands that the features that the sites together have are those of the plan.
+func (s Frame) Complete(features []int) error {
+	for _, j := range without(s.Layout.AllFeatures(), features) {
 		view, feature := s.Feature(j)
 		return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", feature.Name,
 			view.Name)

@@ -195,7 +195,7 @@ func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.Complete(&model.Params); err != nil {
+	if err := c.Complete(model.Params.Features); err != nil {
 		return nil, nil, err
 	}
 	c.blur(model)
