@@ -499,6 +499,24 @@ func TestAStrangerIsDisconnected(t *testing.T) {
 	}
 }
 
+// What a client calls itself beside its token is no reason to take it for another.
+func TestNobodyPassesForAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o, other := w.siteOptions("north"), testkit.Get(PublicOf(w.siteOptions("south").Seed))(t)
+	w.raw(o, nats.UserInfo(other, "x"))
+	w.raw(o, nats.UserInfo("nobody", "x"))
+	own := testkit.Get(PublicOf(o.Seed))(t)
+	for _, u := range testkit.Get(w.server.Usage(0))(t) {
+		if u.User == other || u.User == "nobody" || u.User == own && u.Connections != 2 {
+			t.Errorf("%+v, of two connections of %s", u, own)
+		}
+	}
+	if n, of := w.server.Connections(own), w.server.Connections(other); n != 2 || of != 0 {
+		t.Errorf("%d and %d connections, want 2 and none", n, of)
+	}
+}
+
 // What one end sends faster than it can be stored is refused, beyond a number that waits, and an end that comes between
 // gets its value stored.
 func TestAFloodIsRefused(t *testing.T) {

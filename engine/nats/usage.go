@@ -2,7 +2,9 @@ package nats
 
 import (
 	"cmp"
-	"slices"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -23,6 +25,23 @@ type sentBy struct {
 	messages, bytes int64
 }
 
+// manyFresh is from how many connections on whose they are is asked of all at once.
+const manyFresh = 500
+
+// userOf is whose key a connection has proved to have, as its token says; empty if it has none. What a client calls
+// itself beside it, which NATS takes for the user, it may make up.
+func userOf(c *server.ConnInfo) string {
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if parts := strings.Split(c.JWT, "."); c.IssuerKey != "" && len(parts) == 3 {
+		if data, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			json.Unmarshal(data, &claims) // the server has read it
+		}
+	}
+	return claims.Subject
+}
+
 // Usage is what each key takes; nil if, since the server was asked last, nobody has connected, and fewer than few
 // messages have come: these count when it is asked again.
 func (s *Server) Usage(few int64) ([]Usage, error) {
@@ -31,33 +50,43 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	if s.running == nil {
 		return nil, errStopped
 	}
-	all, err := s.running.Varz(nil)
+	sum, err := s.running.Varz(nil)
 	if err != nil {
 		return nil, err
 	}
-	connections, messages := int64(all.TotalConnections)-s.total[0], all.InMsgs-s.total[1]
+	connections, messages := int64(sum.TotalConnections)-s.total[0], sum.InMsgs-s.total[1]
 	if connections == 0 && messages >= 0 && messages < few {
 		return nil, nil
 	}
-	s.total = [2]int64{int64(all.TotalConnections), all.InMsgs}
-	// Whose a connection is costs the check of a signature: it is asked once for each that is open, and of those that
-	// have ended if one was never seen open.
-	open, err := s.running.Connz(&server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections})
+	s.total = [2]int64{int64(sum.TotalConnections), sum.InMsgs}
+	// Whose an open connection is costs the check of a signature: it is asked once, after its handshake, and of all at
+	// once where there are many, since each question costs a walk over all.
+	all := server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections}
+	open, err := s.running.Connz(&all)
 	if err != nil {
 		return nil, err
 	}
-	past := server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed}
-	ended, err := s.running.Connz(&past)
-	if err != nil {
-		return nil, err
+	var fresh []*server.ConnInfo
+	for _, c := range open.Conns {
+		if s.sent[c.Cid].user == "" && (c.TLSVersion != "" || c.IP == "") {
+			fresh = append(fresh, c)
+		}
 	}
-	if slices.ContainsFunc(ended.Conns, func(c *server.ConnInfo) bool {
-		return c.Stop.After(s.asked) && s.sent[c.Cid].user == ""
-	}) {
-		past.Username = true
-		if ended, err = s.running.Connz(&past); err != nil {
+	if all.Username = len(fresh) > manyFresh; all.Username {
+		if open, err = s.running.Connz(&all); err != nil {
 			return nil, err
 		}
+		fresh = nil
+	}
+	for _, c := range fresh {
+		one, err := s.running.Connz(&server.ConnzOptions{CID: c.Cid, Username: true})
+		if err == nil && len(one.Conns) == 1 {
+			c.JWT, c.IssuerKey = one.Conns[0].JWT, one.Conns[0].IssuerKey
+		}
+	}
+	ended, err := s.running.Connz(&server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed})
+	if err != nil {
+		return nil, err
 	}
 	sent, by, from := map[uint64]sentBy{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()
@@ -66,13 +95,7 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 			continue // counted before
 		}
 		before := s.sent[c.Cid]
-		user := cmp.Or(before.user, c.AuthorizedUser)
-		if user == "" && c.Stop == nil {
-			one, err := s.running.Connz(&server.ConnzOptions{CID: c.Cid, Username: true})
-			if err == nil && len(one.Conns) == 1 {
-				user = one.Conns[0].AuthorizedUser
-			}
-		}
+		user := cmp.Or(before.user, userOf(c))
 		u := by[user]
 		if u == nil {
 			u = &Usage{User: user}
@@ -99,19 +122,23 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	return list, nil
 }
 
-// Connections is how many connections a user has at this server now, by the user's public key; a few at most are
-// counted.
-func (s *Server) Connections(user string) int {
+// Connections is how many connections a user has at this server now, by the user's public key.
+func (s *Server) Connections(user string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
 		return 0
 	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, User: user, Limit: 16})
+	open, err := s.running.Connz(&server.ConnzOptions{Username: true, Limit: maxConnections})
 	if err != nil {
 		return 0
 	}
-	return open.NumConns
+	for _, c := range open.Conns {
+		if userOf(c) == user {
+			n++
+		}
+	}
+	return n
 }
 
 // Stored is how many values have been stored since the first call, and in the buckets that there were then; that of no
