@@ -78,7 +78,7 @@ func (c *Conn) brought(p place, w *watch, seen uint64) (value []byte, revision u
 	value, revision = w.came, w.of
 	w.came, w.of = nil, 0
 	if ok = revision > max(seen, w.seen) && revision >= w.hint && len(value) <= most; ok {
-		w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
+		w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), w.least
 	}
 	return value, revision, ok
 }
