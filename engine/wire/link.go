@@ -27,7 +27,7 @@ type Link struct {
 	Term  uint64 // of this coordinator: see [Claim]
 	Life  []byte // of the site's process that is to answer: see [Server]
 	// Again is after how long a message is put again that has no answer, the next times
-	// after twice as long, and how long an error of the wire is waited out.
+	// after twice as long, and how long an error of the wire is waited out that has come again and again.
 	Again time.Duration
 	// Audit, if not nil, is told of what had no effect, and why: one line each.
 	Audit func(line string)
@@ -221,7 +221,7 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	if err := Apart(func() (err error) { message, err = l.seal(&m); return err }); err != nil {
 		return up{}, fmt.Errorf("sealing a message for site %s: %w", l.Site, err)
 	}
-	again := false
+	again, trouble := false, l.Again/16
 	for within := l.Again; ; {
 		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message, within, again)
 		if earlier := (*EarlierError)(nil); ok || errors.As(err, &earlier) || errors.Is(err, ErrFenced) ||
@@ -235,9 +235,10 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 		switch {
 		case !errors.Is(err, errNoAnswer): // the wire's error: it will come back
 			l.audit("tried again: %v", err)
-			if within = l.Again; Pause(ctx, within) != nil {
+			if within = l.Again; Pause(ctx, trouble) != nil {
 				return up{}, context.Cause(ctx)
 			}
+			trouble = min(2*trouble, l.Again)
 		case again: // it was put: what takes long is not sent again all the time
 			within = min(2*within, 16*l.Again)
 		}
