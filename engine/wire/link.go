@@ -38,7 +38,7 @@ type Link struct {
 	Most int
 	// Stored, if not nil, is called when the wire has stored a message.
 	Stored func()
-	// Busy, if not nil, says whether the site has told that it is at work on an answer: nothing is sent again meanwhile.
+	// Busy, if not nil, says whether the site has told that it is at work on an answer: nothing is sent again then.
 	Busy func() bool
 
 	put  uint64 // revision of the value that this link has put; 0 before
