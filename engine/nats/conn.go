@@ -64,7 +64,6 @@ type Conn struct {
 	up      chan struct{}                 // closed when connected
 	trouble map[string]string             // by address: why there is no connection to it
 	pending map[string]map[*call]struct{} // by subject
-	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
 	heard   time.Time                     // when the last wake came
 	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
