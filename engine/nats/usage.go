@@ -2,9 +2,16 @@ package nats
 
 import (
 	"cmp"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -13,10 +20,54 @@ import (
 // Usage is what a key takes of a server.
 type Usage struct {
 	User            string // its public half; empty of those who have yet to say who they are
-	From            string // of these, the address that most come from
+	From            string // of these, the address that most come from, and
+	Turned          int    // how many were turned away since the server was asked last
 	Connections     int    // that are open now
 	Closed          int    // since the server was asked last
 	Messages, Bytes int64  // sent over these since the server was asked last
+}
+
+// greetings bounds the handshakes that addresses begin and prove no key after: what they cost is taken from all others.
+// What it turns away costs a tenth.
+type greetings struct {
+	mu     sync.Mutex
+	since  time.Time
+	by     map[netip.Prefix]int // above what has passed since
+	turned int
+}
+
+// Of one address, or a network of IPv6: a burst, of as many sites behind one, and what passes in a second.
+const burstGreetings, passGreetings = 1000, 10
+
+func (g *greetings) admit(h *tls.ClientHelloInfo) (*tls.Config, error) {
+	if !g.add(h.Conn.RemoteAddr().String(), 1) {
+		return nil, errors.New("too many handshakes")
+	}
+	return nil, nil
+}
+
+// add counts handshakes of an address, unless that would be too many.
+func (g *greetings) add(address string, n int) bool {
+	from, _ := netip.ParseAddrPort(address)
+	network := netip.PrefixFrom(from.Addr().Unmap(), 32)
+	if from.Addr().Unmap().Is6() {
+		network = netip.PrefixFrom(from.Addr(), 64).Masked()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if passed := int(time.Since(g.since).Seconds() * passGreetings); passed > 0 {
+		g.since = time.Now()
+		maps.DeleteFunc(g.by, func(network netip.Prefix, n int) bool {
+			g.by[network] = n - passed
+			return n <= passed
+		})
+	}
+	if g.by[network]+n > burstGreetings {
+		g.turned++
+		return false
+	}
+	g.by[network] += n
+	return true
 }
 
 // sentBy is whose a connection is, and what it had sent when the server was asked last.
@@ -24,9 +75,6 @@ type sentBy struct {
 	user            string
 	messages, bytes int64
 }
-
-// manyFresh is from how many connections on whose they are is asked of all at once.
-const manyFresh = 500
 
 // userOf is whose key a connection has proved to have, as its token says; empty if it has none. What a client calls
 // itself beside it, which NATS takes for the user, it may make up.
@@ -59,30 +107,18 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 		return nil, nil
 	}
 	s.total = [2]int64{int64(sum.TotalConnections), sum.InMsgs}
-	// Whose an open connection is costs the check of a signature: it is asked once, after its handshake, and of all at
-	// once where there are many, since each question costs a walk over all.
+	// Whose open connections are costs the check of each one's signature: it is asked when one has made its handshake
+	// since.
 	all := server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections}
 	open, err := s.running.Connz(&all)
+	if err == nil && slices.ContainsFunc(open.Conns, func(c *server.ConnInfo) bool {
+		return s.sent[c.Cid].user == "" && (c.TLSVersion != "" || c.IP == "")
+	}) {
+		all.Username = true
+		open, err = s.running.Connz(&all)
+	}
 	if err != nil {
 		return nil, err
-	}
-	var fresh []*server.ConnInfo
-	for _, c := range open.Conns {
-		if s.sent[c.Cid].user == "" && (c.TLSVersion != "" || c.IP == "") {
-			fresh = append(fresh, c)
-		}
-	}
-	if all.Username = len(fresh) > manyFresh; all.Username {
-		if open, err = s.running.Connz(&all); err != nil {
-			return nil, err
-		}
-		fresh = nil
-	}
-	for _, c := range fresh {
-		one, err := s.running.Connz(&server.ConnzOptions{CID: c.Cid, Username: true})
-		if err == nil && len(one.Conns) == 1 {
-			c.JWT, c.IssuerKey = one.Conns[0].JWT, one.Conns[0].IssuerKey
-		}
 	}
 	ended, err := s.running.Connz(&server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed})
 	if err != nil {
@@ -106,15 +142,23 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 		} else {
 			u.Connections++
 		}
-		if user == "" {
+		switch {
+		case user == "":
 			if from[c.IP]++; from[c.IP] > from[u.From] {
 				u.From = c.IP
 			}
+		case before.user == "": // it has proved its key since
+			s.greetings.add(net.JoinHostPort(c.IP, "0"), -1)
 		}
 		sent[c.Cid] = sentBy{user, c.InMsgs, c.InBytes}
 		u.Messages, u.Bytes = u.Messages+c.InMsgs-before.messages, u.Bytes+c.InBytes-before.bytes
 	}
 	s.sent, s.asked = sent, now
+	s.greetings.mu.Lock()
+	defer s.greetings.mu.Unlock()
+	if u := by[""]; u != nil {
+		u.Turned, s.greetings.turned = s.greetings.turned, 0
+	}
 	var list []Usage
 	for _, u := range by {
 		list = append(list, *u)
