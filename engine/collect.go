@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
@@ -21,8 +20,10 @@ func (r *run) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.arrivals(ctx, now, nil)
-	round, following := Round{Round: now[len(now)-1].Round}, r.follows()
+	if err := r.arrivals(ctx, now, nil); err != nil {
+		return err
+	}
+	round := Round{Round: now[len(now)-1].Round}
 	var contributions []*contribution
 	lost := map[*pending]error{}
 	for _, p := range now {
@@ -31,20 +32,11 @@ func (r *run) collect(ctx context.Context) error {
 			lost[p] = errDropped
 			continue
 		}
-		c, err := r.await(ctx, p)
-		switch {
-		case err == nil:
+		c, err := r.opened(p)
+		if err == nil {
 			contributions = append(contributions, c)
-		case leaves(err) && following:
-			return fmt.Errorf("site %s: %w; the history of the study counts what it has released for round %d, and "+
-				"nobody else has that\n  hint: serve the site, and submit the plan again; or bring back a copy of the "+
-				"coordinator's folder; or abort the study", p.Site, err, p.Round)
-		case leaves(err):
-			lost[p] = err
-		case context.Cause(ctx) != nil:
-			return err
-		default:
-			return fmt.Errorf("site %s: %w", p.Site, err)
+		} else if lost[p] = err; r.fatal(p, err) != nil {
+			return r.fatal(p, err)
 		}
 	}
 	if contributions, err = r.fold(contributions, lost); err != nil {
@@ -85,35 +77,52 @@ func (r *run) collect(ctx context.Context) error {
 	return nil
 }
 
-// arrivals tells an onlooker how many answers are here until all are, or until one ends the
-// study, or time is over.
-func (r *run) arrivals(ctx context.Context, now []*pending, over <-chan time.Time) {
-	if len(now) == 1 {
-		return
+// fatal is the error that ends the run where asking a site has failed; nil if the site leaves for it.
+func (r *run) fatal(p *pending, err error) error {
+	switch {
+	case !leaves(err):
+		return fmt.Errorf("site %s: %w", p.Site, err)
+	case r.follows():
+		return fmt.Errorf("site %s: %w; the history of the study counts what it has released for round %d, and nobody "+
+			"else has that\n  hint: serve the site, and submit the plan again; or bring back a copy of the "+
+			"coordinator's folder; or abort the study", p.Site, err, p.Round)
 	}
+	return nil
+}
+
+// arrivals waits for all answers, or until time is over, and tells an onlooker how many are here. An error ends the
+// study, whoever has yet to answer: as where those who refuse leave too few sites.
+func (r *run) arrivals(ctx context.Context, now []*pending, over <-chan time.Time) error {
 	for before := -1; ; {
-		here := 0
+		here, lost := 0, map[*pending]error{}
 		for _, p := range now {
-			if p.left || len(p.answer) > 0 {
-				here++
+			if !p.left && !p.here() {
+				continue
 			}
+			if here++; p.left || p.got.err == nil {
+				continue
+			}
+			if err := cmp.Or(context.Cause(ctx), r.fatal(p, p.got.err)); err != nil {
+				return err
+			}
+			lost[p] = p.got.err
 		}
-		if here > before {
+		if err := r.enough(now, lost); err != nil {
+			return err
+		}
+		if here > before && len(now) > 1 {
 			before = here
 			r.observe(Event{Answered: here, Asked: len(now)})
 		}
 		if here == len(now) {
-			return
+			return context.Cause(ctx)
 		}
 		select {
-		case fatal := <-r.arrived:
-			if fatal {
-				return
-			}
+		case <-r.arrived:
 		case <-over:
-			return
+			return nil
 		case <-ctx.Done():
-			return
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -135,21 +144,18 @@ func (r *run) due(ctx context.Context) ([]*pending, error) {
 	if !r.Simulation {
 		if !r.heard {
 			r.heard = true
-			r.arrivals(ctx, now, time.After(r.Grace))
+			if err := r.arrivals(ctx, now, time.After(r.Grace)); err != nil {
+				return nil, err
+			}
 		}
 		// The first that arrives; of several that have, the oldest.
-		cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
-		arrived := slices.IndexFunc(now, func(p *pending) bool { return len(p.answer) > 0 })
-		if arrived < 0 {
-			for _, p := range now {
-				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.answer)})
-			}
-			i, value, _ := reflect.Select(cases)
-			if i == 0 {
+		arrived := slices.IndexFunc(now, (*pending).here)
+		for ; arrived < 0; arrived = slices.IndexFunc(now, (*pending).here) {
+			select {
+			case <-r.arrived:
+			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
-			arrived = i - 1
-			now[arrived].answer <- value.Interface().(answer)
 		}
 		first = now[arrived]
 	}
@@ -210,17 +216,9 @@ func (c *contribution) exchange() Exchange {
 	}
 }
 
-// await waits for the answer to a task, and holds it to the task and the plan's list.
-func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
-	var a answer
-	select {
-	case a = <-p.answer:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
+// opened holds the answer to a task to the task and the plan's list.
+func (r *run) opened(p *pending) (*contribution, error) {
+	a := p.got
 	if a.err != nil {
 		return nil, a.err
 	}
@@ -283,12 +281,8 @@ func (r *run) take(c *contribution) error {
 	})
 }
 
-// leave lets sites go, unless that leaves too few for what is still to be
-// learned.
-func (r *run) leave(now []*pending, lost map[*pending]error) error {
-	if len(lost) == 0 {
-		return nil
-	}
+// enough fails if too few sites would be left for what is still to be learned.
+func (r *run) enough(now []*pending, lost map[*pending]error) error {
 	var reasons []error
 	needed := false
 	for _, p := range now {
@@ -302,6 +296,14 @@ func (r *run) leave(now []*pending, lost map[*pending]error) error {
 		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w\n  hint: once "+
 			"enough of them can answer, submit the plan again, and the study goes on where it was; or abort it", round,
 			staying, len(r.Sites), r.Quorum, errors.Join(reasons...))
+	}
+	return nil
+}
+
+// leave lets sites go.
+func (r *run) leave(now []*pending, lost map[*pending]error) error {
+	if err := r.enough(now, lost); err != nil {
+		return err
 	}
 	for _, p := range now {
 		reason := lost[p]

@@ -175,7 +175,7 @@ type run struct {
 	seen    Event      // the steps that were told last
 	heard   bool       // Grace is over
 	stop    context.CancelCauseFunc
-	arrived chan bool // wakes whoever counts answers; true if one ends the study
+	arrived chan struct{} // wakes whoever counts answers
 	wg      sync.WaitGroup
 }
 
@@ -185,6 +185,18 @@ type pending struct {
 	task   []byte
 	answer chan answer // buffered: nobody is left behind when the run ends early
 	left   bool        // by the history that is followed
+	got    answer      // if it came
+	came   bool
+}
+
+// here says whether the answer has come, and takes it up.
+func (p *pending) here() bool {
+	select {
+	case p.got = <-p.answer:
+		p.came = true
+	default:
+	}
+	return p.came
 }
 
 type answer struct {
@@ -196,7 +208,7 @@ type answer struct {
 // again, in another process too, and continues from the last checkpoint.
 func (c *Coordinator) Run(ctx context.Context) (*Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r := &run{Coordinator: c, stop: cancel, arrived: make(chan bool, len(c.Sites)),
+	r := &run{Coordinator: c, stop: cancel, arrived: make(chan struct{}, 1),
 		history: newManifest(len(c.Sites))}
 	c.mu.Lock()
 	c.cancel, c.following = map[string]context.CancelCauseFunc{}, len(c.Follow) > 0
@@ -368,8 +380,8 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 		}
 		p.answer <- answer{reply, err}
 		select {
-		case r.arrived <- err != nil && !leaves(err):
-		default: // whoever counts is behind, and will look at all answers
+		case r.arrived <- struct{}{}:
+		default: // whoever counts will look at all answers
 		}
 	})
 	return nil

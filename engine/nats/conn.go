@@ -64,7 +64,6 @@ type Conn struct {
 	up      chan struct{}                 // closed when connected
 	trouble map[string]string             // by address: why there is no connection to it
 	pending map[string]map[*call]struct{} // by subject
-	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
 	heard   time.Time                     // when the last wake came
 	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
@@ -98,13 +97,16 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	// Ends that hear of something together do not look together, nor do those come back so that lost the same server.
+	jitter := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	again += time.Duration(jitter.Int64N(int64(again/2))) - again/4
 	c := &Conn{
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
 		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
 		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{},
 		most: map[place]int{},
 	}
-	go c.run()
+	go c.run(jitter)
 	return c, nil
 }
 
@@ -141,9 +143,8 @@ func (o *Options) check() (nkeys.KeyPair, error) {
 }
 
 // run keeps a connection until Close.
-func (c *Conn) run() {
+func (c *Conn) run(jitter *rand.Rand) {
 	defer close(c.done)
-	jitter := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for wait := backOff; ; {
 		for _, u := range c.addresses() {
 			if c.session(u) {
@@ -153,7 +154,6 @@ func (c *Conn) run() {
 				return
 			}
 		}
-		// Ends that lost the same server do not come back all at once.
 		t := time.NewTimer(wait/2 + time.Duration(jitter.Int64N(int64(wait))))
 		select {
 		case <-t.C:

@@ -499,6 +499,49 @@ func TestAStrangerIsDisconnected(t *testing.T) {
 	}
 }
 
+// Whoever begins handshakes and shows no key is turned away after a burst, and told of. Ends come from there as before.
+func TestHandshakesWithoutAKeyAreTurnedAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, refused := &w.server.greetings, 0
+	for g.add("127.0.0.1:1", 1) {
+	}
+	for range 20 {
+		if c, err := tls.Dial("tcp", w.server.Addr(), &tls.Config{RootCAs: w.roots}); err == nil {
+			c.Close()
+		} else {
+			refused++
+		}
+	}
+	told := testkit.Get(w.server.Usage(0))(t)
+	if len(told) != 1 || refused == 0 || told[0].Turned != refused+1 || told[0].From != "127.0.0.1" {
+		t.Errorf("%d were turned away: %+v", refused, told)
+	}
+	eventually(t, "north connects", w.connect(w.siteOptions("north")).Connected)
+	if !g.add("192.0.2.1:1", burstGreetings) || g.add("192.0.2.1:2", 1) || !g.add("[2001:db8::1]:1", burstGreetings) ||
+		g.add("[2001:db8::2]:1", 1) || !g.add("[2001:db8:0:1::]:1", 1) {
+		t.Error("networks are not told apart")
+	}
+}
+
+// What a client calls itself beside its token is no reason to take it for another.
+func TestNobodyPassesForAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o, other := w.siteOptions("north"), testkit.Get(PublicOf(w.siteOptions("south").Seed))(t)
+	w.raw(o, nats.UserInfo(other, "x"))
+	w.raw(o, nats.UserInfo("nobody", "x"))
+	own := testkit.Get(PublicOf(o.Seed))(t)
+	for _, u := range testkit.Get(w.server.Usage(0))(t) {
+		if u.User == other || u.User == "nobody" || u.User == own && u.Connections != 2 {
+			t.Errorf("%+v, of two connections of %s", u, own)
+		}
+	}
+	if n, of := w.server.Connections(own), w.server.Connections(other); n != 2 || of != 0 {
+		t.Errorf("%d and %d connections, want 2 and none", n, of)
+	}
+}
+
 // What one end sends faster than it can be stored is refused, beyond a number that waits, and an end that comes between
 // gets its value stored.
 func TestAFloodIsRefused(t *testing.T) {

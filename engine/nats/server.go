@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ type Server struct {
 	addr    string
 	ws      string
 
+	greetings greetings         // of strangers
 	suspended []string          // users who are refused for a while
 	sent      map[uint64]sentBy // by connection, when [Server.Usage] was asked last:
 	asked     time.Time         // then
@@ -63,7 +65,7 @@ func StartServer(o ServerOptions) (*Server, error) {
 		return nil, errors.New("a broker needs a folder and an authority")
 	}
 	o.Revoked = slices.Clone(o.Revoked)
-	s := &Server{options: o, addr: o.Listen, ws: o.WebSocket}
+	s := &Server{options: o, addr: o.Listen, ws: o.WebSocket, greetings: greetings{by: map[netip.Prefix]int{}}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.start(); err != nil {
@@ -86,7 +88,8 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		}
 	}
 	secure := &tls.Config{Certificates: []tls.Certificate{s.options.Certificate}, MinVersion: tls.VersionTLS13,
-		SessionTicketsDisabled: true} // no end uses them
+		SessionTicketsDisabled: true, // no end uses them
+		GetConfigForClient:     s.greetings.admit}
 	o := &server.Options{
 		ServerName: "parley", NoSigs: true, NoLog: true, DisableJetStreamBanner: true,
 		TrustedOperators: []*jwt.OperatorClaims{operator}, SystemAccount: system, AccountResolver: resolver,

@@ -48,6 +48,9 @@ func (c *Conn) explain(address string, err error) string {
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, nats.ErrTimeout):
 		return fmt.Sprintf("%s: no answer (%v)\n  hint: a firewall may drop this port: try the wss:// address, or set "+
 			"HTTPS_PROXY", address, err)
+	case strings.Contains(err.Error(), "tls: internal error"):
+		return address + ": it makes no handshake now\n  hint: too many have begun from this address and shown no " +
+			"key; it is tried again"
 	case errors.Is(err, io.EOF):
 		return address + ": it closed the connection before it said anything\n  hint: something on the way may not " +
 			"let this kind of connection through: try the wss:// address"

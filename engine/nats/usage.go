@@ -2,7 +2,16 @@ package nats
 
 import (
 	"cmp"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net"
+	"net/netip"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -11,16 +20,74 @@ import (
 // Usage is what a key takes of a server.
 type Usage struct {
 	User            string // its public half; empty of those who have yet to say who they are
-	From            string // of these, the address that most come from
+	From            string // of these, the address that most come from, and
+	Turned          int    // how many were turned away since the server was asked last
 	Connections     int    // that are open now
 	Closed          int    // since the server was asked last
 	Messages, Bytes int64  // sent over these since the server was asked last
+}
+
+// greetings bounds the handshakes that addresses begin and prove no key after: what they cost is taken from all others.
+// What it turns away costs a tenth.
+type greetings struct {
+	mu     sync.Mutex
+	since  time.Time
+	by     map[netip.Prefix]int // above what has passed since
+	turned int
+}
+
+// Of one address, or a network of IPv6: a burst, of as many sites behind one, and what passes in a second.
+const burstGreetings, passGreetings = 1000, 10
+
+func (g *greetings) admit(h *tls.ClientHelloInfo) (*tls.Config, error) {
+	if !g.add(h.Conn.RemoteAddr().String(), 1) {
+		return nil, errors.New("too many handshakes")
+	}
+	return nil, nil
+}
+
+// add counts handshakes of an address, unless that would be too many.
+func (g *greetings) add(address string, n int) bool {
+	from, _ := netip.ParseAddrPort(address)
+	network := netip.PrefixFrom(from.Addr().Unmap(), 32)
+	if from.Addr().Unmap().Is6() {
+		network = netip.PrefixFrom(from.Addr(), 64).Masked()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if passed := int(time.Since(g.since).Seconds() * passGreetings); passed > 0 {
+		g.since = time.Now()
+		maps.DeleteFunc(g.by, func(network netip.Prefix, n int) bool {
+			g.by[network] = n - passed
+			return n <= passed
+		})
+	}
+	if g.by[network]+n > burstGreetings {
+		g.turned++
+		return false
+	}
+	g.by[network] += n
+	return true
 }
 
 // sentBy is whose a connection is, and what it had sent when the server was asked last.
 type sentBy struct {
 	user            string
 	messages, bytes int64
+}
+
+// userOf is whose key a connection has proved to have, as its token says; empty if it has none. What a client calls
+// itself beside it, which NATS takes for the user, it may make up.
+func userOf(c *server.ConnInfo) string {
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if parts := strings.Split(c.JWT, "."); c.IssuerKey != "" && len(parts) == 3 {
+		if data, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
+			json.Unmarshal(data, &claims) // the server has read it
+		}
+	}
+	return claims.Subject
 }
 
 // Usage is what each key takes; nil if, since the server was asked last, nobody has connected, and fewer than few
@@ -31,33 +98,31 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	if s.running == nil {
 		return nil, errStopped
 	}
-	all, err := s.running.Varz(nil)
+	sum, err := s.running.Varz(nil)
 	if err != nil {
 		return nil, err
 	}
-	connections, messages := int64(all.TotalConnections)-s.total[0], all.InMsgs-s.total[1]
+	connections, messages := int64(sum.TotalConnections)-s.total[0], sum.InMsgs-s.total[1]
 	if connections == 0 && messages >= 0 && messages < few {
 		return nil, nil
 	}
-	s.total = [2]int64{int64(all.TotalConnections), all.InMsgs}
-	// Whose a connection is costs the check of a signature: it is asked once for each that is open, and of those that
-	// have ended if one was never seen open.
-	open, err := s.running.Connz(&server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections})
-	if err != nil {
-		return nil, err
-	}
-	past := server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed}
-	ended, err := s.running.Connz(&past)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(ended.Conns, func(c *server.ConnInfo) bool {
-		return c.Stop.After(s.asked) && s.sent[c.Cid].user == ""
+	s.total = [2]int64{int64(sum.TotalConnections), sum.InMsgs}
+	// Whose open connections are costs the check of each one's signature: it is asked when one has made its handshake
+	// since.
+	all := server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections}
+	open, err := s.running.Connz(&all)
+	if err == nil && slices.ContainsFunc(open.Conns, func(c *server.ConnInfo) bool {
+		return s.sent[c.Cid].user == "" && (c.TLSVersion != "" || c.IP == "")
 	}) {
-		past.Username = true
-		if ended, err = s.running.Connz(&past); err != nil {
-			return nil, err
-		}
+		all.Username = true
+		open, err = s.running.Connz(&all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ended, err := s.running.Connz(&server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed})
+	if err != nil {
+		return nil, err
 	}
 	sent, by, from := map[uint64]sentBy{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()
@@ -66,13 +131,7 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 			continue // counted before
 		}
 		before := s.sent[c.Cid]
-		user := cmp.Or(before.user, c.AuthorizedUser)
-		if user == "" && c.Stop == nil {
-			one, err := s.running.Connz(&server.ConnzOptions{CID: c.Cid, Username: true})
-			if err == nil && len(one.Conns) == 1 {
-				user = one.Conns[0].AuthorizedUser
-			}
-		}
+		user := cmp.Or(before.user, userOf(c))
 		u := by[user]
 		if u == nil {
 			u = &Usage{User: user}
@@ -83,15 +142,23 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 		} else {
 			u.Connections++
 		}
-		if user == "" {
+		switch {
+		case user == "":
 			if from[c.IP]++; from[c.IP] > from[u.From] {
 				u.From = c.IP
 			}
+		case before.user == "": // it has proved its key since
+			s.greetings.add(net.JoinHostPort(c.IP, "0"), -1)
 		}
 		sent[c.Cid] = sentBy{user, c.InMsgs, c.InBytes}
 		u.Messages, u.Bytes = u.Messages+c.InMsgs-before.messages, u.Bytes+c.InBytes-before.bytes
 	}
 	s.sent, s.asked = sent, now
+	s.greetings.mu.Lock()
+	defer s.greetings.mu.Unlock()
+	if u := by[""]; u != nil {
+		u.Turned, s.greetings.turned = s.greetings.turned, 0
+	}
 	var list []Usage
 	for _, u := range by {
 		list = append(list, *u)
@@ -99,19 +166,23 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	return list, nil
 }
 
-// Connections is how many connections a user has at this server now, by the user's public key; a few at most are
-// counted.
-func (s *Server) Connections(user string) int {
+// Connections is how many connections a user has at this server now, by the user's public key.
+func (s *Server) Connections(user string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running == nil {
 		return 0
 	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, User: user, Limit: 16})
+	open, err := s.running.Connz(&server.ConnzOptions{Username: true, Limit: maxConnections})
 	if err != nil {
 		return 0
 	}
-	return open.NumConns
+	for _, c := range open.Conns {
+		if userOf(c) == user {
+			n++
+		}
+	}
+	return n
 }
 
 // Stored is how many values have been stored since the first call, and in the buckets that there were then; that of no

@@ -112,12 +112,6 @@ func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool
 // look returns the message of a place, with revision 0 if there is none.
 func (c *Conn) look(ctx context.Context, p place) ([]byte, uint64, error) {
 	msg, err := c.request(ctx, p.get(), nil, nil)
-	for tries := 0; errors.Is(err, errBroke) && tries < 3; tries++ { // perhaps renewed: a look may be repeated
-		if err := c.idle(ctx, nil, shortly); err != nil {
-			return nil, 0, err
-		}
-		msg, err = c.request(ctx, p.get(), nil, nil)
-	}
 	if errors.Is(err, errNobody) {
 		return nil, 0, c.missing(ctx, p)
 	}

@@ -16,8 +16,13 @@ import (
 	"parley/internal/testkit"
 )
 
-// The same operations have the same results here as in memory, but for the numbers
-// of revisions.
+// model is what a value is after the operations so far.
+type model struct {
+	value    []byte
+	revision uint64
+}
+
+// The same operations have the same results here as by the words of [wire.Wire], but for the numbers of revisions.
 func TestAsInMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -26,7 +31,7 @@ func TestAsInMemory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		round++
 		bucket := fmt.Sprintf("b%d", round)
-		memory := wire.NewMemory()
+		models := map[string]model{}
 		defer c.Remove(context.Background(), bucket)
 		revisions := map[string]map[uint64]uint64{} // key → of memory → here
 		latest := map[string]uint64{}
@@ -44,7 +49,10 @@ func TestAsInMemory(t *testing.T) {
 				fallthrough
 			case "put":
 				value := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "value")
-				want, wantErr := memory.Put(ctx, key, value, after)
+				want, wantErr := after+1, error(nil)
+				if after != latest[key] {
+					wantErr = wire.ErrMoved
+				}
 				began := time.Now()
 				got, err := by.Put(ctx, key, value, revisions[key][after])
 				if stored := by.Stored(key).After(began); stored != (err == nil) {
@@ -60,34 +68,31 @@ func TestAsInMemory(t *testing.T) {
 					if got <= revisions[key][latest[key]] {
 						t.Fatalf("revision %d does not rise", got)
 					}
-					revisions[key][want], latest[key] = got, want
+					revisions[key][want], latest[key], models[key] = got, want, model{value, want}
 				}
 			case "get":
-				want, wantRevision, _ := memory.Get(ctx, key)
+				want := models[key]
 				got, revision, err := by.Get(ctx, key)
-				if err != nil || !bytes.Equal(got, want) || revision != revisions[key][wantRevision] {
-					t.Fatalf("get %s: %q %d %v, want %q", key, got, revision, err, want)
+				if err != nil || !bytes.Equal(got, want.value) || revision != revisions[key][want.revision] {
+					t.Fatalf("get %s: %q %d %v, want %q", key, got, revision, err, want.value)
 				}
 			case "wait":
-				wantCtx, ctx := ctx, ctx
-				over := errors.New("over")
+				want, wantErr := models[key], error(nil)
 				if after == latest[key] {
-					var stop context.CancelCauseFunc
-					wantCtx, stop = context.WithCancelCause(ctx)
-					stop(over)
+					want, wantErr = model{}, errors.New("over")
 					var quick context.CancelFunc
-					ctx, quick = context.WithTimeoutCause(ctx, 5*time.Millisecond, over)
+					ctx, quick = context.WithTimeoutCause(ctx, 5*time.Millisecond, wantErr)
 					defer quick()
 				}
-				want, wantRevision, wantErr := memory.Wait(wantCtx, key, after)
 				got, revision, err := by.Wait(ctx, key, revisions[key][after])
-				for was := uint64(0); err == nil && revision != revisions[key][wantRevision] && revision > was; {
+				for was := uint64(0); err == nil && revision != revisions[key][want.revision] && revision > was; {
 					was = revision // a wake may bring one that was replaced; the last follows
 					got, revision, err = by.Wait(ctx, key, revision)
 				}
-				if !errors.Is(err, wantErr) || !bytes.Equal(got, want) || revision != revisions[key][wantRevision] {
+				if !errors.Is(err, wantErr) || !bytes.Equal(got, want.value) ||
+					revision != revisions[key][want.revision] {
 					t.Fatalf("wait %s for other than %d: %q %d %v, want %q %v", key, after, got, revision, err,
-						want, wantErr)
+						want.value, wantErr)
 				}
 			}
 			cancel()

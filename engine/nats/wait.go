@@ -78,7 +78,7 @@ func (c *Conn) brought(p place, w *watch, seen uint64) (value []byte, revision u
 	value, revision = w.came, w.of
 	w.came, w.of = nil, 0
 	if ok = revision > max(seen, w.seen) && revision >= w.hint && len(value) <= most; ok {
-		w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), 0
+		w.seen, w.size, w.at, w.idle = revision, len(value), time.Now(), w.least
 	}
 	return value, revision, ok
 }
@@ -119,9 +119,6 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 			return nil, 0, err
 		}
 		good := err == nil && whole
-		if good && c.missed(w, wakes, seen, revision) {
-			c.renew()
-		}
 		newest := c.lookedAt(w, wakes, revision, len(value), good)
 		switch {
 		case good && revision > seen:
@@ -228,28 +225,6 @@ func (c *Conn) lookedAt(w *watch, wakes, revision uint64, size int, good bool) (
 	}
 	w.looked = wakes
 	return true
-}
-
-// missed says whether a look found what no wake had told of, although that was all that was waited for.
-func (c *Conn) missed(w *watch, wakes, seen, revision uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return w.seen == seen && w.looked == wakes && w.wakes == wakes && revision > max(w.seen, w.hint)
-}
-
-// renewEvery is how often a connection is renewed at most, because a wake was missed.
-const renewEvery = time.Minute
-
-// renew makes a new connection. A server has been seen to pass no more wakes on to one
-// that was made while it took in a revocation, for as long as that connection lasted.
-func (c *Conn) renew() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.nc == nil || time.Since(c.renewed) < renewEvery {
-		return
-	}
-	c.renewed = time.Now()
-	go c.nc.Close()
 }
 
 // forget stops believing a wake.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,7 @@ type ends struct {
 	audit  []string
 	shares map[string]string
 	data   dataset.Source // of all sites
+	busy   atomic.Bool    // one of them computes
 }
 
 func newEnds(t testing.TB, net wire.Wire, plan *study.Plan) *ends {
@@ -75,7 +77,7 @@ func (e *ends) serve(ctx context.Context) (wait func()) {
 	var wg sync.WaitGroup
 	for _, site := range e.plan.Sites {
 		s := &wire.Server{Wire: e.net, Key: e.keys[site], Peer: e.keys[""].Peer(), Site: e.site(ctx, site),
-			Again: time.Minute, Audit: e.noted,
+			Again: time.Minute, Audit: e.noted, Working: e.busy.Store,
 			End: func(share []byte, _ bool) error {
 				e.mu.Lock()
 				defer e.mu.Unlock()

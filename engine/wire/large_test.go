@@ -51,3 +51,28 @@ func TestWhatIsTooLargeIsSaid(t *testing.T) {
 		t.Errorf("a task too large: %v; want ErrTooLarge", err)
 	}
 }
+
+// What takes a site that says so longer than a message waits for its answer is sent once, as is what it then answers.
+func TestNothingIsSentAgainWhileASiteComputes(t *testing.T) {
+	var puts []int
+	for _, n := range []enginetest.ToyRows{0, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			net := &counter{Memory: wire.NewMemory()}
+			e := newEnds(t, net, enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, "north"))
+			e.data = slow{n}
+			ctx, cancel := context.WithCancel(t.Context())
+			wait := e.serve(ctx)
+			links := e.links(ctx)
+			links["north"].(*wire.Link).Busy = e.busy.Load
+			if _, err := e.coordinator(links).Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			wait()
+			puts = append(puts, net.puts)
+		})
+	}
+	if puts[0] != puts[1] {
+		t.Errorf("where each row takes a second, there were %d puts for no rows, and %d for 500", puts[0], puts[1])
+	}
+}

@@ -27,7 +27,7 @@ type Link struct {
 	Term  uint64 // of this coordinator: see [Claim]
 	Life  []byte // of the site's process that is to answer: see [Server]
 	// Again is after how long a message is put again that has no answer, the next times
-	// after twice as long, and how long an error of the wire is waited out.
+	// after twice as long, and how long an error of the wire is waited out that has come again and again.
 	Again time.Duration
 	// Audit, if not nil, is told of what had no effect, and why: one line each.
 	Audit func(line string)
@@ -38,6 +38,8 @@ type Link struct {
 	Most int
 	// Stored, if not nil, is called when the wire has stored a message.
 	Stored func()
+	// Busy, if not nil, says whether the site has told that it is at work on an answer: nothing is sent again then.
+	Busy func() bool
 
 	put  uint64 // revision of the value that this link has put; 0 before
 	seen uint64 // revision of the last answer that was looked at
@@ -219,8 +221,9 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	if err := Apart(func() (err error) { message, err = l.seal(&m); return err }); err != nil {
 		return up{}, fmt.Errorf("sealing a message for site %s: %w", l.Site, err)
 	}
+	again, trouble := false, l.Again/16
 	for within := l.Again; ; {
-		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message, within)
+		a, ok, err := l.answered(ctx, m.Say, nameOf(m.Life, m.Body), message, within, again)
 		if earlier := (*EarlierError)(nil); ok || errors.As(err, &earlier) || errors.Is(err, ErrFenced) ||
 			errors.Is(err, ErrTooLarge) {
 			return a, err
@@ -228,13 +231,15 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 		if err := context.Cause(ctx); err != nil {
 			return up{}, err
 		}
+		again = l.put != 0
 		switch {
 		case !errors.Is(err, errNoAnswer): // the wire's error: it will come back
 			l.audit("tried again: %v", err)
-			if within = l.Again; Pause(ctx, within) != nil {
+			if within = l.Again; Pause(ctx, trouble) != nil {
 				return up{}, context.Cause(ctx)
 			}
-		case l.put != 0: // it was put: what takes long is not sent again all the time
+			trouble = min(2*trouble, l.Again)
+		case again: // it was put: what takes long is not sent again all the time
 			within = min(2*within, 16*l.Again)
 		}
 	}
@@ -264,10 +269,13 @@ func Apart(do func() error) error {
 
 var errNoAnswer = errors.New("no answer yet")
 
-// answered puts the message once and waits for the answer for a while.
-func (l *Link) answered(ctx context.Context, say int, name, message []byte, within time.Duration) (up, bool, error) {
-	if err := l.send(ctx, message); err != nil {
-		return up{}, false, err
+// answered puts the message, which may stand there, and waits for the answer for a while.
+func (l *Link) answered(ctx context.Context, say int, name, message []byte, within time.Duration,
+	again bool) (up, bool, error) {
+	if !again || l.Busy == nil || !l.Busy() {
+		if err := l.send(ctx, message); err != nil {
+			return up{}, false, err
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errNoAnswer)
 	defer cancel()

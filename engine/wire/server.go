@@ -24,7 +24,7 @@ type Server struct {
 	Peer  Peer // the coordinator's
 	Site  *engine.Site
 	Life  []byte        // drawn by each process of the site; it answers what is for it
-	Again time.Duration // after which trouble of the wire, or of this machine, is tried again
+	Again time.Duration // after which trouble of the wire, or of this machine, is tried again; the first times sooner
 	// Audit, if not nil, is told of what had no effect, and why, and of trouble that
 	// is tried again: one line each. It stays at the site.
 	Audit func(line string)
@@ -60,7 +60,7 @@ type Server struct {
 func (s *Server) Serve(ctx context.Context) error {
 	key := TaskKey(s.Site.Study, s.Site.Name)
 	var seen uint64
-	for {
+	for trouble := s.Again / 16; ; {
 		message, revision, err := s.Wire.Wait(ctx, key, seen)
 		if err == nil {
 			seen = revision
@@ -78,9 +78,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		if err != nil {
 			s.audit("tried again: %v", err)
 			seen = 0 // the same message is looked at again
-			if err := Pause(ctx, s.Again); err != nil {
+			if err := Pause(ctx, trouble); err != nil {
 				return err
 			}
+			trouble = min(2*trouble, s.Again)
+		} else {
+			trouble = s.Again / 16
 		}
 	}
 }

@@ -124,7 +124,8 @@ func (w *world) approves(site, study string) error {
 	return err
 }
 
-// A study that a site refuses stops without enough others, and says why.
+// A study that a site refuses stops without enough others, though one has yet to decide, and says why. It goes on when
+// the site has changed its mind, and the plan is submitted again.
 func TestSiteRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, written(t, regressionPlan("lost", "schedule: synchronous, rounds: 5", exact)), three...)
@@ -135,17 +136,23 @@ func TestSiteRefuses(t *testing.T) {
 	for _, s := range three {
 		w.serve(s)
 	}
-	w.coordinatorSees("lost", "centre", federation.Pending, "")
-	w.do("site", "approve", w.folder("centre"), "lost")
 	st := w.comes("lost", coordinator.Stopped)
 	for _, says := range []string{"south", "no staff for it", "submit the plan again"} {
 		if !strings.Contains(st.Text, says) {
 			t.Errorf("it has stopped: %s", st.Text)
 		}
 	}
+	w.coordinatorSees("lost", "centre", federation.Pending, "")
+	w.siteStands("north", "lost", federation.Approved, "stopped")
 	if charges, _ := w.ledgerIfAny("south"); len(charges) > 0 {
 		t.Error("the site that refused was charged")
 	}
+	w.do("site", "approve", w.folder("south"), "lost")
+	w.do("site", "approve", w.folder("centre"), "lost")
+	w.coordinatorSees("lost", "south", federation.Approved, "")
+	w.do("coordinator", "submit", w.home(), w.plan)
+	w.delivered("lost")
+	w.clean("lost")
 }
 
 func (w *world) ledgerIfAny(site string) (charges []charge, head string) {

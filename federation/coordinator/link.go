@@ -131,6 +131,10 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 				Audit:   func(line string) { l.member.passedOver(l.study.digest, line) },
 				Stored:  func() { l.note(func() { l.stored = true }) },
 				Waiting: func(what string) { l.note(func() { l.waiting = what }) },
+				Busy: func() bool {
+					s, known := l.word()
+					return known && s.Word == federation.Computing
+				},
 			}
 		}
 		inner, cancel := context.WithCancelCause(ctx)

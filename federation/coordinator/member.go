@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -574,6 +575,7 @@ func (m *member) passedOver(study, text string) {
 
 // audit notes what has no effect, but should be known.
 func (d *Daemon) audit(what, study, site, text string) {
-	d.Log.Warn(fmt.Sprintf("site %s: %s: %s", site, what, text), "site", site, "study", study)
+	d.Log.Warn(strings.TrimPrefix(fmt.Sprintf("site %s: %s: %s", site, what, text), "site : "), "site", site, "study",
+		study)
 	d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add(what, study, site, text))
 }

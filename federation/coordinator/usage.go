@@ -61,15 +61,13 @@ func (d *Daemon) watchUsage(ctx context.Context) {
 			switch {
 			case u.User == own:
 				continue
-			case u.User == "" && u.Connections > manyStrangers+len(keys) && !strangers:
-				strangers = true
-				text := fmt.Sprintf("%d connections at once that do not say who they are, most of them from %s: each "+
-					"ends within seconds", u.Connections, u.From)
-				d.Log.Warn(text)
-				d.once.Say(d.Log, "writing the audit log", d.Folder.Audit.Add("noted", "", "", text))
-				continue
 			case u.User == "":
-				strangers = strangers && u.Connections > manyStrangers
+				if many := u.Turned > 0 || u.Connections > manyStrangers+len(keys); many && !strangers {
+					d.audit("noted", "", "", fmt.Sprintf("%d connections at once that do not say who they are, most "+
+						"of them from %s: each ends within seconds, and %d were turned away", u.Connections, u.From,
+						u.Turned))
+				}
+				strangers = u.Turned > 0 || u.Connections > manyStrangers
 				continue
 			}
 			if keys[u.User] == nil {

@@ -172,7 +172,7 @@ func sites(f *coordinator.Folder) (r Report) {
 				fix = "ask the site's people what else connects with its key; parley coordinator log show " + f.Path +
 					" says since when"
 			}
-			r = append(r, fail("sites", fix, errors.New(st.Text)))
+			r = append(r, fail("sites", fix, fmt.Errorf("site %s: %s", st.Site, st.Text)))
 		}
 		if st.Program == nil {
 			continue

@@ -424,6 +424,9 @@ func TestFaults(t *testing.T) {
 		{"a second process of a site", "status.json",
 			write(`{"sites": [{"site": "north", "state": "joined", "text": "two machines serve as north"}]}`), "sites",
 			"two machines serve as north"},
+		{"a site that took too much", "status.json",
+			write(`{"sites": [{"site": "north", "state": "joined", "text": "it is refused until", "refused": true}]}`),
+			"sites", "site north: it is refused until"},
 		{"a site that is held up", "status.json",
 			status(`"state": "running", "sites": [{"site": "north", "state": "unable", "text": "its disk takes no ` +
 				`writes"}]`), "studies", "its disk takes no writes"},

@@ -325,7 +325,7 @@ func (d *Daemon) greet(ctx context.Context) {
 		var other bool
 		said = d.stands()
 		other, err = d.say(ctx, said)
-		switch wait = seldom * d.Again; {
+		switch wait = seldom*d.Again + seldom*d.Again*time.Duration(d.life[1])/512; { // not all sites at once
 		case err != nil:
 			wait = time.Second
 		case other || said.asked > 0: // there are two processes, and each replaces what the other has said
@@ -338,7 +338,7 @@ func (d *Daemon) greet(ctx context.Context) {
 // study; seldom how often it says one though nothing has changed, in terms of Again.
 const (
 	firstBoard = 2 * time.Second
-	seldom     = 20
+	seldom     = 60
 )
 
 // say puts a hello, and says whether another process has put one since the last.
