@@ -58,6 +58,10 @@ func TestCodesAreSuspected(t *testing.T) {
 		"3, 6 and 7":                    {[]float64{3, 6, 7, 7}, "[]"},
 		"two values":                    {[]float64{0, 1, 1, 0, 1}, "[]"},
 		"9 of a score from 1 to 5":      {[]float64{9, 1, 2, 3, 4, 5}, "[]"},
+		"9 of grades":                   {[]float64{9, 9, 9, 1, 2, 3, 4, 1, 2, 2}, "[9]"},
+		"9 of a score to 5, thrice":     {[]float64{9, 9, 9, 0, 1, 2, 3, 4, 5}, "[9]"},
+		"7 of a score to 5, thrice":     {[]float64{7, 7, 7, 1, 2, 3, 4, 5}, "[]"},
+		"9 of counts with gaps":         {[]float64{9, 9, 9, 0, 1, 2, 4, 5}, "[]"},
 		"values that differ in nothing": {[]float64{-9, -9, -9}, "[]"},
 	} {
 		s := oneColumn(t, c.values)

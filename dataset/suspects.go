@@ -171,7 +171,8 @@ type suspect struct {
 // plan lists them: −1, or equal digits of 7, 8 or 9, at an end of the range. Below zero
 // they are such where nothing else is negative; otherwise they are apart from the rest by
 // more than its range. Where the rest are two values, a code is apart from them by more
-// than three times their range, and one digit above them can be a code too.
+// than three times their range, and one digit above them can be a code too; it can where three subjects or more have it,
+// the rest are whole numbers one after the other, as grades are, and two or more between are missing.
 func (f *FeatureSummary) Codes() []string {
 	var codes []string
 	for _, s := range f.suspects() {
@@ -192,7 +193,9 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	l := leading(high, func(v float64) bool { return v > 0 && isCode(v) })
 	for ; l > 0; l-- {
 		code, rest, reach := high[l-1].value, f.distinct()-k-l, high[l].value-low[k].value
-		if rest >= 3 && code > 9 && code-high[l].value > reach || rest == 2 && code-high[l].value > 3*reach {
+		gap, grades := code-high[l].value, low[k].value == math.Trunc(low[k].value) && reach == float64(rest-1)
+		if rest >= 3 && code > 9 && gap > reach || rest == 2 && gap > 3*reach ||
+			rest >= 3 && grades && code <= 9 && gap >= 3 && high[l-1].n >= 3 {
 			break
 		}
 	}

@@ -63,6 +63,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	for k := range p.Views {
 		b.Notes = append(b.Notes, seen.poor(k)...)
 	}
+	b.Notes = append(b.Notes, seen.unvaried()...)
 	b.Notes = append(b.Notes, study.Unshared(p, seen.lacks, seen.apart)...)
 	return nil
 }
@@ -146,6 +147,26 @@ func (v *view) useless(k int, of study.View) (wrong problem.List) {
 		wrong.Add(p)
 	}
 	return wrong
+}
+
+// unvaried notes the columns of subjects, an outcome for example, that have one value at some of the sites alone.
+func (v *view) unvaried() (notes problem.List) {
+	for k, c := range v.together.Summaries[0].Columns {
+		var at []string
+		for i, s := range v.together.Summaries {
+			levels := slices.DeleteFunc(slices.Clone(s.Columns[k].Levels), func(l dataset.Level) bool {
+				return dataset.IsMissing(l.Name)
+			})
+			if len(levels) == 1 && levels[0].Subjects > 1 {
+				at = append(at, v.together.Sites[i])
+			}
+		}
+		if at != nil && len(at) < len(v.together.Sites) && !dataset.NamesSites(c.Name) {
+			notes.Add(problem.Problem{Where: "subjects, column " + c.Name, What: "it does not vary at " +
+				problem.Names(at)})
+		}
+	}
+	return notes
 }
 
 // poor notes the features of a view that have no value, or only one, at some of the sites
