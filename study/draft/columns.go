@@ -3,6 +3,7 @@ package draft
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -201,7 +202,7 @@ func (d *Draft) unmeant(c *column) string {
 	name := strings.ToLower(c.Name)
 	switch {
 	case dataset.NamesSites(c.Name) && c.View == "":
-	case dataset.NamesSites(c.Name):
+	case dataset.NamesSites(c.Name) && c.partsSites():
 		return "it says at which site a subject is: such a column belongs in the subjects table"
 	case strings.HasPrefix(name, own), strings.HasSuffix(name, "_complete") &&
 		slices.ContainsFunc(d.columns, func(o *column) bool { return strings.HasPrefix(o.Name, own) }):
@@ -211,6 +212,29 @@ func (d *Draft) unmeant(c *column) string {
 		return "a postal code is no amount"
 	}
 	return ""
+}
+
+// partsSites says whether no two sites have a value of a column in common, and no number has a fraction: a view may as
+// well have the centre of something, or a cohort that all sites have.
+func (c *column) partsSites() bool {
+	at := map[string]int{}
+	for kind := range c.kinds {
+		if v, _ := strconv.ParseFloat(kind, 64); v != math.Trunc(v) {
+			return false
+		}
+	}
+	for _, p := range c.at {
+		if p == nil {
+			continue
+		}
+		for kind := range p.Kinds {
+			at[kind]++
+		}
+		for _, w := range p.Words {
+			at[w.Text]++
+		}
+	}
+	return slices.Max(append(slices.Collect(maps.Values(at)), 0)) < 2
 }
 
 // areKinds says whether a column's few numbers are kinds by its name, and none looks like a code for a missing value; 0
