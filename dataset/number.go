@@ -106,7 +106,8 @@ var (
 	// A number in any spelling: a bound, a sign, digits with separators, what follows.
 	anyNumber = regexp.MustCompile(`^([<>≤≥~≈=]*) *([-+−–]?)(\d[\d.,' ` +
 		`’\x{a0}\x{202f}]*|[.,]\d+)((?:[eE][-+]?\d+)?)(.*)$`)
-	unit      = regexp.MustCompile(`^( \pL[\pL\d./%^·*µ²³-]*| ?[%‰°]\pL{0,2}|\pL+/[\pL\d./²³]+)$`)
+	// a unit, an error, or a laboratory's mark of what is high or low
+	unit      = regexp.MustCompile(`^( \pL[\pL\d./%^·*µ²³-]*| ?[%‰°]\pL{0,2}|\pL+/[\pL\d./²³]+| ?±.*| ?(H+|L+|\*+))$`)
 	thousands = regexp.MustCompile(`^\d{1,3}(?:([.,' ’])\d{3})+$`)
 	isDate    = regexp.MustCompile(`^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/. ](\d{1,2}|\pL{3,9})[-/. ` +
 		`](\d{2}|\d{4}))([T ].*)?$`)
@@ -122,11 +123,20 @@ func otherwise(cell string) (what, hint string) {
 		}
 		return r
 	}, cell)
-	usual := strings.TrimSuffix(strings.TrimLeft(width.Fold.String(cell), `='"`), `"`) // ="5", '5 and ５
+	narrow := width.Fold.String(cell)
+	usual := strings.Map(func(r rune) rune {
+		switch {
+		case r >= '٠' && r <= '٩', r >= '۰' && r <= '۹': // as Arabic and Persian are written
+			return '0' + r&0xf
+		case r == '٫', r == '·':
+			return '.'
+		}
+		return r
+	}, strings.TrimSuffix(strings.TrimLeft(narrow, `='"`), `"`)) // ="5", '5 and ５
 	if _, ok := parseNumber([]byte(usual)); ok && !isMissing([]byte(usual)) && usual != strings.TrimSpace(cell) {
 		return "has other characters than digits, a sign and a point", "write " + usual
 	}
-	m := anyNumber.FindStringSubmatch(strings.TrimSpace(cell))
+	m := anyNumber.FindStringSubmatch(strings.TrimSpace(narrow))
 	if m == nil || isDate.MatchString(cell) {
 		return "", ""
 	}

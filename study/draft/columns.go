@@ -481,8 +481,10 @@ func (d *Draft) mixed(c *column, words int64) string {
 				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as " +
 					"2024-01-31 everywhere"
 			} else if p.Numbers == 0 {
-				d.Said[len(d.Said)-1].Hint = "this site has words alone: write what the others do, or let " +
-					"'mapping.yaml' do so, as by levels: [[TRUE, 1], [FALSE, 0]]"
+				d.Said[len(d.Said)-1].Hint = "this site has words alone: write numbers as the others do"
+				if len(p.Words) <= maxOutcome {
+					d.Said[len(d.Said)-1].Hint += ", or let 'mapping.yaml' do so, as by levels: [[TRUE, 1], [FALSE, 0]]"
+				}
 			}
 			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with "+
 				"--missing", plural(words, "word"), plural(c.Numbers, "number"))

@@ -309,7 +309,7 @@ func (d *Draft) writtenOtherwise() problem.List {
 	var all grouped
 	for _, c := range d.columns {
 		levels, _ := c.levels(d.Missing)
-		many := c.Many || len(c.words) > maxLevels || len(levels) < 2 // for a category
+		many := c.Many || len(c.words) > maxOutcome || len(levels) < 2 // for a category
 		var words int64
 		for _, p := range c.at {
 			if p == nil {
