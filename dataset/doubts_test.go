@@ -288,6 +288,7 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 		"rare amounts": {func() float64 { return max(0, math.Round(100*(rng.Float64()-0.5))) },
 			"at one end: x (lowest: "},
 		"normal, rounded": {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
+		"years of entry":  {func() float64 { return 2000 + float64(rng.IntN(8)) }, ""},
 		"seven points":    {func() float64 { return float64(1 + rng.IntN(7)*rng.IntN(2)) }, ""},
 		"yes or no":       {func() float64 { return math.Round(rng.Float64()) }, ""},
 	} {

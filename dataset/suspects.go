@@ -346,7 +346,8 @@ const heaped = 0.15
 
 // atAnEnd counts the values that are the lowest of all, or the highest, if these are more than heaped of the values and
 // there are eight different ones or more: a limit of detection or of a scale. Of fewer, which are the points of a
-// rating, the first and the last are as usual as any.
+// rating, the first and the last are as usual as any; and so are those of counts of which the next
+// is as frequent, and of years.
 func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
 		return 0, ""
@@ -355,10 +356,12 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 		return 0, ""
 	}
 	n, end = f.ends.low[0].n, "lowest"
+	next := f.ends.low[1].n
 	if high := f.ends.high[0].n; high > n {
-		n, end = high, "highest"
+		n, end, next = high, "highest", f.ends.high[1].n
 	}
-	if float64(n) <= heaped*float64(f.Observed) {
+	years := f.Moments.Min >= 1900 && f.Moments.Max <= 2100 && f.forms.wholes == f.Observed
+	if float64(n) <= heaped*float64(f.Observed) || n <= next || years {
 		return 0, ""
 	}
 	return n, end
