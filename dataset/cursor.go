@@ -155,10 +155,13 @@ func (w *walker) advance() (bool, error) {
 		w.rec = rec
 		switch order := bytes.Compare(w.id, rec.id); {
 		case w.line > 0 && order == 0 && !w.many:
+			hint := "every subject has one row in a file; keep one of each person's visits, or let '" + MappingFile +
+				"' do so, by rows and by"
+			if bytes.Contains(rec.id, []byte("E+")) {
+				hint = "a spreadsheet program has shortened the ids: export them anew, as text"
+			}
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id",
-				What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
-				Hint: "every subject has one row in a file; keep one of each person's visits, or let '" + MappingFile +
-					"' do so, by rows and by"})
+				What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line), Hint: hint})
 			continue
 		case order > 0:
 			return false, w.table.in.problem("has changed while it was read", "start again with the new data")

@@ -366,6 +366,9 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 		text.Close()
 		return nil, in.problem("is a workbook of Excel 97 to 2003 (.xls), not CSV",
 			"save it as .xlsx, or as CSV in UTF-8")
+	case bytes.HasPrefix(mark, []byte("<")):
+		text.Close()
+		return nil, in.problem("is HTML or XML, not CSV", "open it in a spreadsheet program, and "+saveAs)
 	case bytes.HasPrefix(mark, []byte("PAR1")):
 		text.Close()
 		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
