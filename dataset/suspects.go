@@ -171,8 +171,8 @@ type suspect struct {
 // plan lists them: −1, or equal digits of 7, 8 or 9, at an end of the range. Below zero
 // they are such where nothing else is negative; otherwise they are apart from the rest by
 // more than its range. Where the rest are two values, a code is apart from them by more
-// than three times their range, and one digit above them can be a code too; it can where three subjects or more have it,
-// the rest are whole numbers one after the other, as grades are, and two or more between are missing.
+// than three times their range, and one digit above them can be a code too; and so above grades,
+// whole numbers one after the other, if three subjects or more have it and two numbers between are missing.
 func (f *FeatureSummary) Codes() []string {
 	var codes []string
 	for _, s := range f.suspects() {

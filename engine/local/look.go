@@ -154,10 +154,10 @@ func (v *view) unvaried() (notes problem.List) {
 	for k, c := range v.together.Summaries[0].Columns {
 		var at []string
 		for i, s := range v.together.Summaries {
-			levels := slices.DeleteFunc(slices.Clone(s.Columns[k].Levels), func(l dataset.Level) bool {
+			own := slices.DeleteFunc(slices.Clone(s.Columns[k].Levels), func(l dataset.Level) bool {
 				return dataset.IsMissing(l.Name)
 			})
-			if len(levels) == 1 && levels[0].Subjects > 1 {
+			if len(own) == 1 && own[0].Subjects > 1 {
 				at = append(at, v.together.Sites[i])
 			}
 		}

@@ -3,7 +3,6 @@ package draft
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,24 +216,16 @@ func (d *Draft) unmeant(c *column) string {
 // partsSites says whether no two sites have a value of a column in common, and no number has a fraction: a view may as
 // well have the centre of something, or a cohort that all sites have.
 func (c *column) partsSites() bool {
-	at := map[string]int{}
 	for kind := range c.kinds {
-		if v, _ := strconv.ParseFloat(kind, 64); v != math.Trunc(v) {
+		if strings.Contains(strings.TrimSuffix(kind, ".0"), ".") {
 			return false
 		}
 	}
-	for _, p := range c.at {
-		if p == nil {
-			continue
-		}
-		for kind := range p.Kinds {
-			at[kind]++
-		}
-		for _, w := range p.Words {
-			at[w.Text]++
-		}
+	n := 0
+	for _, i := range c.sites() {
+		n += len(c.at[i].Kinds) + len(c.at[i].Words)
 	}
-	return slices.Max(append(slices.Collect(maps.Values(at)), 0)) < 2
+	return n == len(c.kinds)+len(c.words)
 }
 
 // areKinds says whether a column's few numbers are kinds by its name, and none looks like a code for a missing value; 0
@@ -481,7 +472,7 @@ func (d *Draft) mixed(c *column, words int64) string {
 				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as " +
 					"2024-01-31 everywhere"
 			} else if p.Numbers == 0 {
-				d.Said[len(d.Said)-1].Hint = "this site has words alone: write numbers as the others do"
+				d.Said[len(d.Said)-1].Hint = "this site has words alone: write what the others do"
 				if len(p.Words) <= maxOutcome {
 					d.Said[len(d.Said)-1].Hint += ", or let 'mapping.yaml' do so, as by levels: [[TRUE, 1], [FALSE, 0]]"
 				}
