@@ -124,8 +124,12 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		}
 		list.Add(p)
 	case found.long == "" && found.subjects == "" && !slices.ContainsFunc(misnamed, subject):
-		list.Add(problem.Problem{File: path, What: "has no subjects.csv",
-			Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
+		p := problem.Problem{File: path, What: "has no subjects.csv",
+			Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"}
+		if names := tables(found.strays); len(names) > 0 {
+			p.Hint += "\nor rename the file that does so: " + problem.Names(names)
+		}
+		list.Add(p)
 	}
 	return found, list.Err()
 }

@@ -254,10 +254,11 @@ func leading(list []extreme, such func(float64) bool) int {
 }
 
 // isCode says whether a number is written with one digit only, 7, 8 or 9, or with nines around a point, is −1, or is
-// what programs fill in: the ends of the integers and of floating-point numbers, and powers of ten from 10²⁰ on.
+// what programs fill in: the ends of the integers, powers of ten from 10²⁰ on, and whatever exceeds 10³⁰, as the ends of
+// floating-point numbers do.
 func isCode(v float64) bool {
 	size := math.Abs(v)
-	if v == -1 || slices.Contains(fills, size) || size >= 1e20 &&
+	if v == -1 || slices.Contains(fills, size) || size >= 1e30 || size >= 1e20 &&
 		strings.HasPrefix(strconv.FormatFloat(size, 'e', -1, 64), "1e") {
 		return true
 	}
@@ -271,10 +272,9 @@ func isCode(v float64) bool {
 	return strings.Contains("789", digits[:1]) && strings.Trim(digits, digits[:1]) == ""
 }
 
-// fills are sizes of such numbers: of 16, 32 and 64 bits, Stata's missing values and NetCDF's.
-var fills = []float64{1 << 15, 1<<15 - 1, 1 << 31, 1<<31 - 1, 1<<31 - 2, 1 << 63, 4294967295, math.MaxFloat32,
-	3.4028235e38, 3.4028234e38, 3.4028e38, 3.402823e38, 3.4e38, 1.7e38, math.MaxFloat64, 1.797e308,
-	0x1p1023, 0x1p127, 9.969209968386869e36, 9.96921e36, 2147483620, 32741, 1.701411734605e38}
+// fills are sizes of such numbers: of 16, 32 and 64 bits, and Stata's missing values.
+var fills = []float64{1 << 15, 1<<15 - 1, 1<<16 - 1, 1 << 31, 1<<31 - 1, 1<<31 - 2, 1 << 63, 4294967295, 2147483620,
+	32741}
 
 // outliers counts the values at the ends of the range, three different ones at each at
 // most, that are further from the rest than three times as far as the rest reaches. There

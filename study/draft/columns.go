@@ -361,7 +361,11 @@ func (d *Draft) whyNot(outcome string, known []string) string {
 		} else if c.View != "" {
 			return "it is a column of view " + c.View + ", and an outcome stands in subjects.csv"
 		} else if rare {
-			return fmt.Sprintf("it has values that fewer than %d subjects have", dataset.SmallCell)
+			seldom := slices.DeleteFunc(slices.Sorted(maps.Keys(c.words)), func(w string) bool {
+				return c.words[w] >= dataset.SmallCell || c.absent(w) || slices.Contains(d.Missing, w)
+			})
+			return fmt.Sprintf("it has values that fewer than %d subjects have: %s", dataset.SmallCell,
+				problem.Names(seldom))
 		} else if len(levels) == 1 {
 			return fmt.Sprintf("it has one value, %q, beside cells that are empty, NA or codes for missing values",
 				levels[0])
