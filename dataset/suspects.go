@@ -254,8 +254,8 @@ func leading(list []extreme, such func(float64) bool) int {
 }
 
 // isCode says whether a number is written with one digit only, 7, 8 or 9, or with nines around a point, is −1, or is
-// what programs fill in: the ends of the integers, powers of ten from 10²⁰ on, and whatever exceeds 10³⁰, as the ends of
-// floating-point numbers do.
+// what programs fill in: the ends of the integers, powers of ten from 10²⁰ on, and whatever exceeds 10³⁰, as the ends
+// of floating-point numbers do.
 func isCode(v float64) bool {
 	size := math.Abs(v)
 	if v == -1 || slices.Contains(fills, size) || size >= 1e30 || size >= 1e20 &&
