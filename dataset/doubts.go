@@ -129,13 +129,13 @@ var doubts = []doubt{
 		})
 	}},
 	{name: "slips", see: func(f *facts) problem.List {
-		n, times := int64(0), 0
+		n, ratio := int64(0), 0.0
 		if f.number != nil {
-			n, times = f.number.slips()
+			n, ratio = f.number.slips()
 		}
 		return f.one(n > 0, func() (string, string) {
-			return fmt.Sprintf("%d of %d values are apart from the others, and about %d times as large", n, f.seen,
-				times), "are decimal points missing, or were two units in use? write all in one"
+			return fmt.Sprintf("%d of %d values are apart from the others: one group is about %s times as large", n,
+				f.seen, times(ratio)), "are decimal points missing, or were two units in use? write all in one"
 		})
 	}},
 	{name: "thousands", see: func(f *facts) problem.List {
@@ -373,41 +373,41 @@ func (f *FeatureSummary) Counting(name string) bool {
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
 // group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other; or they
-// are farther apart than either reaches, and the smaller one has a tenth of the values. It has four or more; a drug
-// that is given in a few doses has few values.
-func (f *FeatureSummary) slips() (n int64, times int) {
+// are farther apart than either reaches, and the smaller one has a tenth of the values. Or both reach half as far again
+// at most, and as far as each other, with more between them: heights in centimetres and in inches. A group has four
+// values or more; a drug that is given in a few doses has few values.
+func (f *FeatureSummary) slips() (n int64, ratio float64) {
 	s := f.sizes
 	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {
 		return 0, 0
 	}
-	const third = 13 // classes within a factor of three: an eighth of a power of two each
+	const half, third = 5, 13 // classes, eighths of powers of two, within a factor of one and a half, and of three
 	for cut, gap := 0, 0; cut < len(s.count); cut++ {
 		if s.count[cut] != 0 {
 			gap = 0
 			continue
 		}
-		if gap++; gap < third || cut+1 == len(s.count) || s.count[cut+1] == 0 {
+		if gap++; cut+1 == len(s.count) || s.count[cut+1] == 0 {
 			continue
 		}
 		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]},
 			sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
-		few, wide := s.n, 0
+		few, wide, narrow := s.n, 0, third
 		for _, of := range []*sizes{&low, &high} {
 			for _, c := range of.count {
 				of.n += c
 			}
-			few, wide = min(few, of.n), max(wide, len(of.count))
-		}
-		if few < 4 || wide > third && (wide > gap || 10*few < s.n) {
-			return 0, 0
+			few, wide, narrow = min(few, of.n), max(wide, len(of.count)), min(narrow, len(of.count))
 		}
 		ratio := high.quantile(0.5) / low.quantile(0.5)
-		for _, times := range []int{10, 100, 1000} {
-			if r := ratio / float64(times); r > 0.75 && r < 1.25 {
-				return few, times
-			}
+		tens := math.Pow(10, math.Round(math.Log10(ratio)))
+		switch {
+		case few < 4:
+		case gap > half+1 && wide <= half && wide <= narrow+1,
+			gap >= third && (wide <= third || wide <= gap && 10*few >= s.n) && tens > 1 && tens <= 1000 &&
+				math.Abs(ratio/tens-1) < 0.25:
+			return few, ratio
 		}
-		return 0, 0
 	}
 	return 0, 0
 }
