@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 
@@ -81,6 +82,9 @@ func parseNumber(cell []byte) (v float64, ok bool) {
 // isMissing reports whether a cell, without the space around it, stands for a
 // measurement that was not made.
 func isMissing(cell []byte) bool {
+	if len(cell) > 0 && cell[0] >= utf8.RuneSelf {
+		return len(bytes.TrimFunc(cell, unseen)) == 0
+	}
 	switch len(cell) {
 	case 0:
 		return true
@@ -93,6 +97,8 @@ func isMissing(cell []byte) bool {
 	}
 	return false
 }
+
+func unseen(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
 // appendNumber writes a number so that reading it gives the same bits: the
 // shortest decimal, without exponent where that keeps it on the fast path.
@@ -137,7 +143,7 @@ func otherwise(cell string) (what, hint string) {
 		return "has other characters than digits, a sign and a point", "write " + usual
 	}
 	m := anyNumber.FindStringSubmatch(strings.TrimSpace(narrow))
-	if m == nil || isDate.MatchString(cell) {
+	if m == nil || isDate.MatchString(cell) || strings.Contains(m[3], ", ") { // of two numbers
 		return "", ""
 	}
 	bound, sign, digits, exponent := m[1], m[2], strings.TrimRight(m[3], " "), m[4]
@@ -167,6 +173,8 @@ func otherwise(cell string) (what, hint string) {
 		return "", ""
 	case behind != "":
 		what = "has " + strings.TrimSpace(behind) + " behind the number"
+	case bound != "" && strings.Trim(bound, "~≈=") == "":
+		what, bound = "has "+bound+" before the number", ""
 	case bound != "":
 		what = "is a bound and not a value"
 	case what == "" && strings.ContainsAny(sign, "−–"):
@@ -179,6 +187,8 @@ func otherwise(cell string) (what, hint string) {
 		right = "-" + right
 	}
 	switch {
+	case strings.ContainsAny(bound, ">≥"):
+		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as the limit: %g", v)
 	case bound != "":
 		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as half of the limit: %g",
 			v/2)
