@@ -172,7 +172,7 @@ type suspect struct {
 // they are such where nothing else is negative; otherwise they are apart from the rest by
 // more than its range. Where the rest are two values, a code is apart from them by more
 // than three times their range, and one digit above them can be a code too; and so above grades,
-// whole numbers one after the other, if three subjects or more have it and two numbers between are missing.
+// whole numbers one after the other, if three subjects or more have it, and it is as far from them as they reach.
 func (f *FeatureSummary) Codes() []string {
 	var codes []string
 	for _, s := range f.suspects() {
@@ -195,7 +195,7 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 		code, rest, reach := high[l-1].value, f.distinct()-k-l, high[l].value-low[k].value
 		gap, grades := code-high[l].value, low[k].value == math.Trunc(low[k].value) && reach == float64(rest-1)
 		if rest >= 3 && code > 9 && gap > reach || rest == 2 && gap > 3*reach ||
-			rest >= 3 && grades && code <= 9 && gap >= 3 && high[l-1].n >= 3 {
+			rest >= 3 && grades && code <= 9 && gap >= max(3, reach) && high[l-1].n >= 3 {
 			break
 		}
 	}
