@@ -61,7 +61,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	if err := wrong.Err(); err != nil {
 		return err
 	}
-	b.Notes = append(b.Notes, seen.poor()...)
+	b.Notes = append(b.Notes, seen.poor(p)...)
 	b.Notes = append(b.Notes, study.Unshared(p, seen.lacks, seen.apart)...)
 	return nil
 }
@@ -147,19 +147,19 @@ func (v *view) useless(k int, of study.View) (wrong problem.List) {
 	return wrong
 }
 
-// poor notes the features that have no value, or only one, at some of the sites that have their view, and columns of
-// subjects, an outcome for example, that have one at some sites alone. It says once what holds for several at the same.
-func (v *view) poor() (notes problem.List) {
+// poor notes the features that have no value, or only one, at some of the sites that have their view, and an outcome
+// that has one. It says once what holds for several at the same.
+func (v *view) poor(p *study.Plan) (notes problem.List) {
 	type same struct{ where, does, sites string }
 	names, order, all := map[same][]string{}, []same(nil), v.together.Summaries
-	look := func(where, name string, most int, does func(*dataset.Summary) string) {
+	look := func(where, name string, does func(*dataset.Summary) string) {
 		at := map[string][]string{} // sites
 		for i, s := range all {
 			at[does(s)] = append(at[does(s)], v.together.Sites[i])
 		}
 		for _, what := range []string{"has no value", "does not vary"} {
 			key := same{where, what, problem.Names(at[what])}
-			if len(at[what]) == 0 || len(at[what]) > most {
+			if len(at[what]) == 0 {
 				continue
 			}
 			if names[key] == nil {
@@ -170,7 +170,7 @@ func (v *view) poor() (notes problem.List) {
 	}
 	for k, view := range all[0].Views {
 		for j, f := range view.Features {
-			look("view "+view.Name+", feature", f.Name, len(all), func(s *dataset.Summary) string {
+			look("view "+view.Name+", feature", f.Name, func(s *dataset.Summary) string {
 				own := s.Views[k].Features[j]
 				switch m := own.Moments; {
 				case s.Views[k].Subjects > 0 && own.Observed == 0:
@@ -182,19 +182,16 @@ func (v *view) poor() (notes problem.List) {
 			})
 		}
 	}
+	fit, _ := p.Method.Options.(interface{ Predicts(column string) bool })
 	for k, c := range all[0].Columns {
-		if dataset.NamesSites(c.Name) {
-			continue
-		}
-		look("subjects, column", c.Name, len(all)-1, func(s *dataset.Summary) string {
-			own := slices.DeleteFunc(slices.Clone(s.Columns[k].Levels), func(l dataset.Level) bool {
-				return dataset.IsMissing(l.Name)
+		if fit != nil && fit.Predicts(c.Name) {
+			look("subjects, column", c.Name, func(s *dataset.Summary) string {
+				own := slices.DeleteFunc(slices.Clone(s.Columns[k].Levels), func(l dataset.Level) bool {
+					return dataset.IsMissing(l.Name)
+				})
+				return map[bool]string{true: "does not vary"}[len(own) == 1 && own[0].Subjects > 1]
 			})
-			if len(own) == 1 && own[0].Subjects > 1 {
-				return "does not vary"
-			}
-			return ""
-		})
+		}
 	}
 	for _, key := range order {
 		p := problem.Problem{Where: key.where + " " + names[key][0], What: "it " + key.does + " at " + key.sites}
