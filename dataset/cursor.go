@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"math"
+	"regexp"
 	"unicode/utf8"
 
 	"parley/problem"
@@ -78,6 +79,10 @@ func (w *walker) subject() ([]byte, int) {
 	return w.id, w.line
 }
 
+// totals stand in the place of ids where a spreadsheet adds up or averages the rows above.
+var totals = regexp.MustCompile(
+	`^(?i:((grand )?total|insgesamt|gesamt|sum(me|a)?|somme|mean|average|mittel(wert)?|durchschnitt|moyenne|median):?)$`)
+
 // sound is the next row that has an id and an encoding.
 func (w *walker) sound() (*record, error) {
 	for {
@@ -92,6 +97,9 @@ func (w *walker) sound() (*record, error) {
 		case len(rec.id) == 0:
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty",
 				Hint: "every row needs the id of its subject; remove rows of empty cells"})
+		case rec.id[len(rec.id)-1] > '9' && totals.Match(rec.id): // ids mostly end in digits
+			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: fmt.Sprintf("id %s", rec.id),
+				What: "is no subject, but a row of totals or means", Hint: "remove it in all files"})
 		default:
 			return rec, nil
 		}
@@ -147,10 +155,13 @@ func (w *walker) advance() (bool, error) {
 		w.rec = rec
 		switch order := bytes.Compare(w.id, rec.id); {
 		case w.line > 0 && order == 0 && !w.many:
+			hint := "every subject has one row in a file; keep one of each person's visits, or let '" + MappingFile +
+				"' do so, by rows and by"
+			if bytes.Contains(rec.id, []byte("E+")) {
+				hint = "a spreadsheet program has shortened the ids: export them anew, as text"
+			}
 			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id",
-				What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
-				Hint: "every subject has one row in a file; keep one of each person's visits, or let '" + MappingFile +
-					"' do so, by rows and by"})
+				What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line), Hint: hint})
 			continue
 		case order > 0:
 			return false, w.table.in.problem("has changed while it was read", "start again with the new data")

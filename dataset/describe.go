@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -359,11 +360,7 @@ func (d *describer) summary() (*Summary, *problem.Problem) {
 // countPatterns lists the patterns, the most frequent first and the fuller
 // first among equals.
 func (d *describer) countPatterns() []Pattern {
-	keys := make([]string, 0, len(d.patterns))
-	for key := range d.patterns {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b string) int {
+	keys := slices.SortedFunc(maps.Keys(d.patterns), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.patterns[b], d.patterns[a]), strings.Compare(b, a))
 	})
 	patterns := []Pattern{}

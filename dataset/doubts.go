@@ -129,13 +129,13 @@ var doubts = []doubt{
 		})
 	}},
 	{name: "slips", see: func(f *facts) problem.List {
-		n, times := int64(0), 0
+		n, ratio := int64(0), 0.0
 		if f.number != nil {
-			n, times = f.number.slips()
+			n, ratio = f.number.slips()
 		}
 		return f.one(n > 0, func() (string, string) {
-			return fmt.Sprintf("%d of %d values are apart from the others, and about %d times as large", n, f.seen,
-				times), "are decimal points missing, or were two units in use? write all in one"
+			return fmt.Sprintf("%d of %d values are apart from the others: one group is about %s times as large", n,
+				f.seen, times(ratio)), "are decimal points missing, or were two units in use? write all in one"
 		})
 	}},
 	{name: "thousands", see: func(f *facts) problem.List {
@@ -145,8 +145,8 @@ var doubts = []doubt{
 		})
 	}},
 	{name: "dates", see: func(f *facts) problem.List {
-		return f.one(f.number != nil && f.number.Days(), func() (string, string) {
-			return "the numbers look like dates, as 20240131 or 202401",
+		return f.one(f.number != nil && f.number.Days(f.name), func() (string, string) {
+			return "the numbers look like dates, as 20240131, 31012024 or the days and seconds that programs count",
 				"a date is no amount: give the days or years since another date, which 'mapping.yaml' can do"
 		})
 	}},
@@ -278,7 +278,8 @@ type forms struct {
 	wholes, tenths, thousandths, others int64 // those of 0, 1 or 2, exactly 3, and more decimals
 	// the least and the largest size of a whole one, and of another below 1000
 	whole, part [2]float64
-	days        int64 // wholes that are YYYYMMDD or YYYYMM
+	days        int64 // wholes that are dates in digits, or seconds since 1970
+	serials     int64 // wholes that a spreadsheet, Stata or R has for days of a life
 }
 
 func (f *forms) add(v float64, n int64) {
@@ -290,10 +291,10 @@ func (f *forms) add(v float64, n int64) {
 			f.whole = [2]float64{size, size}
 		}
 		f.wholes, f.whole = f.wholes+n, [2]float64{min(f.whole[0], size), max(f.whole[1], size)}
-		month, day := math.Mod(math.Trunc(v/100), 100), math.Mod(v, 100)
-		if v >= 18000101 && v <= 21001231 && month >= 1 && month <= 12 && day >= 1 && day <= 31 || v >= 180001 &&
-			v <= 210012 && day >= 1 && day <= 12 {
+		if inDigits(v) || v > 9e8 && v < 2.2e9 || v > 9e11 && v < 2.2e12 {
 			f.days += n
+		} else if v > 1000 && v < 60000 {
+			f.serials += n
 		}
 	case size >= 1000 || !near(1000*v):
 		f.others += n
@@ -319,9 +320,34 @@ func (f *forms) thousands() bool {
 		f.whole[1] < 1000 && f.whole[1] >= 100
 }
 
-// Days says whether nine in ten of ten numbers or more are days, written as YYYYMMDD, or months, as YYYYMM.
-func (f *FeatureSummary) Days() bool {
-	return f.forms != nil && f.Observed >= 10 && 10*f.forms.days >= 9*f.Observed
+// inDigits says whether a number is a day, written as YYYYMMDD, DDMMYYYY or MMDDYYYY, or a month, as YYYYMM.
+func inDigits(v float64) bool {
+	if v < 0 || v >= 1e8 {
+		return false
+	}
+	n := int(v)
+	year := func(y int) bool { return y >= 1800 && y <= 2100 }
+	day := func(d, month int) bool { return d >= 1 && d <= 31 && month >= 1 && month <= 12 }
+	high, low := n/1e6, n/1e4%100
+	return year(n/1e4) && day(n%100, n/100%100) || year(n%1e4) && (day(high, low) || day(low, high)) ||
+		year(n/100) && day(1, n%100)
+}
+
+// dated are names of columns of days.
+var dated = regexp.MustCompile(
+	`(?i)(^|[_. -])(dates?|datum|fecha|dt|dat|dob)([_. -]|$)|(date|datum)$|date(?-i:[A-Z])`)
+
+// Days says whether nine in ten of ten numbers or more are days in digits or seconds since 1970; or whole numbers that
+// may count the days of a calendar in a column whose name says that it holds dates.
+func (f *FeatureSummary) Days(name string) bool {
+	if f.forms == nil || f.Observed < 10 {
+		return false
+	}
+	days := f.forms.days
+	if dated.MatchString(name) {
+		days += f.forms.serials
+	}
+	return 10*days >= 9*f.Observed
 }
 
 // added are names of columns that programs add to a table for its row numbers: pandas, R's write.csv and readr, dplyr.
@@ -347,41 +373,41 @@ func (f *FeatureSummary) Counting(name string) bool {
 
 // slips counts values that form a group of their own which lies 10, 100 or 1000 times as high or low as the others'
 // group, within a quarter. Both groups reach less than a factor of three, so that none is a tail of the other; or they
-// are farther apart than either reaches, and the smaller one has a tenth of the values. It has four or more; a drug
-// that is given in a few doses has few values.
-func (f *FeatureSummary) slips() (n int64, times int) {
+// are farther apart than either reaches, and the smaller one has a tenth of the values. Or both reach half as far again
+// at most, and as far as each other, with more between them: heights in centimetres and in inches. A group has four
+// values or more; a drug that is given in a few doses has few values.
+func (f *FeatureSummary) slips() (n int64, ratio float64) {
 	s := f.sizes
 	if s == nil || s.zeros > 0 || s.n < 12 || f.Moments.Min < 0 || !f.often.many(s.n) {
 		return 0, 0
 	}
-	const third = 13 // classes within a factor of three: an eighth of a power of two each
+	const half, third = 5, 13 // classes, eighths of powers of two, within a factor of one and a half, and of three
 	for cut, gap := 0, 0; cut < len(s.count); cut++ {
 		if s.count[cut] != 0 {
 			gap = 0
 			continue
 		}
-		if gap++; gap < third || cut+1 == len(s.count) || s.count[cut+1] == 0 {
+		if gap++; cut+1 == len(s.count) || s.count[cut+1] == 0 {
 			continue
 		}
 		low, high := sizes{first: s.first, count: s.count[:cut-gap+1]},
 			sizes{first: s.first + cut + 1, count: s.count[cut+1:]}
-		few, wide := s.n, 0
+		few, wide, narrow := s.n, 0, third
 		for _, of := range []*sizes{&low, &high} {
 			for _, c := range of.count {
 				of.n += c
 			}
-			few, wide = min(few, of.n), max(wide, len(of.count))
-		}
-		if few < 4 || wide > third && (wide > gap || 10*few < s.n) {
-			return 0, 0
+			few, wide, narrow = min(few, of.n), max(wide, len(of.count)), min(narrow, len(of.count))
 		}
 		ratio := high.quantile(0.5) / low.quantile(0.5)
-		for _, times := range []int{10, 100, 1000} {
-			if r := ratio / float64(times); r > 0.75 && r < 1.25 {
-				return few, times
-			}
+		tens := math.Pow(10, math.Round(math.Log10(ratio)))
+		switch {
+		case few < 4:
+		case gap > half+1 && wide <= half && wide <= narrow+1,
+			gap >= third && (wide <= third || wide <= gap && 10*few >= s.n) && tens > 1 && tens <= 1000 &&
+				math.Abs(ratio/tens-1) < 0.25:
+			return few, ratio
 		}
-		return 0, 0
 	}
 	return 0, 0
 }

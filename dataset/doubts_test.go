@@ -58,6 +58,11 @@ func TestCodesAreSuspected(t *testing.T) {
 		"3, 6 and 7":                    {[]float64{3, 6, 7, 7}, "[]"},
 		"two values":                    {[]float64{0, 1, 1, 0, 1}, "[]"},
 		"9 of a score from 1 to 5":      {[]float64{9, 1, 2, 3, 4, 5}, "[]"},
+		"9 of grades":                   {[]float64{9, 9, 9, 1, 2, 3, 4, 1, 2, 2}, "[9]"},
+		"9 of a score to 5, thrice":     {[]float64{9, 9, 9, 1, 2, 3, 4, 5}, "[9]"},
+		"8 of counts from 1 to 5":       {[]float64{8, 8, 8, 1, 1, 1, 2, 2, 3, 4, 5}, "[]"},
+		"7 of a score to 5, thrice":     {[]float64{7, 7, 7, 1, 2, 3, 4, 5}, "[]"},
+		"9 of counts with gaps":         {[]float64{9, 9, 9, 0, 1, 2, 4, 5}, "[]"},
 		"values that differ in nothing": {[]float64{-9, -9, -9}, "[]"},
 	} {
 		s := oneColumn(t, c.values)
@@ -284,6 +289,7 @@ func TestValuesAtOneEndAreCounted(t *testing.T) {
 		"rare amounts": {func() float64 { return max(0, math.Round(100*(rng.Float64()-0.5))) },
 			"at one end: x (lowest: "},
 		"normal, rounded": {func() float64 { return math.Round(10 + 3*rng.NormFloat64()) }, ""},
+		"years of entry":  {func() float64 { return 2000 + float64(rng.IntN(8)) }, ""},
 		"seven points":    {func() float64 { return float64(1 + rng.IntN(7)*rng.IntN(2)) }, ""},
 		"yes or no":       {func() float64 { return math.Round(rng.Float64()) }, ""},
 	} {

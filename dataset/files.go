@@ -124,8 +124,12 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		}
 		list.Add(p)
 	case found.long == "" && found.subjects == "" && !slices.ContainsFunc(misnamed, subject):
-		list.Add(problem.Problem{File: path, What: "has no subjects.csv",
-			Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
+		p := problem.Problem{File: path, What: "has no subjects.csv",
+			Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"}
+		if names := tables(found.strays); len(names) > 0 {
+			p.Hint += "\nor rename the file that does so: " + problem.Names(names)
+		}
+		list.Add(p)
 	}
 	return found, list.Err()
 }
@@ -248,6 +252,22 @@ func (f *files) lookBeside() {
 	}
 }
 
+const saveAs = "save it as CSV in UTF-8, with commas and decimal points"
+
+// foreign is what begins otherwise than CSV in UTF-8 does.
+var foreign = []struct{ begins, what, hint string }{
+	{"\xff\xfe", "is UTF-16, not UTF-8", saveAs},
+	{"\xfe\xff", "is UTF-16, not UTF-8", saveAs},
+	{"PK\x03\x04", "is a spreadsheet workbook or a zip archive, not CSV",
+		"if it is an Excel workbook, let its name end in .xlsx; otherwise " + saveAs},
+	{"\xd0\xcf\x11\xe0", "is a workbook of Excel 97 to 2003 (.xls), not CSV", "save it as .xlsx, or as CSV in UTF-8"},
+	{"<", "is HTML or XML, not CSV", "open it in a spreadsheet program, and " + saveAs},
+	{"PAR1", "is a Parquet file, not CSV", "let its name end in .parquet"},
+	{"$FL2", "is a data set of SPSS, not CSV", "let its name end in .sav"},
+	{"$FL3", "is a data set of SPSS, not CSV", "let its name end in .sav"},
+	{"\x00", "is not text, or UTF-16 without a byte order mark", saveAs},
+}
+
 // input is one file of a data set, as it was when the data set was opened.
 type input struct {
 	path    string
@@ -348,30 +368,14 @@ func (in input) text(f *os.File, tolerant bool) (io.ReadCloser, error) {
 	if end := bytes.IndexByte(mark, '\n'); end >= 0 { // what follows is of rows
 		mark = mark[:end]
 	}
-	const saveAs = "save it as CSV in UTF-8, with commas and decimal points"
-	switch {
-	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
+	if bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")) {
 		start.Discard(3)
-	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
-		text.Close()
-		return nil, in.problem("is UTF-16, not UTF-8", saveAs)
-	case bytes.IndexByte(mark, 0) >= 0:
-		text.Close()
-		return nil, in.problem("is not text, or UTF-16 without a byte order mark", saveAs)
-	case bytes.HasPrefix(mark, []byte("PK\x03\x04")):
-		text.Close()
-		return nil, in.problem("is a spreadsheet workbook or a zip archive, not CSV",
-			"if it is an Excel workbook, let its name end in .xlsx; otherwise "+saveAs)
-	case bytes.HasPrefix(mark, []byte("\xd0\xcf\x11\xe0")):
-		text.Close()
-		return nil, in.problem("is a workbook of Excel 97 to 2003 (.xls), not CSV",
-			"save it as .xlsx, or as CSV in UTF-8")
-	case bytes.HasPrefix(mark, []byte("PAR1")):
-		text.Close()
-		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
-	case bytes.HasPrefix(mark, []byte("$FL2")), bytes.HasPrefix(mark, []byte("$FL3")):
-		text.Close()
-		return nil, in.problem("is a data set of SPSS, not CSV", "let its name end in .sav")
+	}
+	for _, k := range foreign {
+		if bytes.HasPrefix(mark, []byte(k.begins)) || k.begins == "\x00" && bytes.IndexByte(mark, 0) >= 0 {
+			text.Close()
+			return nil, in.problem(k.what, k.hint)
+		}
 	}
 	var usual io.Reader = start
 	head, _ := start.Peek(start.Size())

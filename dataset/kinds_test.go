@@ -91,6 +91,9 @@ func TestEveryDoubtRunsOnEveryKindOfColumn(t *testing.T) {
 				"171.9", "183.2", "190.4")},
 			{of: spread(60, func(i int) string {
 				return decimal((0.5+float64(i*37%41)/20)*[]float64{1, 88.4}[i%2], 2)
+			})},
+			{of: spread(60, func(i int) string { // °C and °F
+				return decimal([]float64{36 + float64(i*37%41)/15, 97 + float64(i*37%41)/8}[i%2], 1)
 			})}},
 		"thousands": {{of: append(spread(30, func(i int) string { return strconv.Itoa(700 + 9*i) }), "1.012", "1.104",
 			"1.210", "1.031", "1.007")}},

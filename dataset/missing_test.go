@@ -69,6 +69,15 @@ func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
 	}
 }
 
+// A cell of what nobody sees is empty.
+func TestUnseenCellsAreMissing(t *testing.T) {
+	for cell, want := range map[string]bool{"\u00a0": true, "\u2003\u200b": true, "\ufeff": true, "—": false} {
+		if IsMissing(cell) != want {
+			t.Errorf("%+q is missing: %v", cell, !want)
+		}
+	}
+}
+
 // What a person reads as a number is told from words, codes and dates.
 func TestOtherwise(t *testing.T) {
 	for cell, want := range map[string][2]string{
@@ -92,12 +101,22 @@ func TestOtherwise(t *testing.T) {
 			"as half of the limit: 0.25"},
 		"< 0,5": {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such " +
 			"as half of the limit: 0.25"},
-		"−5.1":       {"has a dash in place of the minus sign", "write -5.1"},
-		"5.1\u00a0":  {"has a space that is not a usual one", "write 5.1"},
-		"５．５":        {"has other characters than digits, a sign and a point", "write 5.5"},
-		"=\"037\"":   {"has other characters than digits, a sign and a point", "write 037"},
-		"'37":        {"has other characters than digits, a sign and a point", "write 37"},
-		"5²":         {"", ""},
+		"−5.1":      {"has a dash in place of the minus sign", "write -5.1"},
+		"5.1\u00a0": {"has a space that is not a usual one", "write 5.1"},
+		"５．５":       {"has other characters than digits, a sign and a point", "write 5.5"},
+		"=\"037\"":  {"has other characters than digits, a sign and a point", "write 037"},
+		"'37":       {"has other characters than digits, a sign and a point", "write 37"},
+		"5²":        {"", ""},
+		"١٢٫٥":      {"has other characters than digits, a sign and a point", "write 12.5"},
+		"12·5":      {"has other characters than digits, a sign and a point", "write 12.5"},
+		"12.5±0.3":  {"has ±0.3 behind the number", "write 12.5"},
+		"12.5H":     {"has H behind the number", "write 12.5"},
+		"＜0.5": {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such " +
+			"as half of the limit: 0.25"},
+		"~12.5": {"has ~ before the number", "write 12.5"},
+		">90": {"is a bound and not a value", "leave the cell empty, or agree on a number at all sites, such as the " +
+			"limit: 90"},
+		"13, 14":     {"", ""},
 		"2a":         {"", ""},
 		"3rd":        {"", ""},
 		"high":       {"", ""},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 
@@ -81,6 +82,9 @@ func parseNumber(cell []byte) (v float64, ok bool) {
 // isMissing reports whether a cell, without the space around it, stands for a
 // measurement that was not made.
 func isMissing(cell []byte) bool {
+	if len(cell) > 0 && cell[0] >= utf8.RuneSelf {
+		return len(bytes.TrimFunc(cell, unseen)) == 0
+	}
 	switch len(cell) {
 	case 0:
 		return true
@@ -94,6 +98,8 @@ func isMissing(cell []byte) bool {
 	return false
 }
 
+func unseen(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
+
 // appendNumber writes a number so that reading it gives the same bits: the
 // shortest decimal, without exponent where that keeps it on the fast path.
 func appendNumber(b []byte, v float64) []byte { return tabular.AppendFloat(b, v, 64) }
@@ -106,7 +112,8 @@ var (
 	// A number in any spelling: a bound, a sign, digits with separators, what follows.
 	anyNumber = regexp.MustCompile(`^([<>≤≥~≈=]*) *([-+−–]?)(\d[\d.,' ` +
 		`’\x{a0}\x{202f}]*|[.,]\d+)((?:[eE][-+]?\d+)?)(.*)$`)
-	unit      = regexp.MustCompile(`^( \pL[\pL\d./%^·*µ²³-]*| ?[%‰°]\pL{0,2}|\pL+/[\pL\d./²³]+)$`)
+	// a unit, an error, or a laboratory's mark of what is high or low
+	unit      = regexp.MustCompile(`^( \pL[\pL\d./%^·*µ²³-]*| ?[%‰°]\pL{0,2}|\pL+/[\pL\d./²³]+| ?±.*| ?(H+|L+|\*+))$`)
 	thousands = regexp.MustCompile(`^\d{1,3}(?:([.,' ’])\d{3})+$`)
 	isDate    = regexp.MustCompile(`^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/. ](\d{1,2}|\pL{3,9})[-/. ` +
 		`](\d{2}|\d{4}))([T ].*)?$`)
@@ -122,12 +129,21 @@ func otherwise(cell string) (what, hint string) {
 		}
 		return r
 	}, cell)
-	usual := strings.TrimSuffix(strings.TrimLeft(width.Fold.String(cell), `='"`), `"`) // ="5", '5 and ５
+	narrow := width.Fold.String(cell)
+	usual := strings.Map(func(r rune) rune {
+		switch {
+		case r >= '٠' && r <= '٩', r >= '۰' && r <= '۹': // as Arabic and Persian are written
+			return '0' + r&0xf
+		case r == '٫', r == '·':
+			return '.'
+		}
+		return r
+	}, strings.TrimSuffix(strings.TrimLeft(narrow, `='"`), `"`)) // ="5", '5 and ５
 	if _, ok := parseNumber([]byte(usual)); ok && !isMissing([]byte(usual)) && usual != strings.TrimSpace(cell) {
 		return "has other characters than digits, a sign and a point", "write " + usual
 	}
-	m := anyNumber.FindStringSubmatch(strings.TrimSpace(cell))
-	if m == nil || isDate.MatchString(cell) {
+	m := anyNumber.FindStringSubmatch(strings.TrimSpace(narrow))
+	if m == nil || isDate.MatchString(cell) || strings.Contains(m[3], ", ") { // of two numbers
 		return "", ""
 	}
 	bound, sign, digits, exponent := m[1], m[2], strings.TrimRight(m[3], " "), m[4]
@@ -157,6 +173,8 @@ func otherwise(cell string) (what, hint string) {
 		return "", ""
 	case behind != "":
 		what = "has " + strings.TrimSpace(behind) + " behind the number"
+	case bound != "" && strings.Trim(bound, "~≈=") == "":
+		what, bound = "has "+bound+" before the number", ""
 	case bound != "":
 		what = "is a bound and not a value"
 	case what == "" && strings.ContainsAny(sign, "−–"):
@@ -169,6 +187,8 @@ func otherwise(cell string) (what, hint string) {
 		right = "-" + right
 	}
 	switch {
+	case strings.ContainsAny(bound, ">≥"):
+		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as the limit: %g", v)
 	case bound != "":
 		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as half of the limit: %g",
 			v/2)

@@ -132,7 +132,7 @@ func open(ctx context.Context, path string, files *files, opts Options) (_ *Dir,
 	}
 	for _, v := range append([]*foundView{{table: d.subjects}, {table: d.long}}, found...) {
 		if t := v.table; t != nil && t.identified != "" {
-			what := fmt.Sprintf("the column %s is taken for the ids, as there is none called id", t.identified)
+			what := fmt.Sprintf("the column %s is taken for the ids, as the first is not called id", t.identified)
 			if t.numbered {
 				what += "; the first column has no name, and is left out: it numbers the rows"
 			}

@@ -94,6 +94,10 @@ func TestRefused(t *testing.T) {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x\n,1\n"},
 			want:  []string{"view_v.csv:2:1: id: is empty"},
 		},
+		"a row of means": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x\na,1\nMittelwert,2\n"},
+			want:  []string{"view_v.csv:3:1: id Mittelwert: is no subject, but a row of totals or means"},
+		},
 		"duplicate feature in a view": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y,x\na,1,2,3\n"},
 			want:  []string{"view_v.csv:1:8: x: is the name of columns 2 and 4"},

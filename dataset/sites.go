@@ -442,7 +442,9 @@ func repeats(a, b map[uint64]int) (subjects int) {
 //   - the median of the medians above is unitRatio times that below or more, and every site's
 //     middle half above lies above every one's below; or
 //   - the middle nine tenths above and below are farther apart than those of any site
-//     reach, as with mmHg and kPa, °F and °C, inches and centimetres.
+//     reach, as with mmHg and kPa, °F and °C, inches and centimetres; or
+//   - these do not touch, and reach farther above by as much as the medians are larger, as with pounds and kilograms:
+//     other people, such as children, differ less than in proportion, and other instruments by less than two fifths.
 //
 // Where values have both signs, their size is no matter of the unit alone, and it returns none.
 func units(sites []string, features []*FeatureSummary) (odd, rest []string, ratio float64) {
@@ -486,7 +488,9 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 	gap = -most(above, func(l level) float64 { return -l.least }) - most(below, func(l level) float64 {
 		return l.greatest
 	})
-	if !(ratio >= unitRatio && halves) && !(gap > most(levels, func(l level) float64 { return l.reach })) {
+	reach := func(l level) float64 { return l.reach }
+	scaled := ratio >= 1.4 && above[len(above)/2].reach >= 0.75*ratio*below[len(below)/2].reach
+	if !(ratio >= unitRatio && halves) && !(gap > most(levels, reach)) && !(gap > 0 && scaled) {
 		return nil, nil, 0
 	}
 	if len(above) > len(below) {

@@ -56,6 +56,9 @@ func TestUnitsAreDoubted(t *testing.T) {
 		"°C and °F": {[][]float64{normal(60, 37, 0.7), normal(60, 98.6, 1.3)},
 			"values at s1 are about 2.6 times as large as at s0"},
 		"sixfold":           {[][]float64{normal(60, 10, 1), normal(60, 60, 6)}, "values at s1 are about 5.5 times"},
+		"pounds":            {[][]float64{normal(90, 78, 12), normal(90, 172, 26)}, "values at s1 are about 2.2 times"},
+		"% and mmol/mol":    {[][]float64{normal(90, 6.4, 1), normal(90, 46.5, 11)}, "values at s1 are about 7"},
+		"children":          {[][]float64{normal(90, 9, 3), normal(90, 55, 10)}, ""},
 		"other people":      {[][]float64{normal(30, 10, 2), normal(60, 18, 3), normal(200, 11, 2)}, ""},
 		"other instruments": {[][]float64{normal(10, 40, 1), normal(10, 45, 1), normal(10, 40, 1)}, ""},
 	} {

@@ -171,7 +171,8 @@ type suspect struct {
 // plan lists them: −1, or equal digits of 7, 8 or 9, at an end of the range. Below zero
 // they are such where nothing else is negative; otherwise they are apart from the rest by
 // more than its range. Where the rest are two values, a code is apart from them by more
-// than three times their range, and one digit above them can be a code too.
+// than three times their range, and one digit above them can be a code too; and so above grades,
+// whole numbers one after the other, if three subjects or more have it, and it is as far from them as they reach.
 func (f *FeatureSummary) Codes() []string {
 	var codes []string
 	for _, s := range f.suspects() {
@@ -192,7 +193,9 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	l := leading(high, func(v float64) bool { return v > 0 && isCode(v) })
 	for ; l > 0; l-- {
 		code, rest, reach := high[l-1].value, f.distinct()-k-l, high[l].value-low[k].value
-		if rest >= 3 && code > 9 && code-high[l].value > reach || rest == 2 && code-high[l].value > 3*reach {
+		gap, grades := code-high[l].value, low[k].value == math.Trunc(low[k].value) && reach == float64(rest-1)
+		if rest >= 3 && code > 9 && gap > reach || rest == 2 && gap > 3*reach ||
+			rest >= 3 && grades && code <= 9 && gap >= max(3, reach) && high[l-1].n >= 3 {
 			break
 		}
 	}
@@ -251,10 +254,11 @@ func leading(list []extreme, such func(float64) bool) int {
 }
 
 // isCode says whether a number is written with one digit only, 7, 8 or 9, or with nines around a point, is −1, or is
-// what programs fill in: the ends of the integers and of floating-point numbers, and powers of ten from 10²⁰ on.
+// what programs fill in: the ends of the integers, powers of ten from 10²⁰ on, and whatever exceeds 10³⁰, as the ends
+// of floating-point numbers do.
 func isCode(v float64) bool {
 	size := math.Abs(v)
-	if v == -1 || slices.Contains(fills, size) || size >= 1e20 &&
+	if v == -1 || slices.Contains(fills, size) || size >= 1e30 || size >= 1e20 &&
 		strings.HasPrefix(strconv.FormatFloat(size, 'e', -1, 64), "1e") {
 		return true
 	}
@@ -268,10 +272,9 @@ func isCode(v float64) bool {
 	return strings.Contains("789", digits[:1]) && strings.Trim(digits, digits[:1]) == ""
 }
 
-// fills are sizes of such numbers: of 16, 32 and 64 bits, Stata's missing values and NetCDF's.
-var fills = []float64{1 << 15, 1<<15 - 1, 1 << 31, 1<<31 - 1, 1<<31 - 2, 1 << 63, 4294967295, math.MaxFloat32,
-	3.4028235e38, 3.4028234e38, 3.4028e38, 3.402823e38, 3.4e38, 1.7e38, math.MaxFloat64, 1.797e308,
-	0x1p1023, 0x1p127, 9.969209968386869e36, 9.96921e36, 2147483620, 32741, 1.701411734605e38}
+// fills are sizes of such numbers: of 16, 32 and 64 bits, and Stata's missing values.
+var fills = []float64{1 << 15, 1<<15 - 1, 1<<16 - 1, 1 << 31, 1<<31 - 1, 1<<31 - 2, 1 << 63, 4294967295, 2147483620,
+	32741}
 
 // outliers counts the values at the ends of the range, three different ones at each at
 // most, that are further from the rest than three times as far as the rest reaches. There
@@ -343,7 +346,8 @@ const heaped = 0.15
 
 // atAnEnd counts the values that are the lowest of all, or the highest, if these are more than heaped of the values and
 // there are eight different ones or more: a limit of detection or of a scale. Of fewer, which are the points of a
-// rating, the first and the last are as usual as any.
+// rating, the first and the last are as usual as any; and so are those of counts of which the next
+// is as frequent, and of years.
 func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 	if f.ends == nil || f.Observed < 30 || len(f.ends.low) < edge {
 		return 0, ""
@@ -352,10 +356,12 @@ func (f *FeatureSummary) atAnEnd() (n int64, end string) {
 		return 0, ""
 	}
 	n, end = f.ends.low[0].n, "lowest"
+	next := f.ends.low[1].n
 	if high := f.ends.high[0].n; high > n {
-		n, end = high, "highest"
+		n, end, next = high, "highest", f.ends.high[1].n
 	}
-	if float64(n) <= heaped*float64(f.Observed) {
+	years := f.Moments.Min >= 1900 && f.Moments.Max <= 2100 && f.forms.wholes == f.Observed
+	if float64(n) <= heaped*float64(f.Observed) || n <= next || years {
 		return 0, ""
 	}
 	return n, end

@@ -341,12 +341,7 @@ func (j *join) close() error {
 func (j *join) masterSound() bool { return j.all[0].total == 0 }
 
 func (j *join) sound() bool {
-	for _, f := range j.all {
-		if f.total > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(j.all, func(f *faults) bool { return f.total > 0 })
 }
 
 func (j *join) run(ctx context.Context, d *Dir, yield func(*Row, error) bool) (err error) {
@@ -410,12 +405,9 @@ func (j *join) run(ctx context.Context, d *Dir, yield func(*Row, error) bool) (e
 
 // complete says whether a subject has a value in every column that requires one.
 func (d *Dir) complete(row *Row) bool {
-	for _, c := range d.columns {
-		if c != nil && c.Required && c.lacks(row.Subject[c.index]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.columns, func(c *column) bool {
+		return c != nil && c.Required && c.lacks(row.Subject[c.index])
+	})
 }
 
 // LeftOut notes what took no part in the last whole pass over the rows: subjects who lack a

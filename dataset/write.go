@@ -179,12 +179,7 @@ func (w *writer) add(row *Row) error {
 }
 
 func observed(values []float64) bool {
-	for _, v := range values {
-		if !math.IsNaN(v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(values, func(v float64) bool { return !math.IsNaN(v) })
 }
 
 func (w *writer) files() []*csvFile {

@@ -140,12 +140,7 @@ func (c *Curve) pictures(of []picture) []figure.Item {
 
 // has says whether a measure was made of any private fit.
 func (c *Curve) has(measure string) bool {
-	for _, p := range c.Points {
-		if p.Fit == Private && p.Measure == measure {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Points, func(p Point) bool { return p.Fit == Private && p.Measure == measure })
 }
 
 // write leaves metrics.json, utility.csv and the report with its pictures.

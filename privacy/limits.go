@@ -3,6 +3,7 @@ package privacy
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/privacy/account"
 	"parley/privacy/policy"
@@ -202,10 +203,5 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 
 // perPattern says whether a request has sums for several patterns of views.
 func (r Request) perPattern() bool {
-	for _, s := range r.Sums {
-		if len(s.Blocks) > 1 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Sums, func(s Sum) bool { return len(s.Blocks) > 1 })
 }

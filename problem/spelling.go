@@ -87,3 +87,14 @@ func Spelt(a, b string) (string, string) {
 	}
 	return fmt.Sprintf("%q", a), fmt.Sprintf("%q", b)
 }
+
+// Shell writes a path, or another word of a command, as a shell reads it.
+func Shell(path string) string {
+	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("/._-+", r))
+	}) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,11 +126,7 @@ func FindStore(path, site string) (string, error) {
 	if own := local.StorePath(filepath.Dir(filepath.Clean(path)), filepath.Base(path)); isFile(own) {
 		stores[filepath.Base(path)] = own
 	}
-	var sites []string
-	for name := range stores {
-		sites = append(sites, name)
-	}
-	slices.Sort(sites)
+	sites := slices.Sorted(maps.Keys(stores))
 	switch file, ok := stores[site]; {
 	case ok:
 		return file, nil

@@ -260,6 +260,7 @@ var refusals = []struct{ old, new, want string }{
 		"quotes: \"7\""},
 	{"[0, 12.5]", "[12.5, 0]", "plan.yaml:9:21: views.features.range: 12.5 is not below 0\n  hint: the lowest and " +
 		"the highest"},
+	{"[0, 12.5]", "[5, high]", `plan.yaml:9:32: views.features.range: "high" where a number is expected`},
 	{"range: [0, 12.5]", "levels: [a, b]", "plan.yaml:9:21: views.features.levels: a number has no levels\n  hint: " +
 		"for one of a list of values: kind: category"},
 	{"kind: category", "kind: categroy", `plan.yaml:10:29: views.features.kind: unknown kind "categroy"` +

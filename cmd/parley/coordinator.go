@@ -18,6 +18,7 @@ import (
 	"parley/federation/coordinator"
 	"parley/federation/live"
 	"parley/internal/files"
+	"parley/problem"
 )
 
 func coordinatorCommand() *cobra.Command {
@@ -116,8 +117,8 @@ func coordinatorInitCommand() *cobra.Command {
 				strings.Join(f.Config.URLs(), " or "))
 			fmt.Fprintf(out, "Keep a copy of %s where nobody else can read it.\n\n",
 				filepath.Join(f.Path, "coordinator.key"))
-			fmt.Fprintf(out, "Next:\n  parley coordinator invite %s SITE        (for each site)\n  parley coordinator "+
-				"submit %s PLAN\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
+			fmt.Fprintf(out, "Next:\n  parley coordinator invite %[1]s SITE        (for each site)\n  parley "+
+				"coordinator submit %[1]s PLAN\n  parley coordinator serve %[1]s\n", problem.Shell(f.Path))
 			return nil
 		},
 	}
@@ -176,7 +177,7 @@ func coordinatorInviteCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Send %s to the people of site %s; it works once, within %s. They use it "+
-				"with:\n  parley site join %s\n", out, a[1], expires, filepath.Base(out))
+				"with:\n  parley site join %s\n", out, a[1], expires, problem.Shell(filepath.Base(out)))
 			return nil
 		}),
 	}

@@ -40,7 +40,7 @@ func printCoordinator(w io.Writer, dir string, s coordinator.Status) {
 		fmt.Fprintf(w, "serving; broker: %s\n", s.Broker)
 	} else {
 		fmt.Fprintf(w, "not serving; what follows is how it was left. Start it with: parley coordinator serve %s\n",
-			dir)
+			problem.Shell(dir))
 	}
 	for _, site := range s.Sites {
 		line := site.State
@@ -118,7 +118,8 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 			return err
 		}
 		if !s.Serving && serving && !as.json {
-			fmt.Fprintf(w, "nobody serves %s; waiting for: parley coordinator serve %s\n", f.Path, f.Path)
+			fmt.Fprintf(w, "nobody serves %s; waiting for: parley coordinator serve %s\n", f.Path,
+				problem.Shell(f.Path))
 		}
 		serving = s.Serving
 		open, stopped := 0, []string{}
@@ -255,8 +256,8 @@ func coordinatorRebuildCommand() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s is there again. Every site of a plan is asked for the plan's history: "+
-				"let the study go on without one that\ncannot answer with: parley coordinator drop %s STUDY "+
-				"SITE\n\nNext:\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
+				"let the study go on without one that\ncannot answer with: parley coordinator drop %[2]s STUDY "+
+				"SITE\n\nNext:\n  parley coordinator serve %[2]s\n", f.Path, problem.Shell(f.Path))
 			return nil
 		},
 	}

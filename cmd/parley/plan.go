@@ -273,6 +273,7 @@ func printDraft(w io.Writer, d *draft.Draft, path string, notes []string) error 
 		}
 	}
 	fmt.Fprintf(w, "method %s: %s\n", d.Method, d.Reason)
-	_, err := fmt.Fprintf(w, "\nRead %s, change what is wrong, and run it:\n  parley run %s\n", path, path)
+	_, err := fmt.Fprintf(w, "\nRead %s, change what is wrong, and run it:\n  parley run %s\n", path,
+		problem.Shell(path))
 	return err
 }

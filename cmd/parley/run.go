@@ -185,14 +185,14 @@ func demoCommand() *cobra.Command {
 			out := cmd.OutOrStdout()
 			fmt.Fprintln(out, "In another terminal, for each of the sites, join and then serve:")
 			for _, site := range plan.Sites {
-				fmt.Fprintf(out, "  parley site join %s\n", filepath.Join(dir, site+".invitation"))
+				fmt.Fprintf(out, "  parley site join %s\n", problem.Shell(filepath.Join(dir, site+".invitation")))
 			}
 			if plan.Privacy.Secure() {
 				fmt.Fprintf(out, "\nOnce all of them have joined, since the plan names their keys:\n  parley "+
-					"coordinator submit %s %s\n", f.Path, a[0])
+					"coordinator submit %s %s\n", problem.Shell(f.Path), problem.Shell(a[0]))
 			}
 			if noServe {
-				fmt.Fprintf(out, "\nBefore that, here:\n  parley coordinator serve %s\n", f.Path)
+				fmt.Fprintf(out, "\nBefore that, here:\n  parley coordinator serve %s\n", problem.Shell(f.Path))
 				return nil
 			}
 			fmt.Fprintln(out)

@@ -108,8 +108,8 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path, option string, value
 	}
 	if chosen.Recommended > 0 {
 		chosen.Notes.Add(problem.Problem{Where: option,
-			What: fmt.Sprintf("parley model refit %s --%s %d --out DIR makes the model that is recommended", path,
-				option, chosen.Recommended)})
+			What: fmt.Sprintf("parley model refit %s --%s %d --out DIR makes the model that is recommended",
+				problem.Shell(path), option, chosen.Recommended)})
 	}
 	return f.finish(cmd, record, chosen, s.Plan, show)
 }

@@ -171,7 +171,7 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 		case !v.TakesPart:
 			undecided = true
 			fmt.Fprintf(out, "It cannot be approved as things stand. To look again: parley site show %s %s\n",
-				f.Path, v.Name)
+				problem.Shell(f.Path), v.Name)
 		case take:
 			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
 				return err
@@ -179,17 +179,18 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 			fmt.Fprintf(out, "Study %s is approved.\n", v.Name)
 		default:
 			undecided = true
-			fmt.Fprintf(out, "To approve it: parley site approve %s %s\nTo refuse it:  parley site refuse %s %s\n",
-				f.Path, v.Name, f.Path, v.Name)
+			fmt.Fprintf(out, "To approve it: parley site approve %s %s\nTo refuse it:  parley site refuse "+
+				"%[1]s %[2]s\n", problem.Shell(f.Path), v.Name)
 		}
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(out, "The coordinator has posted no study yet. When it does: parley site pending "+f.Path)
+		fmt.Fprintln(out, "The coordinator has posted no study yet. When it does: parley site pending "+
+			problem.Shell(f.Path))
 	}
 	if undecided {
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\nNext:\n  parley site serve %s\n", f.Path)
+	fmt.Fprintf(out, "\nNext:\n  parley site serve %s\n", problem.Shell(f.Path))
 	return nil
 }
 
@@ -281,7 +282,8 @@ func printPreview(w io.Writer, f *site.Folder, digest string, v *host.Preview) e
 	case err != nil:
 		return err
 	case d == nil:
-		fmt.Fprintf(w, "\nNobody has decided yet. To approve it: parley site approve %s %s\n", f.Path, v.Name)
+		fmt.Fprintf(w, "\nNobody has decided yet. To approve it: parley site approve %s %s\n", problem.Shell(f.Path),
+			v.Name)
 	case d.Approval != nil:
 		fmt.Fprintf(w, "\nIt was approved by %s, %s.\n", d.Approval.By, d.At.Local().Format(time.DateTime))
 	default:
@@ -299,7 +301,7 @@ func siteApproveCommand() *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "study %.12s is approved\n", digest)
 			if !f.Served() {
-				fmt.Fprintf(cmd.OutOrStdout(), "\nNext:\n  parley site serve %s\n", f.Path)
+				fmt.Fprintf(cmd.OutOrStdout(), "\nNext:\n  parley site serve %s\n", problem.Shell(f.Path))
 			}
 			return nil
 		})

@@ -16,6 +16,7 @@ import (
 	"parley/federation"
 	"parley/federation/live"
 	"parley/federation/site"
+	"parley/problem"
 )
 
 func siteServeCommand() *cobra.Command {
@@ -131,7 +132,7 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, as form) error 
 func siteLine(dir string, s site.Status) string {
 	switch {
 	case !s.Serving:
-		return fmt.Sprintf("site %s: not serving. Start it with: parley site serve %s", s.Site, dir)
+		return fmt.Sprintf("site %s: not serving. Start it with: parley site serve %s", s.Site, problem.Shell(dir))
 	case s.Connected:
 		return withText(fmt.Sprintf("site %s: serving, and connected", s.Site), s.Trouble)
 	}
@@ -161,7 +162,8 @@ func sitePendingCommand() *cobra.Command {
 					}) {
 						name = st.Study[:12]
 					}
-					fmt.Fprintf(w, "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, f.Path, name)
+					fmt.Fprintf(w, "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study,
+						problem.Shell(f.Path), name)
 				}
 				if len(waiting) == 0 {
 					fmt.Fprintln(w, "no study waits for a decision")
@@ -204,7 +206,7 @@ func siteResultsCommand() *cobra.Command {
 			}
 			if found == 0 {
 				return fmt.Errorf("no study has results here yet\n  hint: parley site status %s says where each stands",
-					a[0])
+					problem.Shell(a[0]))
 			}
 			return nil
 		}),

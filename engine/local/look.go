@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"parley/dataset"
 	"parley/problem"
@@ -60,9 +61,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	if err := wrong.Err(); err != nil {
 		return err
 	}
-	for k := range p.Views {
-		b.Notes = append(b.Notes, seen.poor(k)...)
-	}
+	b.Notes = append(b.Notes, seen.poor(p)...)
 	b.Notes = append(b.Notes, study.Unshared(p, seen.lacks, seen.apart)...)
 	return nil
 }
@@ -148,45 +147,57 @@ func (v *view) useless(k int, of study.View) (wrong problem.List) {
 	return wrong
 }
 
-// poor notes the features of a view that have no value, or only one, at some of the sites
-// that have the view. It says once what holds for several features at the same sites.
-func (v *view) poor(k int) (notes problem.List) {
-	type same struct{ what, sites string }
-	features := map[same][]string{}
-	var order []same
-	name := v.together.Summaries[0].Views[k].Name
-	for j, f := range v.together.Summaries[0].Views[k].Features {
+// poor notes the features that have no value, or only one, at some of the sites that have their view, and an outcome
+// that has one. It says once what holds for several at the same.
+func (v *view) poor(p *study.Plan) (notes problem.List) {
+	type same struct{ where, does, sites string }
+	names, order, all := map[same][]string{}, []same(nil), v.together.Summaries
+	look := func(where, name string, does func(*dataset.Summary) string) {
 		at := map[string][]string{} // sites
-		for i, s := range v.together.Summaries {
-			own, one := s.Views[k].Features[j], s.Views[k].Subjects == 1 // who varies in nothing
-			switch m := own.Moments; {
-			case s.Views[k].Subjects == 0:
-			case own.Observed == 0:
-				at["no value"] = append(at["no value"], v.together.Sites[i])
-			case m != nil && m.Min == m.Max && !one:
-				at["not vary"] = append(at["not vary"], v.together.Sites[i])
-			}
+		for i, s := range all {
+			at[does(s)] = append(at[does(s)], v.together.Sites[i])
 		}
-		for _, what := range []string{"no value", "not vary"} {
+		for _, what := range []string{"has no value", "does not vary"} {
+			key := same{where, what, problem.Names(at[what])}
 			if len(at[what]) == 0 {
 				continue
 			}
-			key := same{what, problem.Names(at[what])}
-			if features[key] == nil {
+			if names[key] == nil {
 				order = append(order, key)
 			}
-			features[key] = append(features[key], f.Name)
+			names[key] = append(names[key], name)
+		}
+	}
+	for k, view := range all[0].Views {
+		for j, f := range view.Features {
+			look("view "+view.Name+", feature", f.Name, func(s *dataset.Summary) string {
+				own := s.Views[k].Features[j]
+				switch m := own.Moments; {
+				case s.Views[k].Subjects > 0 && own.Observed == 0:
+					return "has no value"
+				case m != nil && m.Min == m.Max && s.Views[k].Subjects > 1: // one varies in nothing
+					return "does not vary"
+				}
+				return ""
+			})
+		}
+	}
+	fit, _ := p.Method.Options.(interface{ Predicts(column string) bool })
+	for k, c := range all[0].Columns {
+		if fit != nil && fit.Predicts(c.Name) {
+			look("subjects, column", c.Name, func(s *dataset.Summary) string {
+				own := slices.DeleteFunc(slices.Clone(s.Columns[k].Levels), func(l dataset.Level) bool {
+					return dataset.IsMissing(l.Name)
+				})
+				return map[bool]string{true: "does not vary"}[len(own) == 1 && own[0].Subjects > 1]
+			})
 		}
 	}
 	for _, key := range order {
-		p := problem.Problem{Where: "view " + name + ", feature " + features[key][0]}
-		it, does, has := "it", "does", "has"
-		if len(features[key]) > 1 {
-			p.Where = "view " + name + ", features " + problem.Names(features[key])
-			it, does, has = "they", "do", "have"
-		}
-		if p.What = it + " " + does + " not vary at " + key.sites; key.what == "no value" {
-			p.What = it + " " + has + " no value at " + key.sites
+		p := problem.Problem{Where: key.where + " " + names[key][0], What: "it " + key.does + " at " + key.sites}
+		if len(names[key]) > 1 {
+			p.Where = key.where + "s " + problem.Names(names[key])
+			p.What = strings.NewReplacer("it has", "they have", "it does", "they do").Replace(p.What)
 		}
 		notes.Add(p)
 	}

@@ -15,6 +15,7 @@ import (
 	"parley/engine/nats"
 	"parley/federation"
 	"parley/internal/files"
+	"parley/problem"
 )
 
 // Daemon serves the studies of a folder until it is told to stop.
@@ -175,7 +176,7 @@ func (d *Daemon) connect() (err error) {
 			Certificate: certificate, Authority: f.Secrets.Authority, Revoked: d.refused})
 		if err != nil {
 			return fmt.Errorf("starting the broker: %w\n  hint: parley coordinator doctor %s says what is in its way",
-				err, f.Path)
+				err, problem.Shell(f.Path))
 		}
 		o.Server = d.server
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -158,10 +159,7 @@ func (d *Daemon) status() (s Status) {
 	if d.health != "" {
 		s.Broker = d.health
 	}
-	members := make([]*member, 0, len(d.members))
-	for _, m := range d.members {
-		members = append(members, m)
-	}
+	members := slices.Collect(maps.Values(d.members))
 	suspended := d.suspended // replaced, never changed
 	d.mu.Unlock()
 	for _, m := range members {

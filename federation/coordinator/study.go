@@ -60,14 +60,12 @@ func (s *running) stands() studyState {
 var errAborted = errors.New("it was aborted by a person")
 
 // running lists the studies.
-func (d *Daemon) running() (list []*running) {
+func (d *Daemon) running() []*running {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, s := range d.studies {
-		list = append(list, s)
-	}
-	slices.SortFunc(list, func(a, b *running) int { return strings.Compare(a.digest, b.digest) })
-	return list
+	return slices.SortedFunc(maps.Values(d.studies), func(a, b *running) int {
+		return strings.Compare(a.digest, b.digest)
+	})
 }
 
 // needs says what a site with this program must install for the study, which goes on

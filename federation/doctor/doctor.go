@@ -112,6 +112,9 @@ func hinted(err error, otherwise string) string {
 	if strings.Contains(err.Error(), "\n  hint: ") {
 		return ""
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "let the account that serves read and write the folder, as its owner"
+	}
 	return otherwise
 }
 

@@ -20,6 +20,7 @@ import (
 	"parley/federation"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -134,7 +135,7 @@ func (a *answering) look(ctx context.Context) error {
 	switch {
 	case decision == nil:
 		a.set(federation.Pending, "", fmt.Sprintf("a person must decide: parley site show %s %s, then approve or "+
-			"refuse", f.Path, a.name()))
+			"refuse", problem.Shell(f.Path), a.name()))
 	case decision.Approval == nil:
 		charged, err := a.charged()
 		if err != nil {
@@ -288,7 +289,7 @@ func (a *answering) serve(ctx context.Context, decision *Decision) {
 		}
 		a.set(federation.Unable, "a person at the site must decide: its store is older than what others have seen "+
 			"of it",
-			fmt.Sprintf("%v\n  to go on: parley site go-on %s %s", rolledBack, f.Path, a.name()))
+			fmt.Sprintf("%v\n  to go on: parley site go-on %s %s", rolledBack, problem.Shell(f.Path), a.name()))
 	case err != nil && decision.Approval == nil:
 		a.set(federation.Refused, decision.Refused, err.Error())
 	case errors.Is(err, engine.ErrChanged):

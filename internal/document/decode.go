@@ -82,9 +82,13 @@ func (d *Decoder) list(n ast.Node, v reflect.Value, path string) {
 		d.fail(path, fmt.Sprintf("%d entries where %d are expected", len(s.Values), v.Len()), "")
 		return
 	}
+	failed := false
 	for i, e := range s.Values {
-		d.value(e, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		at := fmt.Sprintf("%s[%d]", path, i)
+		d.value(e, v.Index(i), at)
+		failed = failed || v.Kind() == reflect.Array && d.failed[at] // of a pair, one alone says nothing
 	}
+	d.failed[path] = failed
 }
 
 // Entry is one key of a mapping with its value.

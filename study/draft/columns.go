@@ -201,7 +201,7 @@ func (d *Draft) unmeant(c *column) string {
 	name := strings.ToLower(c.Name)
 	switch {
 	case dataset.NamesSites(c.Name) && c.View == "":
-	case dataset.NamesSites(c.Name):
+	case dataset.NamesSites(c.Name) && c.partsSites():
 		return "it says at which site a subject is: such a column belongs in the subjects table"
 	case strings.HasPrefix(name, own), strings.HasSuffix(name, "_complete") &&
 		slices.ContainsFunc(d.columns, func(o *column) bool { return strings.HasPrefix(o.Name, own) }):
@@ -211,6 +211,21 @@ func (d *Draft) unmeant(c *column) string {
 		return "a postal code is no amount"
 	}
 	return ""
+}
+
+// partsSites says whether no two sites have a value of a column in common, and no number has a fraction: a view may as
+// well have the centre of something, or a cohort that all sites have.
+func (c *column) partsSites() bool {
+	for kind := range c.kinds {
+		if strings.Contains(strings.TrimSuffix(kind, ".0"), ".") {
+			return false
+		}
+	}
+	n := 0
+	for _, i := range c.sites() {
+		n += len(c.at[i].Kinds) + len(c.at[i].Words)
+	}
+	return n == len(c.kinds)+len(c.words)
 }
 
 // areKinds says whether a column's few numbers are kinds by its name, and none looks like a code for a missing value; 0
@@ -346,7 +361,11 @@ func (d *Draft) whyNot(outcome string, known []string) string {
 		} else if c.View != "" {
 			return "it is a column of view " + c.View + ", and an outcome stands in subjects.csv"
 		} else if rare {
-			return fmt.Sprintf("it has values that fewer than %d subjects have", dataset.SmallCell)
+			seldom := slices.DeleteFunc(slices.Sorted(maps.Keys(c.words)), func(w string) bool {
+				return c.words[w] >= dataset.SmallCell || c.absent(w) || slices.Contains(d.Missing, w)
+			})
+			return fmt.Sprintf("it has values that fewer than %d subjects have: %s", dataset.SmallCell,
+				problem.Names(seldom))
 		} else if len(levels) == 1 {
 			return fmt.Sprintf("it has one value, %q, beside cells that are empty, NA or codes for missing values",
 				levels[0])
@@ -457,8 +476,10 @@ func (d *Draft) mixed(c *column, words int64) string {
 				d.Said[len(d.Said)-1].Hint = "are the numbers days too, as a spreadsheet stores them? Write days as " +
 					"2024-01-31 everywhere"
 			} else if p.Numbers == 0 {
-				d.Said[len(d.Said)-1].Hint = "this site has words alone: write what the others do, or let " +
-					"'mapping.yaml' do so, as by levels: [[TRUE, 1], [FALSE, 0]]"
+				d.Said[len(d.Said)-1].Hint = "this site has words alone: write what the others do"
+				if len(p.Words) <= maxOutcome {
+					d.Said[len(d.Said)-1].Hint += ", or let 'mapping.yaml' do so, as by levels: [[TRUE, 1], [FALSE, 0]]"
+				}
 			}
 			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with "+
 				"--missing", plural(words, "word"), plural(c.Numbers, "number"))

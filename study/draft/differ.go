@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
+
 	"parley/dataset"
 	"parley/problem"
 	"parley/study"
@@ -53,20 +55,19 @@ func (d *Draft) lacking(name string) bool {
 // mappings proposes one for every site that can have one, to the names that most sites use; where as many use others,
 // to those of the first site that has the outcome.
 func (d *Draft) mappings(ctx context.Context, outcome string) (map[string]string, error) {
-	most, first := map[[2]string]*column{}, 0
+	most, votes, first := map[[2]string]*column{}, map[[2]string]int{}, 0
 	if c := d.subject(outcome); c != nil {
 		first = c.sites()[0]
 	}
-	votes := func(c *column) int {
-		if c.at[first] != nil {
-			return 2*len(c.sites()) + 1
-		}
-		return 2 * len(c.sites())
-	}
+	key := func(c *column) [2]string { return [2]string{problem.Key(c.View), problem.Key(c.Name)} }
 	for _, c := range d.columns {
-		key := [2]string{problem.Key(c.View), problem.Key(c.Name)}
-		if most[key] == nil || votes(c) > votes(most[key]) {
-			most[key] = c
+		own, by := key(c), 0
+		if c.at[first] != nil {
+			by = 1
+		}
+		votes[own] += 2*len(c.sites()) + by
+		if most[own] == nil || cmp.Or(c.usage(most[own]), by) > 0 {
+			most[own] = c
 		}
 	}
 	var schema dataset.Schema
@@ -77,7 +78,7 @@ func (d *Draft) mappings(ctx context.Context, outcome string) (map[string]string
 			own.Kind = dataset.Category
 		}
 		switch {
-		case most[[2]string{problem.Key(c.View), problem.Key(c.Name)}] != c || votes(c) <= len(d.Sites):
+		case most[key(c)] != c || votes[key(c)] <= len(d.Sites):
 		case c.View == "":
 			schema.Subject = append(schema.Subject, own)
 		case at < 0:
@@ -261,20 +262,36 @@ func (d *Draft) spelledAlike() problem.List {
 		if group[0] != c || len(group) == 1 {
 			continue
 		}
-		right := slices.MaxFunc(group, func(a, b *column) int { return cmp.Compare(len(a.sites()), len(b.sites())) })
+		right := slices.MaxFunc(group, (*column).usage)
 		for _, other := range group {
 			for _, i := range other.sites() {
 				if other != right && right.at[i] == nil { // else both are columns of this site
+					has, writes := problem.Spelt(other.Name, right.Name)
 					all.add(other.at[i].File, other.Name, problem.Problem{File: other.at[i].File, Where: other.where(),
 						What: fmt.Sprintf("%s has %s, and %s has %s", d.Sites[i].Name, other.Name,
 							d.Sites[right.sites()[0]].Name, right.Name),
-						Hint: fmt.Sprintf("rename the column %q to %q, so that all sites write it the same way",
-							other.Name, right.Name)})
+						Hint: fmt.Sprintf("rename the column %s to %s, so that all sites write it the same way", has,
+							writes)})
 				}
 			}
 		}
 	}
 	return all.list()
+}
+
+// usage compares by how many sites name a column so and, where as many do, by how little the name has that may be there
+// unseen: other letters than those of keyboards everywhere, and accents and ligatures as characters of their own.
+func (c *column) usage(other *column) int {
+	odd := func(name string) (n int) {
+		if !norm.NFKC.IsNormalString(name) {
+			n++
+		}
+		for i := range len(name) {
+			n += int(name[i] >> 7)
+		}
+		return n
+	}
+	return cmp.Or(cmp.Compare(len(c.sites()), len(other.sites())), cmp.Compare(odd(other.Name), odd(c.Name)))
 }
 
 // sites are the places of the sites that have a column.
@@ -292,7 +309,7 @@ func (d *Draft) writtenOtherwise() problem.List {
 	var all grouped
 	for _, c := range d.columns {
 		levels, _ := c.levels(d.Missing)
-		many := c.Many || len(c.words) > maxLevels || len(levels) < 2 // for a category
+		many := c.Many || len(c.words) > maxOutcome || len(levels) < 2 // for a category
 		var words int64
 		for _, p := range c.at {
 			if p == nil {

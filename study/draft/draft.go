@@ -31,7 +31,7 @@ var absences = func() map[string]bool {
 	keys := map[string]bool{}
 	for _, word := range []string{"", "?", "-", "--", "n/a", "#n/a", "#na", "nd", "nk", "#null!", "(null)", "<na>",
 		`\n`, "#value!", "#ref!", "#div/0!", "#num!", "missing", "unknown", "not done", "not known", "not measured",
-		"unbekannt", "keine angabe", "k.a."} {
+		"unbekannt", "keine angabe", "k.a.", "fehlt", "manquant", "#nv", "#wert!", "#bezug!", "#zahl!", "#name?"} {
 		keys[problem.Key(word)] = true
 	}
 	return keys

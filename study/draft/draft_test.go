@@ -198,15 +198,17 @@ func TestNamesTellWhatColumnsAre(t *testing.T) {
 	}
 }
 
-// A number that is the same for everybody at each site is that of the site, and no measurement.
+// A number that is the same for everybody at each site is that of the site, and no measurement; what is called as sites
+// are can be one if sites share its values.
 func TestNumbersOfSitesAreLeftOut(t *testing.T) {
 	files := map[string]string{}
 	for i, name := range []string{"a", "b"} {
 		files[name+"/subjects.csv"] = rows(name, 30, "group", label("u", "v"))
-		files[name+"/view_v.csv"] = rows(name, 30, "x,unit", value, func(int) any { return i + 1 })
+		files[name+"/view_v.csv"] = rows(name, 30, "x,unit,clinic,centre,cohort", value, func(int) any { return i + 1 },
+			label(name+"1", name+"2"), value, label("old", "new"))
 	}
 	d := testkit.Get(Look(t.Context(), folders(t, files), Options{Name: "tried", Outcome: "group"}))(t)
-	if len(d.LeftOut) != 1 || d.LeftOut[0].Column != "unit" || !strings.Contains(d.LeftOut[0].Why, "at a site") {
+	if len(d.LeftOut) != 2 || d.LeftOut[0].Column != "clinic" || !strings.Contains(d.LeftOut[1].Why, "at a site") {
 		t.Errorf("left out: %v", d.LeftOut)
 	}
 }
@@ -352,6 +354,9 @@ func TestWhatSitesWriteOtherwiseIsRefused(t *testing.T) {
 			[]string{"b has the view Lab, and a has the view lab"}},
 		"capitals of a feature": {two(sound, one("view_lab.csv", lab("b", "CRP,tau", value, value))), Options{},
 			[]string{"b/view_lab.csv: view lab: b has CRP, and a has crp", `rename the column "CRP" to "crp"`}},
+		"unseen in a feature": {two(one("view_lab.csv", lab("a", "сrp,tau", value, value)),
+			one("view_lab.csv", lab("b", "crp,tau", value, value))), Options{},
+			[]string{"a/view_lab.csv: view lab: a has", `rename the column "\u0441rp" to "crp"`}},
 		"no feature in common": {two(sound, one("view_lab.csv", lab("b", "il6,bnp", value, value))), Options{},
 			[]string{"view lab: no feature of it is left", "crp and tau: a has it, and b has not"}},
 		"categories alone": {two(one("view_lab.csv", lab("a", "x,y,stage", value, value, label("I"))),

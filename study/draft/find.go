@@ -161,6 +161,7 @@ func misplaced(folder string) *problem.Problem {
 }
 
 var (
+	quote  = problem.Shell
 	people = regexp.MustCompile(
 		`(?i)subject|patient|participant|person|people|proband|demograph|cohort|baseline|pheno|meta`)
 	saying = regexp.MustCompile(`(?i)[ _.-]*(results?|data|values?|table|export|final|measurements?)$`)
@@ -296,15 +297,4 @@ func plural[T int | int64](n T, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// quote writes a path as a shell reads it.
-func quote(path string) string {
-	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("/._-+", r))
-	}) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

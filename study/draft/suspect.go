@@ -57,7 +57,7 @@ func (d *Draft) suspect(ctx context.Context) error {
 		switch {
 		case f.Counting(f.Name):
 			unmeant[f.Name] = "it numbers the rows"
-		case f.Days():
+		case f.Days(f.Name):
 			unmeant[f.Name] = holdsDates
 		}
 		if m := f.Moments; m != nil {

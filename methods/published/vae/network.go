@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/internal/linalg"
 	"parley/internal/nn"
@@ -103,12 +104,7 @@ type subject struct {
 
 // observed says whether the subject has any feature of a channel.
 func (s *subject) observed(c *channel) bool {
-	for _, ok := range s.seen[c.lo:c.hi] {
-		if ok {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.seen[c.lo:c.hi], true)
 }
 
 // machine is a network with parameters, and the memory that batches need.
@@ -300,10 +296,5 @@ const (
 var errDiverged = errors.New("training has diverged\n  hint: a smaller learning_rate")
 
 func bounded(v []float64, limit float64) bool {
-	for _, x := range v {
-		if !(math.Abs(x) <= limit) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v, func(x float64) bool { return !(math.Abs(x) <= limit) })
 }

@@ -191,12 +191,9 @@ func together(information *mat.SymDense, smallest float64,
 // the levels of a category: how near these are to each other is known to whoever chose them.
 func shareFeature(groups []string, columns []int) bool {
 	of := func(j int) []string { return strings.Split(groups[j], " × ") }
-	for _, f := range of(columns[0]) {
-		if !slices.ContainsFunc(columns, func(j int) bool { return !slices.Contains(of(j), f) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(of(columns[0]), func(f string) bool {
+		return !slices.ContainsFunc(columns, func(j int) bool { return !slices.Contains(of(j), f) })
+	})
 }
 
 // unlikely is how many of the prior's standard deviations from its centre a weight that it holds back is.

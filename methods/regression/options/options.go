@@ -112,6 +112,11 @@ func (o *Options) Counts() bool { return o.Weights != nil && o.Weights.As == asC
 // Survey says whether rows have weights of a sample.
 func (o *Options) Survey() bool { return o.Weights != nil && o.Weights.As == asSurvey }
 
+// Predicts says whether a column of the subjects is the outcome, or how a time ended.
+func (o *Options) Predicts(column string) bool {
+	return column == o.Outcome.Column || column == o.Outcome.Event
+}
+
 // Robust says whether standard errors are by how scores vary, not by the model.
 func (o *Options) Robust() bool { return o.Survey() || o.Cluster != "" }
 
