@@ -145,7 +145,7 @@ func (c coordinator) checkFit(s *state, f *fit) error {
 		return fmt.Errorf("a curvature of none of the plan's weights")
 	}
 	if f.Rounds != c.Options.Rounds || f.Round != s.Fits[0].Round || f.Round < 0 || f.Round > f.Rounds ||
-		f.checkPrior(c.prior) != nil ||
+		f.checkPrior(c.prior) != nil || !glm.Finite(f.Asymmetry.Value) || !glm.Inside(f.Asymmetry.Open, 0, 1) ||
 		len(f.Trace) > f.Round || !glm.Inside(f.Unsure, 0, largest*largest) || f.Noise != 0 &&
 		(len(f.Trace) == 0 || !glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
 			slices.ContainsFunc(f.Gradient, func(x float64) bool {

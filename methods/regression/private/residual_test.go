@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/internal/testkit"
@@ -22,8 +23,7 @@ var lefts = map[string]func(*rand.Rand) float64{
 	"heavy": func(r *rand.Rand) float64 {
 		z, chi := r.NormFloat64(), 0.0
 		for range 3 {
-			e := r.NormFloat64()
-			chi += e * e
+			chi += math.Pow(r.NormFloat64(), 2)
 		}
 		return z / math.Sqrt(chi/3)
 	},
@@ -106,13 +106,8 @@ func (c *linearCell) fill(t testing.TB, seeds uint64) {
 	}
 	k := float64(c.studies)
 	c.next, c.error, c.mean, c.ada = c.next/k, c.error/k, c.mean/k, c.ada/k
-	for _, x := range ahead {
-		c.ahead += x / k
-	}
-	for _, x := range ahead {
-		c.sd += (x - c.ahead) * (x - c.ahead)
-	}
-	c.sd = math.Sqrt(c.sd) / k
+	c.ahead, c.sd = stat.PopMeanStdDev(ahead, nil)
+	c.sd /= math.Sqrt(k)
 	t.Logf("%s ×%v, %d at %d sites, ε %v: of %d intervals %.3f held, of outcomes %.3f; error %.4f, mean %.4f, AdaSSP "+
 		"%.4f, ahead %.4f ± %.4f; useless %d, silently %d, a verdict in %d of %d", c.law, c.times, c.n, c.sites,
 		c.epsilon, c.intervals, c.cover(), c.next, c.error, c.mean, c.ada, c.ahead, c.sd, c.useless, c.silent, c.said,
@@ -172,14 +167,8 @@ func TestOutcomesOfFewValues(t *testing.T) {
 func (c *common) adassp(tb testing.TB, t *table, cells [][]float64, outcomes []float64, mean, sd []float64, sites int,
 	r *rand.Rand) []float64 {
 	tb.Helper()
-	centre, square := 0.0, 0.0
-	for _, y := range outcomes {
-		centre += y / float64(len(outcomes))
-	}
-	for _, y := range outcomes {
-		square += (y - centre) * (y - centre) / float64(len(outcomes))
-	}
-	most := 4 * math.Sqrt(square)
+	centre, deviation := stat.PopMeanStdDev(outcomes, nil)
+	most := 4 * deviation
 	d := len(t.design(cells[0], mean, sd))
 	bound := 1.5 * c.columns.reach()
 	xx, xy := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil)
@@ -201,8 +190,7 @@ func (c *common) adassp(tb testing.TB, t *table, cells [][]float64, outcomes []f
 	var e mat.EigenSym
 	e.Factorize(xx, false)
 	least := max(e.Values(nil)[0]+tau*b2*r.NormFloat64()-tau*b2*1.96, 0)
-	rho := 0.05
-	lambda := max(0, math.Sqrt(float64(d)*math.Log(2*float64(d*d)/rho))*b2*tau-least)
+	lambda := max(0, math.Sqrt(float64(d)*math.Log(2*float64(d*d)/0.05))*b2*tau-least)
 	for i := range d {
 		xy.SetVec(i, xy.AtVec(i)+tau*bound*most*r.NormFloat64())
 		for j := range i + 1 {
@@ -218,9 +206,8 @@ func (c *common) adassp(tb testing.TB, t *table, cells [][]float64, outcomes []f
 	if err := w.SolveVec(xx, xy); err != nil {
 		return append(make([]float64, d-1), centre)
 	}
-	out := append([]float64(nil), w.RawVector().Data...)
-	out[d-1] += centre
-	return out
+	w.SetVec(d-1, w.AtVec(d-1)+centre)
+	return w.RawVector().Data
 }
 
 // A number is predicted, its intervals hold, and it is never behind AdaSSP, which has true means and deviations: of 195
@@ -234,6 +221,19 @@ func TestNumbers(t *testing.T) {
 		if c.fill(t, 3); c.cover() < 0.83 || c.behind() || c.silent > 0 || 10*c.said > c.studies ||
 			math.Abs(c.next-0.9) > 0.04 {
 			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// A state goes on only with an asymmetry that sums can have told.
+func TestStateOfAnAsymmetry(t *testing.T) {
+	table := clinical[0].numeric(1, "normal")
+	co := coordinator{table.common(t, 1, nil, nil)}
+	for _, says := range []asymmetry{{math.NaN(), 1}, {0, math.NaN()}, {0, 2}} {
+		s := testkit.Get(co.Init())(t).(*state)
+		s.Fits[0].Asymmetry = says
+		if _, err := co.Restore(testkit.Get(s.MarshalBinary())(t)); err == nil {
+			t.Errorf("%v is taken", says)
 		}
 	}
 }
