@@ -260,17 +260,6 @@ type release struct {
 	sum   privacy.Sum
 }
 
-// numbers is how many a release has.
-func (r *release) numbers() (n int) {
-	for _, length := range r.sum.Blocks {
-		if r.sum.Form == privacy.Moments {
-			length = glm.Triangle(length)
-		}
-		n += length
-	}
-	return n
-}
-
 // declare lists a site's releases, with noise by which all together cost the plan's total.
 //
 // Sensitivity: each sum is over subjects, the gate clips what one contributes to the declared bound, and nothing that
