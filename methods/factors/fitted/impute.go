@@ -195,12 +195,10 @@ func deviations(line []string, cov []float64, q int) []string {
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
 func Simulate(set ppca.Frame, held method.Patterns, c method.Simulation) (*method.Simulated, error) {
-	p := set.Plan
-	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
-		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
-			"cannot be drawn", c.Subjects, c.Held, c.Noise),
-			Hint: "at least one of each, and a share between 0 and 1"}
+	if err := c.Check(); err != nil {
+		return nil, err
 	}
+	p := set.Plan
 	population := imagine(p, set.Factors, c)
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }
