@@ -207,10 +207,8 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 			return n, nil, errors.Join(err, flush(w))
 		}
 		own.add(x, says)
-		line := []string{row.ID, strconv.Itoa(says.Values)}
-		for _, v := range append(append(says.Probability, says.SD...), says.LogDensity, says.Tail) {
-			line = append(line, strconv.FormatFloat(v, 'g', -1, 64))
-		}
+		line := figure.Exact([]string{row.ID, strconv.Itoa(says.Values)},
+			append(append(says.Probability, says.SD...), says.LogDensity, says.Tail)...)
 		if err := w.Write(line); err != nil {
 			return n, nil, err
 		}
