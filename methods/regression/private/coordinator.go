@@ -44,9 +44,6 @@ type state struct {
 	Reports map[string]*predict.Assessment  `cbor:"reports"`
 }
 
-// keeps are the tasks whose sums the state has, of gradients by that of the late ones.
-var keeps = []string{taskHistogram, taskTotals, taskProducts, taskLate}
-
 // MarshalBinary implements [method.State].
 func (s *state) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
@@ -56,7 +53,7 @@ func (c coordinator) Init() (method.State, error) {
 	for range c.columns.pairs() {
 		s.Fits = append(s.Fits, newFit(c.columns, c.Options.Rounds))
 	}
-	for _, kind := range keeps {
+	for _, kind := range []string{taskHistogram, taskTotals, taskProducts, taskLate} {
 		s.Sums[kind] = map[string]*released{}
 	}
 	return s, nil
