@@ -90,13 +90,9 @@ func (s *Sums) Merge(o *Sums) {
 	}
 }
 
-// Coverage is the share of view k's values in the central interval of 90 %.
+// Coverage is the share of view k's values in the central interval of 90 %; NaN where there is none.
 func (s *Sums) Coverage(k int) float64 {
-	in := 0.0
-	for _, x := range s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2] {
-		in += x
-	}
-	return in / s.Cells[k] // NaN where there is none
+	return floats.Sum(s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2]) / s.Cells[k]
 }
 
 // CoverageError is the standard error of [Sums.Coverage], subjects taken as drawn one by

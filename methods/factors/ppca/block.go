@@ -274,9 +274,7 @@ func mergeSame(blocks []Block) []Block {
 			if out.Scatter == nil {
 				out.Scatter = make([]float64, p*p)
 			}
-			for k, x := range b.Scatter {
-				out.Scatter[k] += x
-			}
+			floats.Add(out.Scatter, b.Scatter)
 		}
 		n := out.N + b.N
 		size := math.Sqrt(out.N * b.N / n)

@@ -158,9 +158,7 @@ func (s *Setup) Cells(a *ScaleAnswer) []float64 {
 		cells[i] = a.N[k]
 	}
 	for i := range cells {
-		for _, n := range a.Levels[first[i]:first[i+1]] {
-			cells[i] += n
-		}
+		cells[i] += floats.Sum(a.Levels[first[i]:first[i+1]])
 	}
 	return cells
 }
