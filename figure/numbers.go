@@ -182,6 +182,14 @@ func interval(f Format, v, low, high, width float64) (value, ends string) {
 	return text(v) + unit, text(low) + " to " + text(high)
 }
 
+// Exact adds numbers to a record, with as many digits as bring them back.
+func Exact(record []string, numbers ...float64) []string {
+	for _, x := range numbers {
+		record = append(record, strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	return record
+}
+
 // Plural says in words how many things there are, whose name takes an s if they are not
 // one: 1 site, 3 sites.
 func Plural(n int, what string) string {

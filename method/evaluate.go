@@ -2,9 +2,11 @@ package method
 
 import (
 	"context"
+	"fmt"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -76,6 +78,15 @@ type Simulation struct {
 	// Noise is the share of variance that nothing explains, between 0 and 1: of
 	// every feature, or of the outcome where a method predicts one.
 	Noise float64
+}
+
+// Check refuses what cannot be drawn.
+func (s Simulation) Check() error {
+	if s.Subjects < 1 || s.Held < 1 || !(s.Noise > 0 && s.Noise < 1) {
+		return problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
+			"cannot be drawn", s.Subjects, s.Held, s.Noise), Hint: "at least one of each, and a share between 0 and 1"}
+	}
+	return nil
 }
 
 // Simulated is drawn data with the plan's views and features. No person is

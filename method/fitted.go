@@ -163,6 +163,33 @@ func CheckFormat(data []byte, format string) error {
 		found, program, format)}
 }
 
+// EncodeModel writes model.json: the same model always gives the same bytes.
+func EncodeModel(m any) ([]byte, error) {
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the model: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// DecodeModel reads model.json of one of some formats. Any other is refused by name, and so is a model that does not
+// pass the check.
+func DecodeModel[M any](data []byte, check func(*M) error, formats ...string) (*M, error) {
+	known := func(format string) bool { return CheckFormat(data, format) == nil }
+	if !slices.ContainsFunc(formats, known) {
+		return nil, CheckFormat(data, formats[0])
+	}
+	m := new(M)
+	err := json.Unmarshal(data, m)
+	if err == nil {
+		err = check(m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	return m, nil
+}
+
 func modelFormat(data []byte) (format, program string, err error) {
 	var head struct {
 		Format  string `json:"format"`

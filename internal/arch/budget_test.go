@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 117_953
-	maxTests     = 72_106
+	maxSource    = 117_587
+	maxTests     = 72_097
 	maxPackages  = 75
 	papersSource = 16_030
 	papersTests  = 3_940

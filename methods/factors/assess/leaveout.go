@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -239,9 +240,7 @@ func chance(rest []float64, draws []blas64.General, t blas64.Triangular, freedom
 
 func scaled(x []float64, by float64) []float64 {
 	out := slices.Clone(x)
-	for i := range out {
-		out[i] *= by
-	}
+	floats.Scale(by, out)
 	return out
 }
 

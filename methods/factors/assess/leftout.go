@@ -90,13 +90,9 @@ func (s *Sums) Merge(o *Sums) {
 	}
 }
 
-// Coverage is the share of view k's values in the central interval of 90 %.
+// Coverage is the share of view k's values in the central interval of 90 %; NaN where there is none.
 func (s *Sums) Coverage(k int) float64 {
-	in := 0.0
-	for _, x := range s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2] {
-		in += x
-	}
-	return in / s.Cells[k] // NaN where there is none
+	return floats.Sum(s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2]) / s.Cells[k]
 }
 
 // CoverageError is the standard error of [Sums.Coverage], subjects taken as drawn one by
@@ -192,7 +188,10 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 			shift, sd, off := o.guess[at]-o.md.Mu[j], o.within[k][at], value-o.md.Mu[j]
 			failed += (off - shift) * (off - shift)
 			squares += off * off
-			bin := calibrationBin((off - shift) / sd)
+			bin, edge := slices.BinarySearch(quantiles[:], (off-shift)/sd)
+			if edge {
+				bin++
+			}
 			calibration[bin]++
 			if within -= 0.9; bin > 0 && bin < CalibrationBins-1 {
 				within++
@@ -209,24 +208,12 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 }
 
 // quantiles are those of the normal distribution at the edges between the calibration bins.
-var quantiles = normalQuantiles()
-
-func normalQuantiles() (edges [CalibrationBins - 1]float64) {
+var quantiles = func() (edges [CalibrationBins - 1]float64) {
 	for i := range edges {
 		edges[i] = math.Sqrt2 * math.Erfinv(2*float64(i+1)/CalibrationBins-1)
 	}
 	return edges
-}
-
-// calibrationBin returns the bin of the probability of less than z under the standard normal
-// distribution.
-func calibrationBin(z float64) int {
-	bin, at := slices.BinarySearch(quantiles[:], z)
-	if at {
-		bin++
-	}
-	return bin
-}
+}()
 
 // distributionBin returns the bin of z, a number of standard deviations.
 func distributionBin(z float64) int {

@@ -97,9 +97,7 @@ func Estimate(predictor *ppca.Predictor, sites []SiteNoise) ([][]Noise, error) {
 	l, _ := predictor.Model()
 	out := make([][]Noise, len(sites))
 	for i := range out {
-		for range l.Views() {
-			out[i] = append(out[i], Noise{1, 1, 1})
-		}
+		out[i] = slices.Repeat([]Noise{{1, 1, 1}}, l.Views())
 	}
 	solved := make([]solution, len(sites))
 	known := map[string]*taken{} // by pattern: sites share them

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -58,7 +59,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 			}
 			centre, sd := r.own(j, mean[i]), math.Sqrt(variance[i])/r.scale.Factor[j]
 			line = append(line[:0], row.ID, r.features[j].view, r.features[j].Name)
-			if err := w.Write(numbers(line, centre, sd, centre-z*sd, centre+z*sd)); err != nil {
+			if err := w.Write(figure.Exact(line, centre, sd, centre-z*sd, centre+z*sd)); err != nil {
 				return err
 			}
 			written++
@@ -127,10 +128,10 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		post.Latent(z, values)
 		cov := m.scoreCovariance(post, z)
 		m.Rotation.latent(z)
-		line = deviations(numbers(append(line[:0], row.ID, strconv.Itoa(len(values))), z...), cov, q)
+		line = deviations(figure.Exact(append(line[:0], row.ID, strconv.Itoa(len(values))), z...), cov, q)
 		for a := range z {
 			for b := a + 1; opts.Covariance && b < q; b++ {
-				line = numbers(line, cov[a*q+b])
+				line = figure.Exact(line, cov[a*q+b])
 			}
 		}
 		return w.Write(line)
@@ -163,25 +164,17 @@ func WriteScores(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data
 	w.Write(line) // an error comes back from Error
 	err := EachSubject(ctx, p, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
-		line = deviations(numbers(append(line[:0], row.ID), z...), post.Cov, q)
+		line = deviations(figure.Exact(append(line[:0], row.ID), z...), post.Cov, q)
 		return w.Write(line)
 	})
 	w.Flush()
 	return errors.Join(err, w.Error())
 }
 
-// numbers adds numbers to a line, with as many digits as bring them back.
-func numbers(line []string, all ...float64) []string {
-	for _, x := range all {
-		line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	return line
-}
-
 // deviations adds the roots of the diagonal of a q × q matrix.
 func deviations(line []string, cov []float64, q int) []string {
 	for a := range q {
-		line = numbers(line, math.Sqrt(cov[a*q+a]))
+		line = figure.Exact(line, math.Sqrt(cov[a*q+a]))
 	}
 	return line
 }
@@ -195,12 +188,10 @@ func deviations(line []string, cov []float64, q int) []string {
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
 func Simulate(set ppca.Frame, held method.Patterns, c method.Simulation) (*method.Simulated, error) {
-	p := set.Plan
-	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
-		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
-			"cannot be drawn", c.Subjects, c.Held, c.Noise),
-			Hint: "at least one of each, and a share between 0 and 1"}
+	if err := c.Check(); err != nil {
+		return nil, err
 	}
+	p := set.Plan
 	population := imagine(p, set.Factors, c)
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }

@@ -317,14 +317,8 @@ func NoiseTimes(noise []between.Noise) (times []float64) {
 	return times
 }
 
-// Encode writes model.json: the same model always gives the same bytes.
-func (m *Model) Encode() ([]byte, error) {
-	data, err := json.MarshalIndent(m, "", " ")
-	if err != nil {
-		return nil, fmt.Errorf("writing the model: %w", err)
-	}
-	return append(data, '\n'), nil
-}
+// Encode writes model.json.
+func (m *Model) Encode() ([]byte, error) { return method.EncodeModel(m) }
 
 // Files are those of a result: the model, its loadings, and tables of what else it has.
 func (m *Model) Files() ([]method.File, error) {

@@ -3,7 +3,6 @@ package fitted
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -20,17 +19,7 @@ import (
 // LoadModel reads model.json. A model of another format or version is refused
 // by name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil && method.CheckFormat(data, adjustedFormat) != nil {
-		return nil, err
-	}
-	m := new(Model)
-	if err := json.Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	return m, nil
+	return method.DecodeModel(data, (*Model).check, ModelFormats()...)
 }
 
 // check says what is wrong with a model that came from elsewhere.

@@ -224,7 +224,7 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, err
 }
 
-// assess says how well the model describes the site.
+// assess says how well the model describes the site, and how many subjects were left out.
 func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowSums,
 	data dataset.Source) (*fitted.Assessment, error) {
 	blocks, err := h.Scaled(&t.Scale)
@@ -232,16 +232,8 @@ func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowS
 		return nil, err
 	}
 	a, err := fitted.Assess(ctx, h.Frame, h.name, t, sums.Patterns, blocks, &t.Scale.Scale, data)
-	if err == nil {
-		h.countOutliers(a)
-	}
-	return a, err
-}
-
-// countOutliers says how many subjects were left out.
-func (h *Site) countOutliers(a *fitted.Assessment) {
-	if h.outliers == nil {
-		return
+	if err != nil || h.outliers == nil {
+		return a, err
 	}
 	a.Outlying = float64(len(h.outliers.Found))
 	for _, o := range h.outliers.Found {
@@ -249,4 +241,5 @@ func (h *Site) countOutliers(a *fitted.Assessment) {
 			a.Outliers[k]++
 		}
 	}
+	return a, nil
 }

@@ -128,7 +128,13 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	var err error
 	switch t.Kind {
 	case options.TaskAdjust:
-		answer, err = Open(t, func(*AdjustTask) (any, error) { return h.regress(ctx, s) })
+		answer, err = Open(t, func(*AdjustTask) (any, error) {
+			data, err := h.rows(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			return h.SumUp(ctx, data)
+		})
 	case options.TaskScale:
 		answer, err = Open(t, func(task *options.ScaleTask) (any, error) {
 			return h.Exact(ctx, s, task.Effects, func(sums *ppca.RowSums, _ dataset.Source) (any, error) {
@@ -157,15 +163,6 @@ func (h *Site) rows(ctx context.Context, s *privacy.Session) (dataset.Source, er
 		return nil, err
 	}
 	return h.described(ctx, data)
-}
-
-// regress sums up the site's rows for the regression on covariates.
-func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
-	data, err := h.rows(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return h.SumUp(ctx, data)
 }
 
 // Exact answers a task without protection, from rows less the effects of covariates.

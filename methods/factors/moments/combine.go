@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/internal/linalg"
@@ -58,9 +59,7 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 	for i := range squeeze {
 		v := axes[i*p:][:p]
 		c := dot(v, mean) * (pass.axes[i] - pass.rest) / pass.mean
-		for j, x := range v {
-			turned[j] += c * x
-		}
+		floats.AddScaled(turned, c, v)
 	}
 	for j, x := range turned {
 		m[j*d+p], m[p*d+j] = x, x
@@ -133,9 +132,7 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 	// T₀ is the best linear estimate, so that of N = (1 − w) N' + w N₀, N₀ the
 	// overview's count, the part N' has the covariance of T₀ itself with T₀.
 	own := out.gain[d*d-1]
-	for x := range out.gain {
-		out.gain[x] *= overview / own
-	}
+	floats.Scale(overview/own, out.gain)
 	out.countVar = variance
 	out.more = math.Sqrt(max(0, variance-(1-overview)*(1-overview)*own)) / overview
 	now := out.t[d*d-1]
@@ -161,9 +158,7 @@ func (t *total) count() float64 { return t.t[len(t.t)-1] }
 // correct moves T to what another count says.
 func (t *total) correct(x []float64, count float64) {
 	c := count - x[len(x)-1]
-	for i, g := range t.gain {
-		x[i] += c * g
-	}
+	floats.AddScaled(x, c, t.gain)
 }
 
 // noise draws noise like that of T.

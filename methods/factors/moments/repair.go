@@ -6,6 +6,8 @@ import (
 
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // pooled is what all sites that released a pattern say of it together.
@@ -309,9 +311,7 @@ func (r *repairing) limit() {
 	for g, s := range r.byView(func(j int) float64 { return r.low[j*p+j] }) {
 		f = min(f, r.variance[g]*r.size[g]/max(s, 1e-300))
 	}
-	for i := range r.low {
-		r.low[i] *= f
-	}
+	floats.Scale(f, r.low)
 }
 
 // sizeDraws is how many draws tell the size of noise in many entries alike.

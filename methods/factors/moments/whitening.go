@@ -9,6 +9,8 @@ import (
 	"parley/internal/linalg"
 	"parley/internal/wire"
 	"parley/methods/factors/ppca"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Whitening says how the subjects of one pattern of views enter a sum of moments.
@@ -202,10 +204,7 @@ func (s *Statistics) Contribution(whitenings []Whitening) func(row [][]float64, 
 		}
 		v[p+1] = sizeWeight * min(1, dot(y, y)/n.reach())
 		n.focus(y)
-		a := n.room() / max(n.Bound, math.Sqrt(dot(y, y)))
-		for j := range y {
-			y[j] *= a
-		}
+		floats.Scale(n.room()/max(n.Bound, math.Sqrt(dot(y, y))), y)
 		v[p] = n.Constant
 		return at
 	}
@@ -216,10 +215,7 @@ func (n *Whitening) focus(z []float64) {
 	p := len(z)
 	for i, q := range n.Shrinkage {
 		axis := n.Axes[i*p:][:p]
-		c := (q - 1) * dot(axis, z)
-		for j, x := range axis {
-			z[j] += c * x
-		}
+		floats.AddScaled(z, (q-1)*dot(axis, z), axis)
 	}
 }
 

@@ -193,23 +193,18 @@ func addSquare(s, f []float64, p int) {
 
 // Take refuses what no site could say of its subjects.
 func (b *Block) Take(l Layout) error {
-	if err := cmp.Or(b.Check(l), b.measured()); err != nil {
-		return err
-	}
-	return b.possible()
-}
-
-// measured holds a site's moments to what values can be.
-func (b *Block) measured() error {
+	squares := b.N * LargestValue * LargestValue
 	if err := cmp.Or(
+		b.Check(l),
 		Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount),
 		Within("moments: means", b.Mean, LargestValue),
-		Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue),
+		Within("moments: scatter", b.Scatter, squares),
 		Within("moments: factors", b.Factor, math.Sqrt(b.N)*LargestValue),
+		Within("moments: rest of the diagonal", slices.Concat(b.Diag, b.Rest), squares),
 	); err != nil {
 		return err
 	}
-	return Within("moments: rest of the diagonal", slices.Concat(b.Diag, b.Rest), b.N*LargestValue*LargestValue)
+	return b.possible()
 }
 
 // possible refuses a scatter matrix that no data have, more than rounding aside: a fit to one may fail. It is judged as
@@ -279,9 +274,7 @@ func mergeSame(blocks []Block) []Block {
 			if out.Scatter == nil {
 				out.Scatter = make([]float64, p*p)
 			}
-			for k, x := range b.Scatter {
-				out.Scatter[k] += x
-			}
+			floats.Add(out.Scatter, b.Scatter)
 		}
 		n := out.N + b.N
 		size := math.Sqrt(out.N * b.N / n)

@@ -78,9 +78,7 @@ func Describe(l Layout, model *Params, blocks []Block, given [][]int, bound Boun
 			return nil, err
 		}
 		out.Blocks = append(out.Blocks, b)
-		for _, n := range b.Filled {
-			out.Filled += n
-		}
+		out.Filled += floats.Sum(b.Filled)
 		if model != nil {
 			logLik, _, err := LogLik(l, model, set)
 			if err != nil {

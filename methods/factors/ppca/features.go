@@ -134,11 +134,7 @@ func (s *FeatureSums) scale(set Frame) (*Scale, error) {
 
 // unitScale leaves values as they are.
 func unitScale(d int) *Scale {
-	s := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
-	for j := range s.Factor {
-		s.Factor[j] = 1
-	}
-	return s
+	return &Scale{Shift: make([]float64, d), Factor: slices.Repeat([]float64{1}, d)}
 }
 
 // StartScale is the scale of a study as far as the plan alone says it; what it says

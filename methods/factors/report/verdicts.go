@@ -198,35 +198,25 @@ func (v *verdicts) useless() {
 		"anything in common, other factors or more subjects may find it.", "%s: %s", says))
 }
 
-// intervals names views whose intervals of 90 % hold another share of the values, beyond chance and so that it
-// matters.
+// intervals names views whose intervals of 90 % hold too little, beyond chance, by what matters, or too much, by what
+// matters beyond chance: that is harmless.
 func (v *verdicts) intervals() {
+	errors := distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views))) // that chance takes any coverage
 	for k := range v.m.Views {
 		coverage := covered(v.m, v.all, k)
-		if !v.uncovered(k) {
-			continue
-		}
+		more, chance := coverage-0.9, errors*v.all.CoverageError(k)
 		kind, too := "narrow", " So do batches and drifts within sites: a factor more may hold them."
-		if coverage > 0.9 {
+		switch {
+		case more > offCoverage+chance:
 			kind, too = "wide", ""
+		case !(-more > max(offCoverage, chance)): // NaN too
+			continue
 		}
 		v.add(fitted.OnIntervals, v.views(k), "Values that are not normally distributed do that: skewed, cut off at a "+
 			"limit, or 0 and 1. Logarithms help skewed features."+too,
 			"Intervals for view %s are too %s: those of 90 %% hold %.1f %% of its values", v.m.Views[k].Name, kind,
 			100*coverage)
 	}
-}
-
-// uncovered says whether intervals of view k hold too little, beyond chance, by what matters, or too much, by what
-// matters beyond chance: that is harmless.
-func (v *verdicts) uncovered(k int) bool {
-	more, chance := covered(v.m, v.all, k)-0.9, v.chance()*v.all.CoverageError(k)
-	return -more > max(offCoverage, chance) || more > offCoverage+chance
-}
-
-// chance is how many standard errors chance takes the coverage of any view, on either side.
-func (v *verdicts) chance() float64 {
-	return distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
 }
 
 // outliers says how many subjects the model does not describe because they were far from

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -61,33 +60,22 @@ func (v *View) Files() ([]method.File, error) {
 	if !v.Accepted {
 		m.Sample = kept(v.Posterior)
 	}
-	data, err := json.MarshalIndent(m, "", " ")
+	data, err := method.EncodeModel(m)
 	if err != nil {
-		return nil, fmt.Errorf("writing the model: %w", err)
+		return nil, err
 	}
 	posterior, err := v.posteriorCSV()
 	if err != nil {
 		return nil, err
 	}
-	return []method.File{{Name: "model/model.json", Data: append(data, '\n')},
+	return []method.File{{Name: "model/model.json", Data: data},
 		{Name: "model/posterior.csv", Data: posterior}}, nil
 }
 
 // LoadModel reads model.json. A model of another format or version is refused by
 // name, and whatever else is wrong with it is an error.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil {
-		return nil, err
-	}
-	m := new(Model)
-	err := json.Unmarshal(data, m)
-	if err == nil {
-		err = m.check()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	return m, nil
+	return method.DecodeModel(data, (*Model).check, ModelFormat)
 }
 
 func (m *Model) check() error {
@@ -219,10 +207,8 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 			return n, nil, errors.Join(err, flush(w))
 		}
 		own.add(x, says)
-		line := []string{row.ID, strconv.Itoa(says.Values)}
-		for _, v := range append(append(says.Probability, says.SD...), says.LogDensity, says.Tail) {
-			line = append(line, strconv.FormatFloat(v, 'g', -1, 64))
-		}
+		line := figure.Exact([]string{row.ID, strconv.Itoa(says.Values)},
+			append(append(says.Probability, says.SD...), says.LogDensity, says.Tail)...)
 		if err := w.Write(line); err != nil {
 			return n, nil, err
 		}

@@ -123,11 +123,7 @@ func (v *View) posteriorCSV() ([]byte, error) {
 				numbers = append(numbers, m.Cov(k)[i*m.Dim:][:i+1]...)
 			}
 		}
-		line := []string{strconv.Itoa(i + 1)}
-		for _, x := range numbers {
-			line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
-		}
-		lines = append(lines, line)
+		lines = append(lines, figure.Exact([]string{strconv.Itoa(i + 1)}, numbers...))
 	}
 	var b bytes.Buffer
 	err := csv.NewWriter(&b).WriteAll(lines)

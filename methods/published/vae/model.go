@@ -3,7 +3,6 @@ package vae
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,10 +84,7 @@ func newModel(s *setup, sc *scale, weights []float64, sites map[string]float64) 
 	return m
 }
 
-func (m *model) encode() ([]byte, error) {
-	data, err := json.MarshalIndent(m, "", " ")
-	return append(data, '\n'), err
-}
+func (m *model) encode() ([]byte, error) { return method.EncodeModel(m) }
 
 // loadModel reads model.json; what does not fit together is an error.
 func loadModel(data []byte) (*model, error) {

@@ -1,7 +1,6 @@
 package exact
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -46,7 +45,7 @@ type state struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *state) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
@@ -57,54 +56,7 @@ func (c coordinator) Init() (method.State, error) {
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
 	s := new(state)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if s.Moments == nil || s.Sums == nil || s.Nested == nil || s.Rows == nil || s.Reports == nil {
-		return nil, fmt.Errorf("the state is not one of a joint posterior")
-	}
-	if err := errors.Join(
-		method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, options.TaskScale, taskSums, taskMarginal, taskGrid,
-			taskNested, options.TaskAssess),
-		method.Kept(s.Moments, c.Plan.Sites, "moments", func(a *options.ScaleAnswer) error {
-			return a.Check(c.Counted())
-		}),
-		method.Kept(s.Sums, c.Plan.Sites, "sums", func(a *answer) error { return c.checkSums(c.kind(s), a) }),
-		method.Kept(s.Nested, c.Plan.Sites, "likelihoods", func(a *answer) error { return c.checkSums(taskNested, a) }),
-		method.Kept(s.Reports, c.Plan.Sites, "assessments", c.checkReport),
-	); err != nil {
-		return nil, err
-	}
-	for site, n := range s.Rows {
-		if err := method.Member(c.Plan.Sites, site); err != nil || n < 1 || n > glm.MostRows {
-			return nil, fmt.Errorf("the state has %d rows of site %s", n, site)
-		}
-	}
-	if s.Scale == nil {
-		if s.Phase != "" && s.Phase != options.TaskScale {
-			return nil, fmt.Errorf("the state has no scale")
-		}
-		return s, nil
-	}
-	for i, d := range []density{s.Fit.At, s.Fit.Last} {
-		if i > 0 && len(d.Mean) == 0 { // no step has been made
-			continue
-		}
-		if _, _, err := c.checkDensity(&modelTask{Scale: s.Scale, At: d}); err != nil {
-			return nil, fmt.Errorf("the state's density: %w", err)
-		}
-	}
-	if s.Search == nil {
-		if s.Phase == taskMarginal || s.Phase == taskGrid || s.Tau != nil {
-			return nil, fmt.Errorf("the state is not one of random intercepts")
-		}
-		return s, nil
-	}
-	err := s.Search.Check(c.Weights())
-	if err == nil && s.Tau != nil {
-		err = s.Tau.Check()
-	}
-	return s, err
+	return s, method.OpenState(data, s)
 }
 
 // Next implements [method.Coordinator].

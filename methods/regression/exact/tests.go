@@ -155,7 +155,7 @@ func (c coordinator) bySite(s *state) []float64 {
 	}
 	scatter := predict.NewScatter(c.Weights())
 	for _, own := range sums {
-		scatter.AddScore(own.Gradient)
+		scatter.AddScore(own.Gradient, 1)
 	}
 	return scatter.Robust(s.Fit.At.normal(), c.PriorOf(s.Scale))
 }

@@ -164,7 +164,7 @@ func (m *Model) coefficientsCSV() [][]string {
 				r = append(r, "")
 				continue
 			}
-			r = decimals(r, x)
+			r = figure.Exact(r, x)
 		}
 		only := ""
 		if c.PriorOnly {
@@ -187,7 +187,7 @@ func (m *Model) correlationsCSV() [][]string {
 		r := []string{m.Effects[i].Label()}
 		for j := range n {
 			c := q.Between(own[i], own[j]) / (m.Effects[i].SD * m.Effects[j].SD)
-			r = decimals(r, min(max(c, -1), 1))
+			r = figure.Exact(r, min(max(c, -1), 1))
 		}
 		records = append(records, r)
 	}
@@ -201,18 +201,10 @@ func (m *Model) posteriorCSV() [][]string {
 	mean, variance := m.Posterior.Moments()
 	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
 	for j, e := range m.Effects {
-		records = append(records, decimals([]string{e.Class, e.Feature}, e.Mean, e.SD, e.Mean-z*e.SD,
+		records = append(records, figure.Exact([]string{e.Class, e.Feature}, e.Mean, e.SD, e.Mean-z*e.SD,
 			e.Mean+z*e.SD, mean[j], math.Sqrt(variance[j])))
 	}
 	return records
-}
-
-// decimals adds numbers to a record.
-func decimals(record []string, x ...float64) []string {
-	for _, v := range x {
-		record = append(record, strconv.FormatFloat(v, 'g', -1, 64))
-	}
-	return record
 }
 
 // Coefficients is the regression table of a joint model, with its forest plot.

@@ -190,29 +190,13 @@ func (m *Model) Before() (mean, variance []float64) {
 // own are the effects in the features' own units as combinations of weights.
 func (m *Model) own() []glm.Row { return m.Encoding.Own(len(m.Options.Classes())) }
 
-// Encode writes model.json: the same model always gives the same bytes.
-func (m *Model) Encode() ([]byte, error) {
-	data, err := json.MarshalIndent(m, "", " ")
-	if err != nil {
-		return nil, fmt.Errorf("writing the model: %w", err)
-	}
-	return append(data, '\n'), nil
-}
+// Encode writes model.json.
+func (m *Model) Encode() ([]byte, error) { return method.EncodeModel(m) }
 
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil {
-		return nil, err
-	}
-	m := new(Model)
-	if err := json.Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	return m, nil
+	return method.DecodeModel(data, (*Model).check, ModelFormat)
 }
 
 // check says what is wrong with a model that came from elsewhere.

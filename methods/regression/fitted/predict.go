@@ -137,7 +137,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 		if len(f.until) > 0 {
 			p.Survival(f.row, z, f.until)
 			for _, s := range f.until {
-				record = decimals(record, s.Mean, s.Low, s.High)
+				record = figure.Exact(record, s.Mean, s.Low, s.High)
 			}
 		} else {
 			record = m.record(record, p, z)
@@ -187,7 +187,7 @@ func (m *Model) header() []string {
 		head := []string{"id"}
 		for _, c := range m.Encoding.Periods {
 			for _, what := range []string{"survival", "low", "high"} {
-				head = append(head, what+"="+decimals(nil, c)[0])
+				head = append(head, what+"="+figure.Exact(nil, c)[0])
 			}
 		}
 		return head
@@ -205,19 +205,19 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 	switch l := p.Likelihood.(type) {
 	case glm.Linear:
 		sd := math.Sqrt(l.Variance + p.C[0])
-		return decimals(record, p.A[0], sd, p.A[0]-z*sd, p.A[0]+z*sd)
+		return figure.Exact(record, p.A[0], sd, p.A[0]-z*sd, p.A[0]+z*sd)
 	case glm.Poisson:
 		tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
-		return decimals(record, p.P[0], glm.CountSpread(p.A[0], p.C[0]), glm.CountQuantile(tail, p.A[0], p.C[0]),
+		return figure.Exact(record, p.P[0], glm.CountSpread(p.A[0], p.C[0]), glm.CountQuantile(tail, p.A[0], p.C[0]),
 			glm.CountQuantile(1-tail, p.A[0], p.C[0]))
 	case glm.Softmax:
-		return decimals(append(record, levels[predict.Surest(p.P)]), p.P...)
+		return figure.Exact(append(record, levels[predict.Surest(p.P)]), p.P...)
 	}
 	predicted := levels[0]
 	if p.P[0] > 0.5 {
 		predicted = levels[1]
 	}
-	return decimals(append(record, predicted), 1-p.P[0], p.P[0])
+	return figure.Exact(append(record, predicted), 1-p.P[0], p.P[0])
 }
 
 // scored says how well outcomes were predicted.

@@ -58,7 +58,7 @@ func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
 	records := [][]string{{"term", column, "degrees_of_freedom", "p_value"}}
 	for _, x := range tests {
 		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
-		records = append(records, decimals([]string{x.Term}, x.Statistic, float64(x.Free), x.P))
+		records = append(records, figure.Exact([]string{x.Term}, x.Statistic, float64(x.Free), x.P))
 	}
 	return figure.Item{Table: t}, table("terms", records)
 }
@@ -125,7 +125,7 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 		life.X, life.Y = append(life.X, end), append(life.Y, observed)
 		model.X, model.Y = append(model.X, end), append(model.Y, s.Mean)
 		model.Low, model.High = append(model.Low, s.Low), append(model.High, s.High)
-		records = append(records, decimals(nil, end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean,
+		records = append(records, figure.Exact(nil, end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean,
 			s.Low, s.High))
 		before = s.Mean
 	}

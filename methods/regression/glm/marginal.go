@@ -74,14 +74,6 @@ func (d *Derivatives) AddBlock(r Row, offset, other int, h float64) {
 	}
 }
 
-// Add adds another site's.
-func (d *Derivatives) Add(o *Derivatives) {
-	d.Value += o.Value
-	d.Weight += o.Weight
-	floats.Add(d.Gradient, o.Gradient)
-	floats.Add(d.Information, o.Information)
-}
-
 // Marginal is the log-likelihood of a site's rows over its random intercept,
 //
 //	ℓ(w, ln τ) = ln ∫ Πᵢ p(yᵢ | xᵢ·w + τz)^{wᵢ} φ(z) dz,

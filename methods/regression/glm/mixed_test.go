@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/internal/testkit"
+	"parley/method"
 )
 
 // families are the likelihoods that take a random intercept, with draws of outcomes.
@@ -198,8 +199,7 @@ func search(t testing.TB, p Prior, sites []*Marginal, most int) (*Posterior, int
 		for i, x := range points {
 			sums[i] = NewDerivatives(len(x.Weights) + 1)
 			for _, m := range sites {
-				d := testkit.Get(m.At(x))(t)
-				sums[i].Add(d)
+				method.AddSums(sums[i], testkit.Get(m.At(x))(t))
 			}
 		}
 		q := testkit.Get(s.Tell(p, sums, most))(t)

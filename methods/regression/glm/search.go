@@ -82,25 +82,6 @@ func NewSearch(p Prior) *Search {
 	return &Search{Mode: climb{Best: MixedPoint{Weights: mean, LogTau: math.Log(p.Tau / 2)}}}
 }
 
-// Check reports a search from elsewhere that is none of p weights.
-func (s *Search) Check(p int) error {
-	if len(s.Grid) > 0 && len(s.Grid) != GridPoints {
-		return fmt.Errorf("a grid of %d points", len(s.Grid))
-	}
-	for _, c := range append([]climb{s.Mode}, s.Grid...) {
-		if err := c.Best.Check(p, WeightLargest); err != nil {
-			return err
-		}
-		if len(c.Step) > 0 && len(c.Step) != p+1 {
-			return fmt.Errorf("a step of %d numbers", len(c.Step))
-		}
-		if err := c.ask().Check(p, WeightLargest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Ask returns the points at which the sites' derivatives are wanted.
 func (s *Search) Ask() (points []MixedPoint) {
 	if len(s.Grid) == 0 {

@@ -62,23 +62,17 @@ func (s *Setup) Scaled(m *Scale) (*glm.Encoding, error) {
 		return nil, fmt.Errorf("a mean weight of %v", m.Weight)
 	}
 	e.WeightUnit = m.Weight
-	if private { // whose plan has the references
-		if len(m.References) > 0 {
-			return nil, fmt.Errorf("%d references too many", len(m.References))
-		}
-		return e, e.Check()
-	}
 	if err := s.refer(e, m.References); err != nil {
 		return nil, err
 	}
 	return e, e.Check()
 }
 
-// refer puts in the references that the sites' counts have chosen.
+// refer puts in the references that the sites' counts have chosen; a private plan has them itself.
 func (s *Setup) refer(e *glm.Encoding, references []int) error {
 	for i := range e.Columns {
 		c := &e.Columns[i]
-		if c.Reference == "" {
+		if c.Reference == "" || s.Plan.Privacy.Differential() {
 			continue
 		}
 		if len(references) == 0 || references[0] < 0 || references[0] >= len(c.Levels) {
@@ -164,9 +158,7 @@ func (s *Setup) Cells(a *ScaleAnswer) []float64 {
 		cells[i] = a.N[k]
 	}
 	for i := range cells {
-		for _, n := range a.Levels[first[i]:first[i+1]] {
-			cells[i] += n
-		}
+		cells[i] += floats.Sum(a.Levels[first[i]:first[i+1]])
 	}
 	return cells
 }

@@ -22,10 +22,8 @@ import (
 // and scaled so that of an activation's variance, its own noise included, the share c.Noise is noise. Offsets are
 // uniform over their range, and add what they are more than its middle.
 func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
-	if c.Subjects < 1 || c.Held < 1 || !(c.Noise > 0 && c.Noise < 1) {
-		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, "+
-			"cannot be drawn", c.Subjects, c.Held, c.Noise),
-			Hint: "at least one of each, and a share between 0 and 1"}
+	if err := c.Check(); err != nil {
+		return nil, err
 	}
 	if l := s.Options.Likelihood; !slices.Contains([]string{glm.LikelihoodLogistic, glm.LikelihoodSoftmax,
 		glm.LikelihoodLinear}, l) {

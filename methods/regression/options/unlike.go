@@ -11,6 +11,8 @@ import (
 	"parley/internal/stats"
 	"parley/methods/regression/glm"
 	"parley/problem"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 const (
@@ -154,10 +156,8 @@ func otherLevels(name string, levels, sites []string, all []*ScaleAnswer, at int
 		}
 	}
 	for k, a := range all {
-		counts, own := a.Levels[at:][:len(levels)], 0.0
-		for _, n := range counts {
-			own += n
-		}
+		counts := a.Levels[at:][:len(levels)]
+		own := floats.Sum(counts)
 		others := everybody - own
 		if own < fewest || others < fewest {
 			continue

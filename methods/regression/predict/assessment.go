@@ -276,26 +276,6 @@ func Noised(sum *privacy.Noised) (*Assessment, error) {
 	return a, nil
 }
 
-// CheckNoised refuses what [Noised] does not give.
-func (a *Assessment) CheckNoised() error {
-	const most = 2 * glm.MostRows
-	if len(a.Count) != tenths || len(a.Expected) != tenths || len(a.Observed) != tenths {
-		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected),
-			len(a.Observed), tenths)
-	}
-	for _, x := range slices.Concat(a.Count, a.Expected, a.Observed, []float64{a.LogLik}) {
-		if !glm.Inside(x, -most, most) {
-			return fmt.Errorf("a noised number of predictions of %v", x)
-		}
-	}
-	if a.Rows < 1 || a.Rows > most || a.Correct < 0 || a.Correct > a.Rows || !glm.Inside(a.Noise, 0, most) ||
-		a.Noise == 0 || a.Squares != 0 || a.Ranking != nil || a.Residuals != nil || a.Periods != nil ||
-		a.Scatter != nil {
-		return fmt.Errorf("an assessment that is not one of a noised sum")
-	}
-	return nil
-}
-
 // Sum declares the sum of [Contribution].
 func Sum(m account.Mechanism) *privacy.Sum {
 	return &privacy.Sum{Name: sumName, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length},

@@ -226,7 +226,6 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return d.Cluster(a) - d.Cluster(b) })
 	f, first, score := make([]float64, k), make([]float64, k), make([]float64, weights)
-	var touched []int
 	for n, i := range rows {
 		r := d.Row(i)
 		w := r.Weight
@@ -246,19 +245,8 @@ func ScatterOf(l glm.Likelihood, q glm.Normal, d *glm.Design, sampled bool) *sca
 		if n+1 < len(rows) && d.Cluster(rows[n+1]) == d.Cluster(i) {
 			continue
 		}
-		touched = touched[:0] // a category has one level of many
-		for i, x := range score {
-			if x != 0 {
-				touched = append(touched, i)
-			}
-		}
-		for a, i := range touched {
-			for _, j := range touched[:a+1] {
-				s.Meat[glm.Packed(i, j)] += score[i] * score[j]
-			}
-		}
+		s.AddScore(score, Alike(r, sampled))
 		clear(score)
-		s.Clusters += Alike(r, sampled)
 	}
 	return s
 }
@@ -274,11 +262,16 @@ func (s *scatter) check() error {
 	return glm.CheckSquares(s.Meat, "product of scores")
 }
 
-// AddScore adds a cluster by its score.
-func (s *scatter) AddScore(score []float64) {
-	s.Clusters++
+// AddScore adds so many clusters by their score. Most of its entries can be 0, as a category has one level of many.
+func (s *scatter) AddScore(score []float64, clusters int) {
+	s.Clusters += clusters
+	var touched []int
 	for i, x := range score {
-		for j := range i + 1 {
+		if x == 0 {
+			continue
+		}
+		touched = append(touched, i)
+		for _, j := range touched {
 			s.Meat[glm.Packed(i, j)] += x * score[j]
 		}
 	}

@@ -43,10 +43,11 @@ func New(l glm.Likelihood, q glm.Normal, columns int) *Predictor {
 // has mean 0 and the variance between sites.
 func (m *Predictor) At(b glm.Intercept) { m.site = b }
 
-// Row sets A, C and P.
+// Row sets A, C and P, of a row at the site and of all that the row may lack.
 func (m *Predictor) Row(r glm.Row) {
-	for k := range m.A {
-		m.A[k], m.C[k] = m.activation(r, k*m.columns)
+	for k, lacks := range m.lacking {
+		a, c := m.observed(r, k*m.columns)
+		m.A[k], m.C[k] = a+lacks.shift, c+lacks.variance
 	}
 	if m.classes == nil {
 		m.Likelihood.Predict(m.A, m.C, m.P)
@@ -59,13 +60,6 @@ func (m *Predictor) Row(r glm.Row) {
 		m.covariance[glm.Packed(k, k)] = m.C[k]
 	}
 	m.classes.predict(m.A, m.covariance, m.P)
-}
-
-// activation is that of a row at the site, and of all that the row may lack.
-func (m *Predictor) activation(r glm.Row, offset int) (a, c float64) {
-	a, c = m.observed(r, offset)
-	l := m.lacking[offset/m.columns]
-	return a + l.shift, c + l.variance
 }
 
 // observed is the activation of a row that lacks nothing, with variance

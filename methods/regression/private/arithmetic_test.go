@@ -125,12 +125,16 @@ func TestGramWithoutNoise(t *testing.T) {
 	if g.Rows != 4000 {
 		t.Errorf("%v rows", g.Rows)
 	}
-	for i := range c.width() {
-		for j := range c.width() {
-			if a, b := g.Matrix.At(i, j), products.At(i, j); math.Abs(a-b) > 1e-6*4000 {
-				t.Errorf("entry %d, %d: %v, want %v", i, j, a, b)
-			}
-		}
+	alike(t, "products", g.Matrix, products, 1e-6*4000)
+}
+
+// alike demands that no entries of two matrices differ by more than so much.
+func alike(t *testing.T, what string, got, want mat.Matrix, most float64) {
+	t.Helper()
+	var off mat.Dense
+	off.Sub(got, want)
+	if x := max(mat.Max(&off), -mat.Min(&off)); !(x <= most) {
+		t.Errorf("%s off by up to %v:\n%v\nwant\n%v", what, x, mat.Formatted(got), mat.Formatted(want))
 	}
 }
 
@@ -227,16 +231,8 @@ func TestExpectationsOverAPosterior(t *testing.T) {
 		}
 	}
 	got := g.expect(m, clip, g.spread(covariance))
-	for i := range 3 {
-		if math.Abs(got.Shift[i]-shift[i]) > 0.003*n {
-			t.Errorf("shift %d: %v, want %v", i, got.Shift[i]/n, shift[i]/n)
-		}
-		for j := range 3 {
-			if math.Abs(got.Hessian.At(i, j)-hessian.At(i, j)) > 0.005*n {
-				t.Errorf("Hessian %d, %d: %v, want %v", i, j, got.Hessian.At(i, j)/n, hessian.At(i, j)/n)
-			}
-		}
-	}
+	alike(t, "shift", mat.NewVecDense(3, got.Shift), mat.NewVecDense(3, shift), 0.003*n)
+	alike(t, "Hessian", got.Hessian, hessian, 0.005*n)
 }
 
 // What a gradient is off by once it is carried along a step is at most three times what its noise
@@ -365,16 +361,8 @@ func TestExpectationsOfNormalRows(t *testing.T) {
 		}
 	}
 	got := g.expect(m, clip, 0)
-	for i := range 4 {
-		if math.Abs(got.Bias[i]-bias[i]) > 0.001*n {
-			t.Errorf("bias %d: %v, want %v", i, got.Bias[i]/n, bias[i]/n)
-		}
-		for j := range 4 {
-			if math.Abs(got.Hessian.At(i, j)-hessian.At(i, j)) > 0.002*n {
-				t.Errorf("Hessian %d, %d: %v, want %v", i, j, got.Hessian.At(i, j)/n, hessian.At(i, j)/n)
-			}
-		}
-	}
+	alike(t, "bias", mat.NewVecDense(4, got.Bias), mat.NewVecDense(4, bias), 0.001*n)
+	alike(t, "Hessian", got.Hessian, hessian, 0.002*n)
 }
 
 // Rows with large numbers are long, and clipped more: slopes have the Hessian of real clipping to a

@@ -103,16 +103,6 @@ func (c *columns) clip(dispersion float64, i int) float64 {
 	return clip * math.Pow(2, octaves)
 }
 
-// shortest and longest are those between which one is chosen.
-func (c *columns) shortest() float64 {
-	least, _ := c.dispersions()
-	return c.clip(least, 0)
-}
-func (c *columns) longest() float64 {
-	_, most := c.dispersions()
-	return c.clip(most, clips-1)
-}
-
 // The three contributions of a row x with outcome y = ±1.
 
 // totals writes (x, ½ x² of numbers, 1). The last is for the count; of two classes each has its own. Before it stands
@@ -258,17 +248,6 @@ type release struct {
 	kind  string // of the task
 	times int
 	sum   privacy.Sum
-}
-
-// numbers is how many a release has.
-func (r *release) numbers() (n int) {
-	for _, length := range r.sum.Blocks {
-		if r.sum.Form == privacy.Moments {
-			length = glm.Triangle(length)
-		}
-		n += length
-	}
-	return n
 }
 
 // declare lists a site's releases, with noise by which all together cost the plan's total.

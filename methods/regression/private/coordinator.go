@@ -44,11 +44,8 @@ type state struct {
 	Reports map[string]*predict.Assessment  `cbor:"reports"`
 }
 
-// keeps are the tasks whose sums the state has, of gradients by that of the late ones.
-var keeps = []string{taskHistogram, taskTotals, taskProducts, taskLate}
-
 // MarshalBinary implements [method.State].
-func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *state) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
@@ -56,7 +53,7 @@ func (c coordinator) Init() (method.State, error) {
 	for range c.columns.pairs() {
 		s.Fits = append(s.Fits, newFit(c.columns, c.Options.Rounds))
 	}
-	for _, kind := range keeps {
+	for _, kind := range []string{taskHistogram, taskTotals, taskProducts, taskLate} {
 		s.Sums[kind] = map[string]*released{}
 	}
 	return s, nil
@@ -65,95 +62,7 @@ func (c coordinator) Init() (method.State, error) {
 // Restore implements [method.Coordinator].
 func (c coordinator) Restore(data []byte) (method.State, error) {
 	s := new(state)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if len(s.Sums) != len(keeps) || s.Reports == nil || len(s.Fits) == 0 || slices.Contains(s.Fits, nil) {
-		return nil, fmt.Errorf("the state is not one of a private joint posterior")
-	}
-	if err := method.KnownPhase(s.Phase, s.Left, c.Plan.Sites, taskHistogram, taskTotals, taskProducts, taskEarly,
-		taskLate, options.TaskAssess); err != nil {
-		return nil, err
-	}
-	if err := s.Units.check(c.common); err != nil {
-		return nil, fmt.Errorf("the state's %w", err)
-	}
-	if early := s.Phase == "" || s.Phase == taskHistogram; s.Phase == taskHistogram &&
-		(!c.learned() || s.Units.After == histograms) || !early && c.learned() && s.Units.After < histograms {
-		return nil, fmt.Errorf("the state has units after %d histograms, and waits for %q", s.Units.After, s.Phase)
-	}
-	if s.Window != nil {
-		if _, err := c.encoding(s.Window, true); err != nil {
-			return nil, fmt.Errorf("the state's histograms: %w", err)
-		}
-	}
-	for _, kind := range keeps {
-		if s.Sums[kind] == nil {
-			return nil, fmt.Errorf("the state has no sums of %q", kind)
-		}
-		times := 1.0
-		if kind == taskProducts { // of rows that were divided before
-			times = s.Scale * s.Scale
-		}
-		if err := method.Kept(s.Sums[kind], c.Plan.Sites, "sums of "+kind, func(r *released) error {
-			declared := c.release(kind)
-			if declared == nil {
-				return fmt.Errorf("the plan has no task %q", kind)
-			}
-			return r.check(declared.numbers(), times)
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if err := method.Kept(s.Reports, c.Plan.Sites, "assessments", (*predict.Assessment).CheckNoised); err != nil {
-		return nil, err
-	}
-	if (s.Phase == taskProducts || len(s.Sums[taskProducts]) > 0) && !glm.Inside(s.Scale, 1, largestScale) {
-		return nil, fmt.Errorf("the state's products have a scale of %v", s.Scale)
-	}
-	if err := c.check(s.asked(nil)); err != nil {
-		return nil, fmt.Errorf("the state's fit: %w", err)
-	}
-	for _, f := range s.Fits {
-		if err := c.checkFit(s, f); err != nil {
-			return nil, fmt.Errorf("the state's fit: %w", err)
-		}
-	}
-	return s, nil
-}
-
-// checkFit reports a fit that is none of the plan's, or not of the rows of the state's sums.
-func (c coordinator) checkFit(s *state, f *fit) error {
-	d := c.columns.width()
-	if err := method.Kept(f.Late.Sums, c.Plan.Sites, "late sums", func(r *released) error {
-		return r.check(d, float64(len(f.Late.Asked))*c.columns.longest())
-	}); err != nil {
-		return err
-	}
-	for site := range f.Late.Sums {
-		if s.Sums[taskTotals][site] == nil || s.Sums[taskProducts][site] == nil {
-			return fmt.Errorf("late sums of site %s without its totals and products", site)
-		}
-	}
-	for _, t := range f.Late.Asked {
-		if err := c.checkPoint(&t, d); err != nil {
-			return fmt.Errorf("late rounds: %w", err)
-		}
-	}
-	if len(f.Learned) > 0 && (len(f.Learned) != glm.Triangle(d) ||
-		slices.ContainsFunc(f.Learned, func(x float64) bool { return !glm.Finite(x) })) {
-		return fmt.Errorf("a curvature of none of the plan's weights")
-	}
-	if f.Rounds != c.Options.Rounds || f.Round != s.Fits[0].Round || f.Round < 0 || f.Round > f.Rounds ||
-		f.checkPrior(c.prior) != nil || !glm.Finite(f.Asymmetry.Value) || !glm.Inside(f.Asymmetry.Open, 0, 1) ||
-		len(f.Trace) > f.Round || !glm.Inside(f.Unsure, 0, largest*largest) || f.Noise != 0 &&
-		(len(f.Trace) == 0 || !glm.Inside(f.Noise, 0, math.Pow(largest*c.columns.longest(), 2)) ||
-			slices.ContainsFunc(f.Gradient, func(x float64) bool {
-				return !glm.Inside(x, -largest*largest, largest*largest)
-			}) || len(f.Gradient) != d || c.checkPoint(&point{Mean: f.Before, Clip: f.Clipped}, d) != nil) {
-		return fmt.Errorf("it is none of the plan's")
-	}
-	return nil
+	return s, method.OpenState(data, s)
 }
 
 // asked is the task for gradients where the fits are.
@@ -323,19 +232,6 @@ func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 	g := newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
 	g.Dispersion, g.law, g.asymmetry = s.Fits[i].Dispersion, s.Units.Law, s.Fits[i].Asymmetry
 	return g
-}
-
-// check refuses what is none of so many numbers, each of at most so many times the largest of a sum.
-func (r *released) check(many int, times float64) error {
-	if len(r.Values) != many || !glm.Inside(r.Variance, 0, math.Pow(largest*max(times, 1), 2)) || r.Variance == 0 {
-		return fmt.Errorf("%d numbers with noise of variance %v, where there are %d", len(r.Values), r.Variance, many)
-	}
-	for _, v := range r.Values {
-		if !glm.Inside(v, -largest*times, largest*times) {
-			return fmt.Errorf("a number of %v", v)
-		}
-	}
-	return nil
 }
 
 // Fold implements [method.Coordinator]. The noise of an honest site may be anything: no

@@ -3,6 +3,7 @@ package private
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"parley/methods/regression/glm"
@@ -111,7 +112,9 @@ const mistrust, stretched = 0.4, 2
 // wrong is what may be wrong with the clip bias that was expected at weights m, by column.
 func (g *gram) wrong(at *curvature, m []float64, clip float64) *mat.VecDense {
 	if g.Dispersion > 0 {
-		return g.skewed(m, clip)
+		cut, rise := g.clipped(m, clip)
+		floats.Add(floats.ScaleTo(cut, g.asymmetry.Open, cut), rise)
+		return mat.NewVecDense(len(m), cut)
 	}
 	wrong := mat.NewVecDense(len(m), nil)
 	for j, longer := range g.expect(m, clip/stretched, 0).Bias {

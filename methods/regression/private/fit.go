@@ -1,7 +1,6 @@
 package private
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -66,16 +65,6 @@ func (p *prior) known(narrow []float64) known {
 		k.common[0].Set(j, j, math.Sqrt(variance/2))
 	}
 	return k
-}
-
-// checkPrior refuses factors that no weights lead to.
-func (f *fit) checkPrior(p *prior) error {
-	if len(f.Narrow) != 2 || slices.ContainsFunc(f.Narrow, func(x float64) bool {
-		return !glm.Inside(x, p.widest, float64(1+len(p.mean)))
-	}) {
-		return fmt.Errorf("%v times the precision of the prior", f.Narrow)
-	}
-	return nil
 }
 
 // widestOf is how wide the prior may become, by the variance of the plan for the weights of so many

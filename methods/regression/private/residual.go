@@ -194,13 +194,6 @@ func (g *gram) clipped(m []float64, clip float64) (cut, rise []float64) {
 	return cut, rise
 }
 
-// skewed is what may be wrong with the bias of a clip.
-func (g *gram) skewed(m []float64, clip float64) *mat.VecDense {
-	cut, rise := g.clipped(m, clip)
-	floats.Add(floats.ScaleTo(cut, g.asymmetry.Open, cut), rise)
-	return mat.NewVecDense(len(m), cut)
-}
-
 // balance tells the asymmetry by the sum of outcomes, from which no clip took: by how much more the rows lie above
 // their expectations than the filtered gradient has it.
 func (f *fit) balance(g *gram, at *curvature) {

@@ -135,7 +135,8 @@ func (c *common) checkPoint(t *point, weights int) error {
 			return fmt.Errorf("weight %d is %v", j, m)
 		}
 	}
-	if !glm.Inside(t.Clip, c.columns.shortest(), c.columns.longest()) {
+	least, most := c.columns.dispersions()
+	if !glm.Inside(t.Clip, c.columns.clip(least, 0), c.columns.clip(most, clips-1)) {
 		return fmt.Errorf("a clip of %v", t.Clip)
 	}
 	return nil

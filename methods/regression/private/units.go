@@ -128,31 +128,6 @@ func (x ranged) smallest() float64 {
 	return finest
 }
 
-// check reports units that are none of the plan's, after as many histograms as it says.
-func (u *units) check(c *common) error {
-	many := 0
-	if u.After > 0 {
-		many = len(c.columns.told)
-	}
-	if u.After < 0 || u.After > histograms || u.After > 0 && !c.learned() || len(u.Centre) != many ||
-		len(u.Scale) != many || len(u.Open) != many {
-		return fmt.Errorf("units of %d, %d and %d numbers after %d histograms", len(u.Centre), len(u.Scale),
-			len(u.Open), u.After)
-	}
-	if slices.ContainsFunc(u.Open, func(x float64) bool { return !glm.Inside(x, 0, 10) }) {
-		return fmt.Errorf("units that are open by %v", u.Open)
-	}
-	if n := len(u.Law); n > 0 && (n != bins || many == 0 ||
-		slices.ContainsFunc(u.Law, func(share float64) bool { return !glm.Inside(share, 0, 1+1e-9) })) {
-		return fmt.Errorf("a law of shares %v", u.Law)
-	}
-	if many == 0 {
-		return nil
-	}
-	_, err := c.encoding(c.unitsOf(u.Centre, u.Scale), false)
-	return err
-}
-
 // encoding is what brings rows to columns: at units that a task brought, or, for a histogram, with the lower ends of
 // windows as centres and bins as units. It reports those that no honest coordinator sends.
 func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, error) {

@@ -62,10 +62,13 @@ func TestUnitsThatNoiseHidesAreSaid(t *testing.T) {
 		mean, _ := shapes.centred()
 		cells, _ := shapes.rows(500, mean, r)
 		u, _, _ := c.ask(t, cells, make([]float64, len(cells)), 10, r)
-		if err := u.check(c); err != nil {
+		if _, err := c.encoding(c.scale(&u), false); err != nil {
 			t.Error(err)
 		}
 		for k := range shapes.numbers {
+			if !glm.Inside(u.Open[k], 0, 10) {
+				t.Errorf("number %d is open by %v", k, u.Open[k])
+			}
 			if u.Open[k] >= unknownScale {
 				said++
 			}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"parley/figure"
+	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/predict"
@@ -213,7 +214,7 @@ func search(p glm.Prior, sites []*glm.Marginal) (*glm.Posterior, int, error) {
 				if err != nil {
 					return nil, 0, err
 				}
-				sums[i].Add(d)
+				method.AddSums(sums[i], d)
 			}
 		}
 		if q, err := s.Tell(p, sums, 40); q != nil || err != nil {
