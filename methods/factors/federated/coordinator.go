@@ -244,7 +244,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	sent, asked := o.Sent, c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
-			q, err := assess.ChooseRank(c.Layout, got.sites, false, c.Factors, c.draws())
+			q, err := assess.ChooseRank(c.Layout, got.known, false, c.Factors, c.draws())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -282,7 +282,7 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 	more := got.again() && len(o.LogLik) < c.Options.Rounds
 	settled := sent != nil && last.Moved < settledBy
 	if more && settled && asked.Options.Latent == options.Select {
-		q, err := assess.ChooseRank(c.Layout, got.sites, true, c.Factors, c.draws())
+		q, err := assess.ChooseRank(c.Layout, got.known, true, c.Factors, c.draws())
 		if err != nil {
 			return nil, nil, err
 		}
