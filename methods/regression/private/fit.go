@@ -91,7 +91,7 @@ func newFit(c *columns, rounds int) *fit {
 	}
 	f := &fit{Rounds: rounds, Mean: mean, Clip: c.reach() / 2, Narrow: []float64{1, 1}}
 	if c.linear {
-		f.Clip, f.Dispersion, f.Unsure, f.Asymmetry.Open = 4*c.reach(), 1, 1, 1
+		f.Clip, f.Dispersion, f.Unsure, f.Asymmetry.Open = 4*c.reach(), 1, 1, asymmetric
 	}
 	return f
 }

@@ -34,6 +34,10 @@ type asymmetry struct {
 	Open  float64 `cbor:"open"`
 }
 
+// asymmetric is the standard deviation of an asymmetry before anything is known: a log-normal law of σ .8 has 3.6 at
+// five deviations.
+const asymmetric = 3
+
 // noisedSums are what a gram is made of, with variances of their noise: s on the diagonal of products.
 type noisedSums struct {
 	totals   []float64

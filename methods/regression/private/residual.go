@@ -203,11 +203,13 @@ func (f *fit) balance(g *gram, at *curvature) {
 		above -= w * g.Matrix.At(j, last)
 		variance += w * w * g.Error.At(j, last)
 	}
-	share := at.Hessian.At(last, last) / g.Rows // that a gradient has
+	variance += math.Pow(g.Rows*math.Exp(-1-options.Farthest), 2) // what the limit takes, of an exponential law
+	share := at.Hessian.At(last, last) / g.Rows                   // that a gradient has
 	variance = share*share*(variance+drift*drift*above*above) + f.Noise
 	cut, _ := g.clipped(f.Mean, f.Clipped)
-	was, gain := f.Asymmetry.Value, cut[last]/(cut[last]*cut[last]+variance)
-	g.asymmetry = asymmetry{gain * (was*cut[last] + share*above - f.Gradient[last]), math.Sqrt(1 - gain*cut[last])}
+	was, gain := f.Asymmetry.Value, cut[last]/(cut[last]*cut[last]+variance/(asymmetric*asymmetric))
+	g.asymmetry = asymmetry{gain * (was*cut[last] + share*above - f.Gradient[last]),
+		asymmetric * math.Sqrt(1-gain*cut[last])}
 	f.Asymmetry = g.asymmetry
 	floats.AddScaled(f.Gradient, g.asymmetry.Value-was, cut)
 }
