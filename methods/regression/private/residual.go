@@ -3,6 +3,7 @@ package private
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -134,11 +135,16 @@ func tailOf(law []float64, k float64) (t tail) {
 		}
 	}
 	floats.AddConst(-floats.Dot(z, w), z)
-	variance := 0.0
+	variance, third := 0.0, 0.0
 	for i, z := range z {
-		variance += w[i] * z * z
+		variance, third = variance+w[i]*z*z, third+w[i]*z*z*z
 	}
 	floats.Scale(1/math.Sqrt(variance), z)
+	if third < 0 { // stretched below an upper end
+		floats.Scale(-1, z)
+		slices.Reverse(z)
+		slices.Reverse(w)
+	}
 	from, below := z[0], 0.0 // where the law begins
 	for i := 0; i < len(z) && below < lowest; i++ {
 		from, below = z[i], below+w[i]
