@@ -225,19 +225,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// A state goes on only with an asymmetry that sums can have told.
-func TestStateOfAnAsymmetry(t *testing.T) {
-	table := clinical[0].numeric(1, "normal")
-	co := coordinator{table.common(t, 1, nil, nil)}
-	for _, says := range []asymmetry{{math.NaN(), 1}, {0, math.NaN()}, {0, 2}} {
-		s := testkit.Get(co.Init())(t).(*state)
-		s.Fits[0].Asymmetry = says
-		if _, err := co.Restore(testkit.Get(s.MarshalBinary())(t)); err == nil {
-			t.Errorf("%v is taken", says)
-		}
-	}
-}
-
 // Whatever a row and a task, what it gives to a gradient is no longer than 1; and of rows that a normal law draws, what
 // tells their dispersion is 0 on average where it is the task's, and its slope by the logarithm is the stated one.
 func TestResidualsAreShort(t *testing.T) {
