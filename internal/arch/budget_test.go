@@ -16,7 +16,7 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 117_599
+	maxSource    = 117_602
 	maxTests     = 72_084
 	maxPackages  = 75
 	papersSource = 16_030

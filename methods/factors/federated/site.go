@@ -73,7 +73,10 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
 	bound, given := h.Bound(model, beside), [][]int(nil)
 	if h.Options.OnePopulation() {
-		if given = h.TotalSets(); model == nil {
+		if h.Plan.Privacy.Secure() || h.Options.Rounds > 0 { // what sets that add up lack, exchanges fill
+			given = h.TotalSets()
+		}
+		if model == nil {
 			model = ppca.Uncorrelated(h.Layout)
 		}
 	}
