@@ -81,7 +81,7 @@ func (w *walker) subject() ([]byte, int) {
 
 // totals stand in the place of ids where a spreadsheet adds up or averages the rows above.
 var totals = regexp.MustCompile(
-	`^(?i:((grand )?total|insgesamt|gesamt|sum(me|a)?|somme|mean|average|mittel(wert)?|durchschnitt|moyenne|median):?)$`)
+	`^(?i:((grand )?total|(ins)?gesamt|sum(me|a)?|somme|mean|average|mittel(wert)?|durchschnitt|moyenne|median):?)$`)
 
 // sound is the next row that has an id and an encoding.
 func (w *walker) sound() (*record, error) {

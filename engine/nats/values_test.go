@@ -23,7 +23,7 @@ type model struct {
 }
 
 // The same operations have the same results here as by the words of [wire.Wire], but for the numbers of revisions.
-func TestAsInMemory(t *testing.T) {
+func TestAsTheWireSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c, other := w.connect(w.coordinatorOptions()), w.connect(w.coordinatorOptions())

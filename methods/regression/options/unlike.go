@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/internal/stats"
 	"parley/methods/regression/glm"
 	"parley/problem"
-
-	"gonum.org/v1/gonum/floats"
 )
 
 const (
