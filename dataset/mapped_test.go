@@ -82,7 +82,8 @@ func TestRowsOfAQueryAreHeldTo(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": "id\na\nb\nc\n",
 		"mapping.yaml": "mapping: 1\nviews:\n  - {name: v, id: id, sql: {driver: sqlite, database: h.db, query: " +
 			"\"SELECT id, x FROM v\"}}\n"})
-	db := testkit.Get(sql.Open("sqlite", filepath.Join(dir, "h.db")))(t)
+	// A reader's lock may outlast the reading by a moment.
+	db := testkit.Get(sql.Open("sqlite", filepath.Join(dir, "h.db")+"?_pragma=busy_timeout(60000)"))(t)
 	defer db.Close()
 	do := func(statement string) { testkit.Get(db.Exec(statement))(t) }
 	do("CREATE TABLE v (id TEXT, x REAL)")
