@@ -193,7 +193,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"more":          {released + "{}", "something follows its end"},
 		"unknown field": {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
 		"format": {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1),
-			`this program reads "parley/mvppca-released/2"`},
+			`this program reads "parley/mvppca-released/3"`},
 		"another plan": {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
 		"a site less": {changed(func(s []any) []any { return s[1:] }),
 			"2 sites released something, and the plan's quorum is 3"},

@@ -194,14 +194,18 @@ func (n *Whitening) room() float64 {
 // reach is r², from which on sizes are not told apart: four times the mean square
 // of z that the sums before told.
 func (n *Whitening) reach() float64 {
+	return 4 * n.rest() * (float64(len(n.Scale)) + floats.Sum(n.Strength))
+}
+
+// rest is the variance of a feature beyond the axes that the bound was made for.
+func (n *Whitening) rest() float64 {
 	p := len(n.Scale)
-	whole, squeezed := float64(p), float64(p)
+	squeezed := float64(p)
 	for i, x := range n.Strength {
-		whole += x
 		squeezed += n.Shrinkage[i] * n.Shrinkage[i] * x
 	}
 	c := clip(p)
-	return 4 * n.Bound * n.Bound / (c * c) * whole / squeezed
+	return n.Bound * n.Bound / (c * c) / squeezed
 }
 
 // sizes is a noised Σ |z|² over the subjects of one sum.

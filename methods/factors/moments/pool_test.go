@@ -88,7 +88,7 @@ func TestPatternsAreThoseOfThePlan(t *testing.T) {
 			}
 		}
 	}
-	coarse := factorstest.Must(Whitenings(l, []Overviewed{{patterns, make([]float64, 6), 1}}))(t)
+	coarse := factorstest.Must(Whitenings(l, []Overviewed{{patterns, make([]float64, overviewLen(l, 3)), 1}}))(t)
 	a, b, c := []float64{0, 1}, []float64{0.5}, []float64{1, 1, 0}
 	for _, x := range []struct {
 		row  [][]float64
@@ -99,7 +99,7 @@ func TestPatternsAreThoseOfThePlan(t *testing.T) {
 		{[][]float64{a, nil, nil}, -1}, {[][]float64{nil, nil, c}, -1}, {[][]float64{nil, nil, nil}, -1},
 		{[][]float64{a, nil, {1, math.NaN(), math.NaN()}}, -1},
 	} {
-		overview, v := make([]float64, 6), make([]float64, 8)
+		overview, v := make([]float64, overviewLen(l, 3)), make([]float64, 8)
 		at := s.Overview(x.row, overview)
 		if got := s.Contribution(coarse)(x.row, v); got != x.want || (at >= 0) != (x.want >= 0) || at >= 0 &&
 			overview[x.want] == 0 {

@@ -3,6 +3,9 @@ package moments
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
@@ -17,7 +20,8 @@ func triangle(i, j, n int) int {
 	return i*(2*n-i+1)/2 + j - i
 }
 
-// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last.
+// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last, as if no cell
+// were missing.
 func (m *Moments) matrix() ([]float64, error) {
 	n := len(m.Scale) + 1
 	if want := (n + 1) * (n + 2) / 2; len(m.Sums) != want {
@@ -32,7 +36,50 @@ func (m *Moments) matrix() ([]float64, error) {
 			out[i*n+j] = m.Sums[triangle(i, j, n+1)]
 		}
 	}
+	m.Whitening.complement(out)
 	return out, nil
+}
+
+// complement makes up for missing cells in a matrix of sums. Without axes they were 0: of the sum of a feature its
+// share is left, and of products both features'. With axes they were predicted about the centre, so that means lack
+// their share of the distance from it, and squares the rest's variance.
+func (n *Whitening) complement(m []float64) {
+	p, k := len(n.Scale), len(n.Shrinkage)
+	d := p + 1
+	if k == 0 {
+		for i, f := range n.Observed {
+			for j, g := range n.Observed {
+				if i != j {
+					m[i*d+j] /= f * g
+				}
+			}
+			for _, at := range []int{i*d + i, i*d + p, p*d + i} {
+				m[at] /= f
+			}
+		}
+		return
+	}
+	mean, lack := make([]float64, p), make([]float64, p*p)
+	for j := range mean {
+		mean[j] = m[j*d+p]
+	}
+	n.squeeze(mean, -1)
+	size := max(m[d*d-1], 0) / (n.Constant * n.Constant) * n.rest() * n.room() * n.room() / (n.Bound * n.Bound)
+	for j, f := range n.Observed {
+		mean[j] /= f
+		lack[j*p+j] = (1 - f) * size
+	}
+	n.squeeze(mean, 1)
+	for range 2 { // from both sides
+		for row := range slices.Chunk(lack, p) {
+			n.squeeze(row, 1)
+		}
+		lack = transpose(lack, p)
+	}
+	for i := range p {
+		m[i*d+p], m[p*d+i] = mean[i], mean[i]
+		floats.Add(m[i*d:][:p], lack[i*p:][:p])
+	}
 }
 
 // noiseEdge is how large an eigenvalue of symmetric p × p noise of standard deviation
@@ -63,7 +110,7 @@ func unshrunk(y, sd float64, p int) float64 {
 }
 
 // RefineWhitening turns the noised coarse sums of all sites together into the whitening of the
-// fine ones. The coarse whitening has neither axes nor a centre, so that y = z.
+// fine ones. The coarse whitening has no axes, so that y = z.
 func (r PatternSums) RefineWhitening() (Whitening, error) {
 	n, sd := &r.Coarse, r.Coarse.SD
 	p := len(n.Scale)
@@ -80,8 +127,8 @@ func (r PatternSums) RefineWhitening() (Whitening, error) {
 	countSD := 1 / math.Sqrt(1/r.CountVar+1/countVar)
 	count = max(count, 1, countSD)
 	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
-	out := Whitening{Views: n.Views, Scale: n.Scale, Centre: make([]float64, p)}
-	// The mean, shrunk towards the middle of the ranges (James and Stein).
+	out := Whitening{Views: n.Views, Scale: n.Scale, Centre: make([]float64, p), Observed: n.Observed}
+	// The mean, shrunk towards the overview's (James and Stein).
 	toMean := n.Bound / n.room() / n.Constant / count
 	size := 0.0
 	mean := make([]float64, p)
@@ -94,8 +141,8 @@ func (r PatternSums) RefineWhitening() (Whitening, error) {
 	for j := range mean {
 		mean[j] *= keep
 		// A centre beyond the range helps nobody.
-		out.Centre[j] = max(-0.5, min(0.5, mean[j]/n.Scale[j]))
-		mean[j] = out.Centre[j] * n.Scale[j]
+		out.Centre[j] = max(-0.5, min(0.5, n.Centre[j]+mean[j]/n.Scale[j]))
+		mean[j] = (out.Centre[j] - n.Centre[j]) * n.Scale[j]
 	}
 	cov := make([]float64, p*p)
 	trace := 0.0

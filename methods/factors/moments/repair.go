@@ -162,9 +162,6 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 	}
 }
 
-// meanSpread is how far means may lie from the middle of their ranges.
-const meanSpread = 0.25
-
 // Of a view of which noise tells nothing, the variance is taken for that of a
 // uniform distribution over the ranges, to be safe.
 const (

@@ -18,8 +18,9 @@ import (
 // Statistics is the mechanism "statistics": three clipped and noised sums over each site's subjects, each guided by
 // those before it, of which all else is made:
 //
-//  1. overview (vectors): how many have which of the plan's patterns, and how far each view spreads.
-//  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and clipped, b, size).
+//  1. overview (vectors): how many have which of the plan's patterns, how far each view spreads, the sums of features,
+//     and how many lack each feature of a view that they have.
+//  2. coarse (moments): Σ t tᵀ per pattern, t = (x about these means and clipped, b, size).
 //  3. fine (moments): the same about its mean, what stands out squeezed until it weighs as much as the rest.
 //
 // See "Analyze Gauss" (Dwork and others, STOC 2014) and, for squeezing, "CoinPress" (Biswas and others, NeurIPS 2020).
@@ -40,9 +41,9 @@ const (
 // The shares of the budget μ² of the three sums, together 1. The overview needs
 // little; the coarse sum may have somewhat more or less of the rest.
 const (
-	shareOverview = 0.04
-	shareCoarse   = 0.22
-	shareFine     = 0.74
+	shareOverview = 0.08
+	shareCoarse   = 0.2
+	shareFine     = 0.72
 )
 
 // NewStatistics prepares the mechanism for one site. Ranges are the plan's, lowest
@@ -94,7 +95,7 @@ func (s *Statistics) Sums() []privacy.Sum {
 		}
 	}
 	return []privacy.Sum{
-		sum(SumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, 2),
+		sum(SumOverview, privacy.Vectors, []int{overviewLen(s.layout, len(s.patterns))}, shareOverview, 2),
 		sum(sumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
 		sum(sumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
 	}
@@ -126,9 +127,21 @@ func (s *Statistics) unit(j int, x float64) float64 {
 	return max(-0.5, min(0.5, (x-s.low[j])*s.inv[j]-0.5))
 }
 
-// The overview's vector is (√½ at the subject's pattern, √(½/K) e_k for each of
-// the K views), e_k = 4 × mean square of the view in parts of the ranges ≤ 1.
-const overviewHalf = math.Sqrt2 / 2
+// The overview's vector is (√.3 at the subject's pattern, √(.2/K) e_k for each of the K views, √(.3/d) 2u for each of
+// d features, √(.4/d) at each of them that is missing), u being parts of the ranges from the middle and e_k = 4 × the
+// mean square of u over the view, ≤ 1. At most half of d are missing.
+var overviewCount, overviewSpread, overviewValue, overviewMissing = math.Sqrt(0.3), math.Sqrt(0.2), math.Sqrt(0.3),
+	math.Sqrt(0.4)
+
+// overviewLen is how long the vector is for so many patterns.
+func overviewLen(l ppca.Layout, patterns int) int { return patterns + l.Views() + 2*l.Features() }
+
+// overviewParts are the parts of an overview.
+func overviewParts(l ppca.Layout, v []float64) (count, spread, value, missing []float64) {
+	d := l.Features()
+	rest := len(v) - 2*d
+	return v[:rest-l.Views()], v[rest-l.Views() : rest], v[rest:][:d], v[rest+d:]
+}
 
 // Overview writes what one subject contributes to the overview, into v, which
 // is zero, and returns its block, or −1 if it contributes nothing.
@@ -137,7 +150,10 @@ func (s *Statistics) Overview(row [][]float64, v []float64) int {
 	if at < 0 {
 		return -1
 	}
-	v[at] = overviewHalf
+	v = v[:overviewLen(s.layout, len(s.patterns))]
+	count, spread, value, missing := overviewParts(s.layout, v)
+	count[at] = overviewCount
+	root := math.Sqrt(float64(s.layout.Features()))
 	for _, k := range s.patterns[at] {
 		lo, _ := s.layout.View(k)
 		sum, n := 0.0, 0
@@ -145,9 +161,12 @@ func (s *Statistics) Overview(row [][]float64, v []float64) int {
 			if !math.IsNaN(x) {
 				u := s.unit(lo+i, x)
 				sum, n = sum+4*u*u, n+1
+				value[lo+i] = overviewValue * 2 * u / root
+			} else {
+				missing[lo+i] = overviewMissing / root
 			}
 		}
-		v[len(s.patterns)+k] = overviewHalf * sum / float64(n) / math.Sqrt(float64(s.layout.Views()))
+		spread[k] = overviewSpread * sum / float64(n) / math.Sqrt(float64(len(spread)))
 	}
 	return 0
 }

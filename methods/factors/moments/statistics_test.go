@@ -9,6 +9,7 @@ import (
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
+	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 )
 
@@ -236,6 +237,40 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 	}
 	if c < 0.85 || c > 0.98 {
 		t.Errorf("90 %% intervals hold %.1f %%", 100*c)
+	}
+}
+
+// Where in its range a feature lies, and how many cells are missing, does not move its mean: ranges begin 1 to 12
+// deviations below it, and of 9000 subjects up to two fifths lack it. Of 240 means of 20 draws the farthest was off by
+// 0.08 deviations, and 0.023 in the root mean square; where the middle of its range stands for a missing cell, by 1.4.
+func TestMissingCellsDoNotMoveMeans(t *testing.T) {
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 93))
+		l := factorstest.Shape(t, ppca.NoisePerFeature, 6, 6)
+		rows := factorstest.NewTruth(r, l, 3, 0.5).Subjects(r, 9000)
+		d := l.Features()
+		mean, sd, ranges := make([]float64, d), make([]float64, d), make([][2]float64, d)
+		for j := range d {
+			column := make([]float64, len(rows))
+			for i, row := range rows {
+				column[i] = row[j]
+			}
+			mean[j], sd[j] = stat.MeanStdDev(column, nil)
+			ranges[j] = [2]float64{mean[j] - float64(1+j)*sd[j], mean[j] + 15*sd[j]}
+			for i := range rows {
+				if r.Float64() < 0.1*float64(j%5) {
+					rows[i][j] = math.NaN()
+				}
+			}
+		}
+		s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
+		subjects := factorstest.SplitAll(l, rows)
+		re := factorstest.Must(Project(l, testRelease(t, r, s, 1, subjects[:4000], subjects[4000:]), 1))(t)
+		for j, m := range re.Blocks()[0].Mean {
+			if off := (ranges[j][0] + m*(ranges[j][1]-ranges[j][0]) - mean[j]) / sd[j]; math.Abs(off) > 0.2 {
+				t.Errorf("seed %d, feature %d: the mean is off by %.2f deviations", seed, j, off)
+			}
+		}
 	}
 }
 

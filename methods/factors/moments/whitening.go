@@ -30,6 +30,7 @@ type Whitening struct {
 	Axes      wire.Vector `cbor:"axes" json:"axes,omitempty"`         // k × p by rows, orthonormal
 	Shrinkage wire.Vector `cbor:"squeeze" json:"squeeze,omitempty"`   // k, in (0, 1]
 	Strength  wire.Vector `cbor:"strength" json:"strength,omitempty"` // k: variance along an axis, in that of the rest
+	Observed  wire.Vector `cbor:"observed" json:"observed"`           // per feature the share of subjects who have it
 }
 
 // Check says what is wrong with a whitening that came from elsewhere.
@@ -45,7 +46,9 @@ func (n *Whitening) Check(l ppca.Layout) error {
 	// overflows.
 	if err := cmp.Or(ppca.Between("scale", p, 1e-3, 1e6, n.Scale), ppca.Between("centre", p, -0.5, 0.5, n.Centre),
 		ppca.Between("axes", k*p, -1-1e-6, 1+1e-6, n.Axes), ppca.Between("squeeze", k, 1e-9, 1, n.Shrinkage),
-		ppca.Between("strength", k, 1e-9, 1e18, n.Strength), ppca.Between("bound", 1, 1e-9, 1e12, []float64{n.Bound}),
+		ppca.Between("strength", k, 1e-9, 1e18, n.Strength),
+		ppca.Between("observed", p, leastObserved, 1, n.Observed),
+		ppca.Between("bound", 1, 1e-9, 1e12, []float64{n.Bound}),
 		ppca.Between("constant", 1, 1e-3, 0.99, []float64{n.Constant})); err != nil {
 		return fmt.Errorf("whitening: %w", err)
 	}
@@ -78,6 +81,9 @@ const (
 	sizeWeight     = 0.25 // s
 	usualSpread    = 0.12 // prior mean of e_k: standard deviation .17 of the range
 	usualDoubt     = 0.06 // its prior standard deviation
+	meanSpread     = 0.25 // how far means may lie from the middle of their ranges
+	usualMissing   = 0.15 // how large shares of missing values are, and how different
+	careful        = 1.5  // of its posterior standard deviation is added
 )
 
 // Overviewed is a noised overview of a site, or the sum of those of some with the same patterns.
@@ -90,24 +96,25 @@ type Overviewed struct {
 // Counts returns the numbers of subjects per pattern, and the variance of the noise in each.
 func (o *Overviewed) Counts() (n []float64, variance float64) {
 	for _, x := range o.Sums[:len(o.Patterns)] {
-		n = append(n, x/overviewHalf)
+		n = append(n, x/overviewCount)
 	}
-	return n, o.SD * o.SD / (overviewHalf * overviewHalf)
+	return n, o.SD * o.SD / (overviewCount * overviewCount)
 }
 
 // Whitenings turns noised overviews into the whitenings of the coarse sum, one for each pattern that
-// any of them has. Views are scaled by the spread that all of them tell together.
+// any of them has. Views are scaled by the spread that all of them tell together, about the means.
 func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
-	views := l.Views()
-	// Of each view: subjects, the sum of e_k over them, and the variances of their noise.
-	with, spread, withVar, spreadVar := make([]float64, views), make([]float64, views), make([]float64, views),
+	views, d := l.Views(), l.Features()
+	// Of each view subjects and the sum of e_k over them, and variances of their noise; of each feature its sum, and
+	// how many lack it.
+	with, spread, withVar, variance := make([]float64, views), make([]float64, views), make([]float64, views),
 		make([]float64, views)
+	mean, lack := make([]float64, d), make([]float64, d)
 	var patterns [][]int
 	for i := range all {
 		o := &all[i]
-		if len(o.Sums) != len(o.Patterns)+views || !(o.SD > 0) {
-			return nil, fmt.Errorf("overview has %d entries, want %d, and noise %v", len(o.Sums),
-				len(o.Patterns)+views, o.SD)
+		if want := overviewLen(l, len(o.Patterns)); len(o.Sums) != want || !(o.SD > 0) {
+			return nil, fmt.Errorf("overview has %d entries, want %d, and noise %v", len(o.Sums), want, o.SD)
 		}
 		if err := ppca.Finite("overview", append(slices.Clone(o.Sums), o.SD)); err != nil {
 			return nil, err
@@ -123,34 +130,85 @@ func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 				with[k] += counts[at]
 			}
 		}
+		_, spreads, values, missing := overviewParts(l, o.Sums)
 		for k, has := range seen {
 			if has {
 				withVar[k] += noise
-				spread[k] += o.Sums[len(o.Patterns)+k]
-				spreadVar[k] += o.SD * o.SD
+				variance[k] += o.SD * o.SD
+				spread[k] += spreads[k]
+				lo, hi := l.View(k)
+				floats.Add(mean[lo:hi], values[lo:hi])
+				floats.Add(lack[lo:hi], missing[lo:hi])
 			}
 		}
 	}
-	scale := make([]float64, views)
+	scale, root := make([]float64, views), math.Sqrt(float64(d))
 	for k := range scale {
-		root := math.Sqrt(float64(views)) / overviewHalf / max(with[k], math.Sqrt(withVar[k]))
-		e, doubt := spread[k]*root, math.Sqrt(spreadVar[k])*root
-		w := usualDoubt * usualDoubt / (usualDoubt*usualDoubt + doubt*doubt)
-		e = min(1, max(usualSpread+w*(e-usualSpread), 1e-6, 0.2*(1-w)*usualSpread))
+		n := max(with[k], math.Sqrt(withVar[k]))
+		lo, hi := l.View(k)
+		missingShares(lack[lo:hi], root/overviewMissing/n, variance[k])
+		off, doubt := centres(mean[lo:hi], lack[lo:hi], root/(2*overviewValue)/n, variance[k])
+		unit := math.Sqrt(float64(views)) / overviewSpread / n
+		e := spread[k]*unit + 4*off
+		doubt = unit*unit*variance[k] + 16*doubt
+		w := usualDoubt * usualDoubt / (usualDoubt*usualDoubt + doubt)
+		// One that is too small clips everybody.
+		e = usualSpread + w*(e-usualSpread) + careful*math.Sqrt(w*doubt)
+		e = min(1, max(e, 1e-6, 0.2*(1-w)*usualSpread))
 		scale[k] = 2 / math.Sqrt(e)
 	}
 	out := make([]Whitening, len(patterns))
 	for i, pattern := range patterns {
-		out[i] = Whitening{Views: pattern, Constant: coarseConstant}
+		n := &out[i]
+		n.Views, n.Constant = pattern, coarseConstant
 		for _, k := range pattern {
-			for range l.Dims[k] {
-				out[i].Scale = append(out[i].Scale, scale[k])
+			for j, hi := l.View(k); j < hi; j++ {
+				n.Scale, n.Centre, n.Observed = append(n.Scale, scale[k]), append(n.Centre, mean[j]),
+					append(n.Observed, max(1-lack[j], leastObserved))
 			}
 		}
-		out[i].Centre = make([]float64, len(out[i].Scale))
-		out[i].Bound = clip(len(out[i].Scale)) * math.Sqrt(float64(len(out[i].Scale)))
+		n.Bound = clip(len(n.Scale)) * math.Sqrt(float64(len(n.Scale)))
 	}
 	return out, nil
+}
+
+// centres makes means of the noised sums of a view's features, unit being what one is divided by the subjects, and
+// draws them to the middle of the ranges by as much as they are noise. It returns by how much less the mean square
+// about them is than about the middle, below 0, and what noise leaves of that.
+func centres(sum, lack []float64, unit, variance float64) (less, doubt float64) {
+	p, square, noise := float64(len(sum)), 0.0, 0.0
+	for j := range sum {
+		f := unit / (1 - lack[j])
+		sum[j] *= f
+		square, noise = square+sum[j]*sum[j]/p, noise+f*f*variance/p
+	}
+	excess := max(0, square-noise)
+	keep := min(excess/max(square, 1e-300), meanSpread*meanSpread/(meanSpread*meanSpread+noise))
+	for j := range sum {
+		sum[j] = min(max(keep*sum[j], -0.5), 0.5)
+	}
+	return keep*keep*noise - keep*(2-keep)*excess, (4*square*noise + 2*noise*noise) / p
+}
+
+// leastObserved is the smallest share of a feature that is made up for.
+const leastObserved = 0.2
+
+// missingShares makes shares of the noised sums of a view's features, and draws them to their mean, and that to 0, by
+// as much as they are noise (Stein's estimator).
+func missingShares(share []float64, unit, variance float64) {
+	floats.Scale(unit, share)
+	variance *= unit * unit
+	p, excess := float64(len(share)), 0.0
+	mean := floats.Sum(share) / p
+	for _, x := range share {
+		excess += ((x-mean)*(x-mean) - variance) / p
+	}
+	prior := min(mean*mean, usualMissing*usualMissing)
+	centre := max(mean, 0) * prior / (prior + variance/p)
+	prior = min(max(excess, 0), usualMissing*usualMissing)
+	for j, x := range share {
+		share[j] = min(max(centre+prior/(prior+variance)*(x-mean), 0), 1-leastObserved)
+	}
 }
 
 // Own returns those of the whitenings that the site's patterns need, in their order.
@@ -184,17 +242,9 @@ func (s *Statistics) Contribution(whitenings []Whitening) func(row [][]float64, 
 		i := 0
 		for _, k := range n.Views {
 			lo, _ := s.layout.View(k)
-			seen := 0
 			for c, x := range row[k] {
 				if mask[i+c] = !math.IsNaN(x); mask[i+c] {
-					seen++
 					y[i+c] = n.Scale[i+c] * (s.unit(lo+c, x) - n.Centre[i+c])
-				}
-			}
-			if len(n.Shrinkage) == 0 && seen < len(row[k]) {
-				out := math.Sqrt(float64(len(row[k])) / float64(seen))
-				for c := range row[k] {
-					y[i+c] *= out
 				}
 			}
 			i += len(row[k])
@@ -203,19 +253,19 @@ func (s *Statistics) Contribution(whitenings []Whitening) func(row [][]float64, 
 			n.complete(y, mask[:p])
 		}
 		v[p+1] = sizeWeight * min(1, dot(y, y)/n.reach())
-		n.focus(y)
+		n.squeeze(y, 1)
 		floats.Scale(n.room()/max(n.Bound, math.Sqrt(dot(y, y))), y)
 		v[p] = n.Constant
 		return at
 	}
 }
 
-// focus squeezes z along the axes.
-func (n *Whitening) focus(z []float64) {
+// squeeze squeezes z along the axes so many times, or undoes it.
+func (n *Whitening) squeeze(z []float64, times float64) {
 	p := len(z)
 	for i, q := range n.Shrinkage {
 		axis := n.Axes[i*p:][:p]
-		floats.AddScaled(z, (q-1)*dot(axis, z), axis)
+		floats.AddScaled(z, (math.Pow(q, times)-1)*dot(axis, z), axis)
 	}
 }
 

@@ -94,7 +94,8 @@ func (p *declared) Request(kind string) (privacy.Request, error) {
 		return privacy.Request{}, fmt.Errorf("unknown task %q", kind)
 	}
 	what := []string{
-		"noised number of subjects per pattern of present views, and how far each view spreads",
+		"noised number of subjects per pattern of present views, how far each view spreads, and sum and number of " +
+			"missing values of each feature",
 		"noised count, sums and second moments of the features, per pattern",
 		"the same about what the sums of all sites told before, strong directions squeezed",
 	}[at]

@@ -19,7 +19,7 @@ import (
 const ReleasedName = "model/released.json"
 
 // ReleasedFormat names the format of that file and its version.
-const ReleasedFormat = "parley/mvppca-released/2"
+const ReleasedFormat = "parley/mvppca-released/3"
 
 // releasedFile is the noised sums as they left the sites. Everything that is
 // computed from them, by whomever, is covered by the study's guarantee.
