@@ -22,7 +22,7 @@ func parse(text string) (*study.Plan, error) {
 
 func TestDefaults(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: view " +
+		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: feature " +
 			"rounds: 0",
 		planWith(twoViews, "  latent: 3\n"): "latent: 3 scaling: standard noise: " +
 			"feature rounds: 60 site_means: auto outliers: exclude",
@@ -145,10 +145,10 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 		number, _, _ := strings.Cut(rest, " subjects")
 		return number
 	}
-	private := underTotal("  latent: 2\n" + all)
+	private := underTotal("  latent: 2\n  noise: view\n" + all)
 	for name, x := range map[string]struct{ text, want string }{
 		"as it is":   {private, "14"},
-		"smaller ε":  {strings.Replace(private, "epsilon: 3", "epsilon: 0.3", 1), "108"},
+		"smaller ε":  {strings.Replace(private, "epsilon: 3", "epsilon: 0.3", 1), "111"},
 		"one factor": {strings.Replace(private, "latent: 2", "latent: 1", 1), "7"},
 		"more sites": {strings.Replace(private, "[north, south]", "[north, south, west, east, a, b, c, d]", 1), "7"},
 	} {
@@ -161,7 +161,8 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 		strings.Contains(notes[0], "fewer sites") {
 		t.Errorf("of one site: %q", notes)
 	}
-	if notes := (Method{}).Notes(simulatedPlan(t, underTotal("  latent: 2\n"))).Lines(); len(notes) != 2 ||
+	bare := underTotal("  latent: 2\n  noise: view\n")
+	if notes := (Method{}).Notes(simulatedPlan(t, bare)).Lines(); len(notes) != 2 ||
 		!strings.Contains(notes[1], "count for nothing") {
 		t.Errorf("without patterns: %q", notes)
 	}

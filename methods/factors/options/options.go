@@ -66,8 +66,7 @@ type Options struct {
 
 	Latent  Factors `json:"latent"`  // q, the number of factors, or Select; no default
 	Scaling string  `json:"scaling"` // one of the Scale constants
-	// "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each
-	// feature)
+	// "view": one noise variance per view, or "feature": one each (the default where each feature is scaled)
 	Noise string `json:"noise"`
 	// exchanges at most in which what subjects lack is filled by the model of all sites (60)
 	Rounds int `json:"rounds"`
@@ -116,11 +115,11 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Scaling = ppca.ScaleRange
 		}
 	}
-	if o.Mechanism == MechanismStatistics { // one release, and nothing is iterated at the sites
-		return
-	}
 	if missing("noise") && o.ScalesFeatures() {
 		o.Noise = "feature"
+	}
+	if o.Mechanism == MechanismStatistics { // one release, and nothing is iterated at the sites
+		return
 	}
 	if missing("rounds") {
 		o.Rounds = 60

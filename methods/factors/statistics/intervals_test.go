@@ -146,8 +146,8 @@ func wide(t testing.TB, seed uint64, n int) (plan string, views [][][]float64) {
 	return text.String(), factorstest.SplitAll(l, rows)
 }
 
-// The intervals of models of 4000 subjects at ε = 3 hold about what they promise. Over 150 other populations the
-// coverage of intervals of 90 % was 0.886 on average, from 0.826 to 0.954, with a standard deviation of 0.018 to 0.020
+// The intervals of models of 4000 subjects at ε = 3 hold what they promise, and a little more. Over 48 populations the
+// coverage of intervals of 90 % was 0.932 on average, from 0.871 to 0.962, with a standard deviation of 0.016 to 0.020
 // by view: that is 0.007 for the mean of eight, which so keeps five of them from its limits. The noise depends on the
 // last bits of the ranges, which differ between architectures, and so the test is of a mean and not of one draw.
 func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
@@ -168,13 +168,13 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 		state, _ := p.run()
 		for k, share := range p.held(state, subjects) {
 			mean[k] += share / draws
-			if share < 0.8 || share > 0.97 {
+			if share < 0.83 || share > 0.99 {
 				t.Errorf("view %d: intervals of 90 %% hold %.1f %%", k, 100*share)
 			}
 		}
 	}
 	for k, c := range mean {
-		if c < 0.85 || c > 0.92 {
+		if c < 0.895 || c > 0.965 {
 			t.Errorf("view %d: intervals of 90 %% hold %.1f %% on average", k, 100*c)
 		}
 	}
