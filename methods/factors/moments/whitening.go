@@ -83,7 +83,7 @@ const (
 	usualDoubt     = 0.06 // its prior standard deviation
 	meanSpread     = 0.25 // how far means may lie from the middle of their ranges
 	usualMissing   = 0.15 // how large shares of missing values are, and how different
-	careful        = 1.5  // of its posterior standard deviation is added
+	careful        = 2.5  // of its posterior standard deviation it is at least
 )
 
 // Overviewed is a noised overview of a site, or the sum of those of some with the same patterns.
@@ -153,8 +153,7 @@ func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 		doubt = unit*unit*variance[k] + 16*doubt
 		w := usualDoubt * usualDoubt / (usualDoubt*usualDoubt + doubt)
 		// One that is too small clips everybody.
-		e = usualSpread + w*(e-usualSpread) + careful*math.Sqrt(w*doubt)
-		e = min(1, max(e, 1e-6, 0.2*(1-w)*usualSpread))
+		e = min(1, max(usualSpread+w*(e-usualSpread), careful*math.Sqrt(w*doubt), 1e-6))
 		scale[k] = 2 / math.Sqrt(e)
 	}
 	out := make([]Whitening, len(patterns))
