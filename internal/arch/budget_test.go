@@ -18,7 +18,7 @@ import (
 const (
 	maxSource    = 117_602
 	maxTests     = 72_084
-	maxPackages  = 75
+	maxPackages  = 73
 	papersSource = 16_030
 	papersTests  = 3_940
 	maxWide      = 0

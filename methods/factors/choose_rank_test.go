@@ -15,9 +15,9 @@ import (
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
+	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
 	"parley/problem"
 	"parley/report"
 	"parley/study"
@@ -144,13 +144,13 @@ func fileOf(t testing.TB, r *method.Result, name string) []byte {
 // byte; with another, it is another, and the releases and the plan stay.
 func TestRefitIsTheStudysModelAgain(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	if name := factorstest.Must(Method{}.ReleasedFile(p))(t); name != statistics.ReleasedName {
+	if name := factorstest.Must(Method{}.ReleasedFile(p))(t); name != halves.ReleasedName {
 		t.Errorf("the file is %q", name)
 	}
-	released := fileOf(t, r, statistics.ReleasedName)
+	released := fileOf(t, r, halves.ReleasedName)
 	for _, q := range []int{2, 1, 4} {
 		again := factorstest.Must(Method{}.Refit(p, released, q))(t)
-		if !bytes.Equal(fileOf(t, again, statistics.ReleasedName), released) {
+		if !bytes.Equal(fileOf(t, again, halves.ReleasedName), released) {
 			t.Errorf("%d factors: the releases changed", q)
 		}
 		m := factorstest.Must(fitted.LoadModel(fileOf(t, again, "model/model.json")))(t)
@@ -170,7 +170,7 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 
 func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	released := string(fileOf(t, r, statistics.ReleasedName))
+	released := string(fileOf(t, r, halves.ReleasedName))
 	changed := func(change func(sites []any) []any) string {
 		var file map[string]any
 		d := json.NewDecoder(strings.NewReader(released))
@@ -192,7 +192,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"nothing":       {"", "this is not what sites released"},
 		"more":          {released + "{}", "something follows its end"},
 		"unknown field": {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
-		"format": {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1),
+		"format": {strings.Replace(released, halves.ReleasedFormat, "parley/mvppca-released/1", 1),
 			`this program reads "parley/mvppca-released/2"`},
 		"another plan": {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
 		"a site less": {changed(func(s []any) []any { return s[1:] }),
@@ -254,7 +254,7 @@ func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 func FuzzReleased(f *testing.F) {
 	s := shape{dims: []int{2, 1}, sites: 1, rows: 60, options: "  latent: 1\n", privacy: totalBudget, seed: 11}.study(f)
 	r := testkit.Get(newPlay(f, s).seeded(5).run())(f)
-	released := fileOf(f, r, statistics.ReleasedName)
+	released := fileOf(f, r, halves.ReleasedName)
 	f.Add(released)
 	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`},
 		{`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`},

@@ -13,10 +13,10 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
+	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
 	"parley/problem"
 	"parley/study"
 )
@@ -174,13 +174,13 @@ func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
 }
 
 // releasedOf makes what the sites of a study of these rows release at μ.
-func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *statistics.Study {
+func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *halves.Study {
 	all := make([]int, l.Views())
 	for k := range all {
 		all[k] = k
 	}
 	s := factorstest.Must(moments.NewStatistics(l, factorstest.RangesOf(rows), [][]int{all}))(t)
-	out := &statistics.Study{Setup: options.Setup{Frame: ppca.Frame{Plan: &study.Plan{Seed: 1}, Layout: l},
+	out := &halves.Study{Setup: options.Setup{Frame: ppca.Frame{Plan: &study.Plan{Seed: 1}, Layout: l},
 		Options: &options.Options{Noise: "view"}}}
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})
@@ -209,7 +209,7 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 }
 
 // choose makes a selection from releases.
-func choose(t testing.TB, s *statistics.Study, c method.SelectConfig) *method.Selection {
+func choose(t testing.TB, s *halves.Study, c method.SelectConfig) *method.Selection {
 	t.Helper()
 	return factorstest.Must(selectReleased(t.Context(), s.Setup, s.Releases, c))(t)
 }

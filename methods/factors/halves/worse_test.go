@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"parley/internal/testkit"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/ppca"
 )
 
@@ -69,8 +68,8 @@ const (
 	otherMeans = "Sites' means differ, which is part of the variance: "
 )
 
-// alike changes nothing.
-func alike(int, []float64, []float64) {}
+// unchanged changes nothing.
+func unchanged(int, []float64, []float64) {}
 
 // Sites whose means are one and a half apart, where values within them have a standard deviation of
 // about 1, are named, and sites alike are not.
@@ -98,7 +97,7 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 			if all++; several(t, 700+seed, c.sites, c.rows, c.epsilon, apart, otherMeans) != nil {
 				named++
 			}
-			if said := several(t, 700+seed, c.sites, c.rows, c.epsilon, alike, otherMeans); said != nil {
+			if said := several(t, 700+seed, c.sites, c.rows, c.epsilon, unchanged, otherMeans); said != nil {
 				t.Errorf("%+v, seed %d, sites alike: %q", c, seed, said)
 			}
 		}
@@ -170,7 +169,7 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 }
 
 // gains are what predicting each view from the others gains over the subjects' own mean.
-func (p *play) gains(s *halves.State, subjects [][][]float64) (gains []float64) {
+func (p *play) gains(s *State, subjects [][][]float64) (gains []float64) {
 	p.t.Helper()
 	model, scale := s.Model, p.RangeScale()
 	others := assess.Of(testkit.Get(ppca.NewPredictor(p.Layout, model))(p.t))

@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"crypto/sha256"
@@ -14,7 +14,6 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
@@ -26,8 +25,8 @@ import (
 type play struct {
 	options.Setup
 	t     testing.TB
-	way   way
-	sites map[string]*halves.Site
+	way   Coordinator
+	sites map[string]*Site
 	lists map[string][]privacy.Listed
 	gates map[string]*privacy.Gate
 	study string // as the gates know it
@@ -36,10 +35,10 @@ type play struct {
 func newPlay(t testing.TB, plan string) *play {
 	t.Helper()
 	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "factors", options.Defaults(), plan)))(t)
-	p := &play{Setup: set, t: t, sites: map[string]*halves.Site{}, lists: map[string][]privacy.Listed{}}
-	p.way = way{halves.Common{Setup: set}, factorstest.Must(declaredBy(set))(t)}
+	p := &play{Setup: set, t: t, sites: map[string]*Site{}, lists: map[string][]privacy.Listed{}}
+	p.way = factorstest.Must(NewCoordinator(set))(t)
 	for _, name := range set.Plan.Sites {
-		p.sites[name] = factorstest.Must(Site(set, name))(t)
+		p.sites[name] = factorstest.Must(NewSite(set, name))(t)
 		for kind, times := range set.Options.Schedule(set.Plan) {
 			p.lists[name] = append(p.lists[name], privacy.Listed{Kind: kind, Times: times,
 				Request: factorstest.Must(p.sites[name].Request(kind))(t)})
@@ -73,14 +72,14 @@ func (p *play) answer(round int, task method.Task) method.Contribution {
 }
 
 // run plays the study to its end.
-func (p *play) run() (*halves.State, *method.Result) {
+func (p *play) run() (*State, *method.Result) {
 	p.t.Helper()
-	c := halves.NewCoordinator(p.Setup, p.way)
+	c := p.way
 	state := factorstest.Must(c.Init())(p.t)
 	for round := 1; ; round++ {
 		step := factorstest.Must(c.Next(state))(p.t)
 		if state = step.State; step.Done {
-			return state.(*halves.State), factorstest.Must(c.Result(state))(p.t)
+			return state.(*State), factorstest.Must(c.Result(state))(p.t)
 		}
 		for _, task := range step.Tasks {
 			state = factorstest.Must(c.Fold(state, p.answer(round, task)))(p.t)
@@ -89,7 +88,7 @@ func (p *play) run() (*halves.State, *method.Result) {
 }
 
 // held is the share of each view's values that intervals of 90 % hold, predicted from the subjects' other views.
-func (p *play) held(s *halves.State, subjects [][][]float64) []float64 {
+func (p *play) held(s *State, subjects [][][]float64) []float64 {
 	p.t.Helper()
 	model, scale, l := s.Model, p.RangeScale(), p.Layout
 	predictor := factorstest.Must(ppca.NewPredictor(l, model))(p.t)

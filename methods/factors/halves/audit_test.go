@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/halves"
 	"parley/privacy"
 )
 
@@ -31,10 +30,10 @@ method: {name: factors, latent: 1}
 // loss is ln p(release | with the subject)/p(release | nobody) of the whole
 // adaptive release of one site: each sum's noise is Gaussian about what the
 // subject adds through the whitenings that the sums before it led to.
-func loss(t *testing.T, plan *declared, s *halves.State, row [][]float64) (loss float64) {
+func loss(t *testing.T, plan *declared, s *State, row [][]float64) (loss float64) {
 	t.Helper()
-	a := own(s).Released["north"]
-	whitenings := own(s).Whitenings
+	a := s.Noised.Released["north"]
+	whitenings := s.Noised.Whitenings
 	r := factorstest.Must(plan.released(a, whitenings))(t)[0]
 	v := make([]float64, 64)
 	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, squares bool) {
@@ -82,14 +81,14 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	release := func(seed uint64, rows []dataset.Row) float64 {
 		p.behindGates(map[string]*dataset.Table{"north": factorstest.Must(dataset.NewTable(p.Plan.Schema(), rows))(t)},
 			seed)
-		c := halves.NewCoordinator(p.Setup, p.way)
+		c := p.way
 		state := factorstest.Must(c.Init())(t)
 		for round := range kinds { // without the model, which tells nothing more
 			step := factorstest.Must(c.Next(state))(t)
 			state = factorstest.Must(c.Fold(step.State, p.answer(round+1, step.Tasks[0])))(t)
 		}
-		s := state.(*halves.State)
-		own(s).Released["north"] = append(own(s).Released["north"],
+		s := state.(*State)
+		s.Noised.Released["north"] = append(s.Noised.Released["north"],
 			factorstest.Must(method.Answers[privacy.Noised](s.Inbox, []string{"north"}))(t)[0])
 		return loss(t, p.way.noised["north"], s, row)
 	}
