@@ -217,7 +217,7 @@ func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowS
 	if err = cmp.Or(err, h.CheckRank(t.Model.W.Cols)); err != nil {
 		return nil, err
 	}
-	a, err := fitted.Assess(ctx, h.Frame, h.name, t, sums.Patterns, blocks, &t.Scale.Scale, data)
+	a, err := fitted.Assess(ctx, h.Frame, t, sums.Patterns, blocks, &t.Scale.Scale, data)
 	if err != nil || h.outliers == nil {
 		return a, err
 	}

@@ -175,13 +175,13 @@ func (p *play) gains(s *State, subjects [][][]float64) (gains []float64) {
 	others := assess.Of(testkit.Get(ppca.NewPredictor(p.Layout, model))(p.t))
 	n, d := float64(len(subjects)), p.Layout.Features()
 	sum, squares, x := make([]float64, d), make([]float64, d), make([]float64, d)
-	sums, r := assess.NewSums(p.Layout.Views()), rand.New(rand.NewPCG(1, 1))
+	sums := assess.NewSums(p.Layout.Views())
 	for _, row := range subjects {
 		for j, v := range slices.Concat(row...) {
 			x[j] = (v - scale.Shift[j]) * scale.Factor[j]
 			sum[j], squares[j] = sum[j]+x[j], squares[j]+x[j]*x[j]
 		}
-		testkit.Do(p.t, others.Add(sums, p.Layout.AllFeatures(), x, r))
+		testkit.Do(p.t, others.Add(sums, p.Layout.AllFeatures(), x))
 	}
 	for k := range p.Layout.Views() {
 		whole := 0.0

@@ -158,7 +158,7 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 		if err = cmp.Or(err, h.checkRank(task.Model.W.Cols)); err != nil {
 			return nil, err
 		}
-		a, err := fitted.Assess(ctx, h.Frame, h.name, task, sums.Patterns, blocks, scale, data)
+		a, err := fitted.Assess(ctx, h.Frame, task, sums.Patterns, blocks, scale, data)
 		if err == nil {
 			a.Order, a.Lacking = nil, nil // of which this method says nothing
 		}
