@@ -96,8 +96,7 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 	r := rand.New(rand.NewPCG(113, 1))
 	m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5), r)
 	account := factorstest.Must(m.Summary(2))(t)
-	if tables := account.Tables; len(tables) != 3 || tables[0].Len() != 2 || tables[1].Len() != 2 ||
-		tables[2].Len() != 4 {
+	if tables := account.Tables; len(tables) != 2 || tables[0].Len() != 2 || tables[1].Len() != 4 {
 		t.Errorf("%+v", tables)
 	}
 	var text bytes.Buffer
@@ -112,7 +111,7 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 	}
 	// Units of single sites have no common meaning.
 	m.Scaling = ppca.ScaleSiteRange
-	for _, x := range factorstest.Must(m.Summary(1))(t).Tables[2].Columns[7].Numbers {
+	for _, x := range factorstest.Must(m.Summary(1))(t).Tables[1].Columns[7].Numbers {
 		if !math.IsNaN(x) {
 			t.Errorf("%v has a unit", x)
 		}

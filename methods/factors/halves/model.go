@@ -138,34 +138,10 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, err
 	}
 	result, err := report.Subjects(ctx, predictor, share.Offset != nil, scale, adjusted)
-	if err == nil {
-		err = h.addUncounted(ctx, result, data)
-	}
 	if err == nil && h.outliers != nil {
 		report.AddOutliers(h.Frame, result, h.outliers.Found)
 	}
 	return result, err
-}
-
-// addUncounted says in a site's own report how many of its subjects count for nothing, because
-// they have none of the sets of views that the plan states for the site.
-func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dataset.Source) error {
-	if !h.Private() {
-		return nil
-	}
-	patterns := h.Options.Patterns.At(h.Plan, h.name)
-	without, all := 0, 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return err
-		}
-		all++
-		if !method.HasPattern(patterns, row.Views) {
-			without++
-		}
-	}
-	report.AddUncounted(result, without, all)
-	return nil
 }
 
 // Assess puts the model into its canonical form and asks every site about it. The study

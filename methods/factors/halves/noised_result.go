@@ -137,17 +137,9 @@ func releasedSection() figure.Section {
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c Coordinator) noisedVarianceSection(s *State) figure.Section {
 	sec := report.Variance(c.Frame, "All sites", s.Noised.Pooled, nil)
-	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the " +
-		"mean of the subjects of all sites together: differences between sites count as differences between " +
-		"subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors " +
-		"have to correct it.\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise " +
-		"that is known to be in them. The model was made of the same releases and follows their noise a little, so " +
-		"what it explains of new subjects is less."
-	sec.Items[0].Figure.Caption = "The darker a cell, the more of that view's variance the factor accounts for by " +
-		"itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never " +
-		"added up across views."
-	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites " +
-		"together."
+	sec.Lead += "\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise that is known to " +
+		"be in them. The model was made of the same releases and follows their noise a little, so what it explains of " +
+		"new subjects is less."
 	return sec
 }
 

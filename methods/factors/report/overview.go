@@ -101,7 +101,7 @@ func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) f
 	}
 	about := "about each site's own means: how much of the difference between subjects of one site the factors " +
 		"account for"
-	if set.Plan.Privacy.Secure() {
+	if set.Plan.Privacy.Secure() || set.Plan.Privacy.Differential() {
 		about = "about the means of all subjects together: differences between sites count as differences between " +
 			"subjects"
 	}
@@ -117,21 +117,6 @@ func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) f
 			Alt: "Table of the share of variance explained by each factor in each view, for all sites and for " +
 				"each.",
 		}}}}
-}
-
-// implied is a section on how much the factors account for by the model alone, for studies in which no site said so.
-func implied(set ppca.Frame, m *fitted.Model) figure.Section {
-	sec := Variance(set, "By the model", m.Implied(), nil)
-	sec.Title = "How much the factors explain, by the model"
-	sec.Lead = "No site said how well the model describes its subjects. This is what the model says of itself: of a " +
-		"feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy noise " +
-		"in the loadings makes it look like more."
-	f := sec.Items[0].Figure
-	f.Title = "Variance of each view that is in each factor, by the model"
-	f.Caption = "The darker a cell, the more of that view's variance the model gives to the factor. Nothing here was " +
-		"measured on subjects."
-	f.Alt = "Table of the share of each view's variance that the model gives to each factor."
-	return sec
 }
 
 // having returns how many of the subjects have a view, and so many in all at least.

@@ -95,7 +95,7 @@ func Unassessed(set ppca.Frame, m *fitted.Model, files []method.File, sites int,
 		Sure: "No site said how well the model describes its subjects: that would have been a further release. " +
 			"Nothing on this page measures how good the model is.",
 	}
-	r.Sections = append(append(append(r.Sections, implied(set, m)), about...), m.LoadingSection())
+	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
 	return r
 }
 
