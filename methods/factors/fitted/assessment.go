@@ -24,8 +24,8 @@ import (
 
 // AssessTask asks how well the finished model describes a site.
 type AssessTask struct {
-	Scale options.Scale     `cbor:"scale"`
-	Model ppca.PackedParams `cbor:"model"`
+	Scale options.Scale `cbor:"scale"`
+	Model ppca.Params   `cbor:"model"`
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
 	Offset *between.SiteOffset `cbor:"offset,omitempty"`
@@ -50,11 +50,12 @@ func Shared(l ppca.Layout, data []byte) (t *AssessTask, p *ppca.Predictor, scale
 // Predictor returns what the task's model says of subjects of the site that is asked, and
 // the model with the site's own means and noise.
 func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
-	model, err := t.Model.Unpack(l)
-	if err != nil {
+	if err := t.Model.Check(l); err != nil {
 		return nil, nil, err
 	}
-	if model, err = between.At(l, model, t.Noise); err != nil {
+	own := t.Model.Clone()
+	model, err := between.At(l, &own, t.Noise)
+	if err != nil {
 		return nil, nil, err
 	}
 	var p *ppca.Predictor

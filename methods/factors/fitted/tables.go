@@ -55,8 +55,8 @@ func (m *Model) loadingTable(top int) figure.Table {
 func (m *Model) factorTable() figure.Table {
 	t := figure.Table{ID: "factors", Title: "Factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count},
 		{Name: "strength", Numbers: figure.Numbers(m.Factors)}},
-		Caption: "Strength is λᵀΨ⁻¹λ of a factor's loadings λ: how far it stands out of the noise. r2 is the share of " +
-			"the view's variance within sites that the factor explains by itself; shares do not add up."}
+		Caption: "Strength is λᵀΨ⁻¹λ of a factor's loadings λ: how far it stands out of the noise. r2 is the share " +
+			"of the view's variance within sites that the factor explains by itself; shares do not add up."}
 	for a := range m.Factors {
 		t.Columns[0].Numbers = append(t.Columns[0].Numbers, float64(a+1))
 	}

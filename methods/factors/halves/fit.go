@@ -206,9 +206,8 @@ func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 		}
 	}
 	ask := func(model *ppca.Params, about *between.Offsets) ([]method.Task, method.Info, error) {
-		packed := ppca.PackParams(c.Layout, model)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: &packed, Offset: about.At(site), Beside: o.Beside}, nil
+			return FitTask{Scale: *s.Scale, Model: model, Offset: about.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}

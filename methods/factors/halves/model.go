@@ -118,7 +118,7 @@ func (c Coordinator) siteNoise(s *State) (map[string][]between.Noise, error) {
 // and noise.
 func (c Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: ppca.PackParams(c.Layout, s.Model),
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model,
 		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
 }
 
@@ -150,9 +150,8 @@ func (c Coordinator) Assess(s *State) ([]method.Task, error) {
 	if err := c.Finish(s, s.Model); err != nil {
 		return nil, err
 	}
-	model := ppca.PackParams(c.Layout, s.Model)
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return fitted.AssessTask{Scale: *s.Scale, Model: model, Offset: s.SiteMeans.At(site)}, nil
+		return fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
@@ -190,7 +189,7 @@ func (c Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowSums,
 	data dataset.Source) (*fitted.Assessment, error) {
 	blocks, err := h.Scaled(&t.Scale)
-	if err = cmp.Or(err, h.CheckRank(t.Model.W.Cols)); err != nil {
+	if err = cmp.Or(err, h.CheckRank(t.Model.Rank)); err != nil {
 		return nil, err
 	}
 	a, err := fitted.Assess(ctx, h.Frame, t, sums.Patterns, blocks, &t.Scale.Scale, data)

@@ -137,9 +137,9 @@ func releasedSection() figure.Section {
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c Coordinator) noisedVarianceSection(s *State) figure.Section {
 	sec := report.Variance(c.Frame, "All sites", s.Noised.Pooled, nil)
-	sec.Lead += "\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise that is known to " +
-		"be in them. The model was made of the same releases and follows their noise a little, so what it explains of " +
-		"new subjects is less."
+	sec.Lead += "\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise that is known " +
+		"to be in them. The model was made of the same releases and follows their noise a little, so what it explains " +
+		"of new subjects is less."
 	return sec
 }
 

@@ -152,7 +152,7 @@ func compositionVerdict(m *fitted.Model, views []int) fitted.Verdict {
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.
 type FitTask struct {
 	Scale  options.Scale       `cbor:"scale"`
-	Model  *ppca.PackedParams  `cbor:"model,omitempty"`
+	Model  *ppca.Params        `cbor:"model,omitempty"`
 	Offset *between.SiteOffset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
 	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }

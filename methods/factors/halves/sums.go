@@ -1,6 +1,7 @@
 package halves
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -20,7 +21,7 @@ func sayFit(r *privacy.Request, h options.Setup) {
 	sets := 1 << min(h.Layout.Views(), 16) // of views, each in half of them
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
-	r.Say((d+2)*sets/2+1, "which features these have")
+	r.Say((d+3)*sets/2+1, "which features these have")
 	bound, most, along := h.Bound(nil, nil), h.Most, ""
 	if !bound.Triangle(d) {
 		most = max(most, d*(1+bound.Along.Count))
@@ -54,11 +55,7 @@ func (t *FitTask) model(h options.Setup) (*ppca.Params, error) {
 	if t.Model == nil {
 		return nil, nil
 	}
-	model, err := t.Model.Unpack(h.Layout)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.CheckRank(model.Rank); err != nil {
+	if err := cmp.Or(t.Model.Check(h.Layout), h.CheckRank(t.Model.Rank)); err != nil {
 		return nil, err
 	}
 	if t.Offset != nil {
@@ -66,7 +63,7 @@ func (t *FitTask) model(h options.Setup) (*ppca.Params, error) {
 			return nil, err
 		}
 	}
-	return atSite(model, t.Offset), nil
+	return atSite(t.Model, t.Offset), nil
 }
 
 // Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once a model of

@@ -1,8 +1,6 @@
 // Package options is what a plan says under method where the method is factors ([Options]),
-// and what goes before the fit: [Solve] takes out what goes linearly with subject columns,
-// [Excluded] finds outliers, and forms in which statistics travel are here. Each form packs
-// a value, and its Unpack refuses whatever could not have been packed; their encoding is what
-// docs/reference/messages.md lists, and a change of it is a new revision.
+// and what goes before the fit: [Solve] takes out what goes linearly with subject columns, by [Sums] of sites, and
+// [Excluded] finds outliers.
 package options
 
 import (

@@ -187,8 +187,8 @@ func AddOutliers(set ppca.Frame, r *method.Result, found []options.Outlier) {
 	}
 	says := subjectsAre(float64(len(found))) + " so far from all others here that the fit left these values out"
 	note := &figure.Note{Title: says, Warning: true, Text: "Look for wrong units, missing decimal points, codes for " +
-		"missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who " +
-		"have no other, nothing is known, and they stand at 0."}
+		"missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects " +
+		"who have no other, nothing is known, and they stand at 0."}
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page",
 		Items: []figure.Item{{Note: note}, {Table: &t}}}}, r.Sections...)
 }
