@@ -44,10 +44,6 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	var ranges [][2]float64
 	for _, v := range p.Views {
 		for _, f := range v.Features {
-			if f.Range == nil {
-				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name,
-					options.MechanismStatistics)
-			}
 			ranges = append(ranges, *f.Range)
 		}
 	}

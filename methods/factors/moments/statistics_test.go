@@ -9,6 +9,7 @@ import (
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
+	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 )
 
@@ -102,7 +103,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 		} {
 			clear(v)
 			at := f(factorstest.Split(l, row), v)
-			if n := dot(v, v); at < 0 && n != 0 || !(n <= 1+1e-12) {
+			if n := floats.Dot(v, v); at < 0 && n != 0 || !(n <= 1+1e-12) {
 				rt.Fatalf("%s: block %d, squared norm %v", name, at, n)
 			}
 		}
@@ -177,7 +178,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 		}
 	}
 	for i, k := range at {
-		a, b := dot(seen[i], seen[i]), dot(said[i], said[i])
+		a, b := floats.Dot(seen[i], seen[i]), floats.Dot(said[i], said[i])
 		if ratio := math.Sqrt(a / b); math.Abs(ratio-1) > 0.15 {
 			t.Errorf("entry %d: the noise has %.3f of the standard deviation that it is said to have", k, ratio)
 		}
@@ -229,7 +230,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		}
 		errors, covers = append(errors, e), append(covers, c)
 	}
-	e, c := dot(errors, []float64{.25, .25, .25, .25}), dot(covers, []float64{.25, .25, .25, .25})
+	e, c := floats.Dot(errors, []float64{.25, .25, .25, .25}), floats.Dot(covers, []float64{.25, .25, .25, .25})
 	t.Logf("error %.4f %.4f, coverage %.3f %.3f", e, errors, c, covers)
 	if e > 0.018 {
 		t.Errorf("the error is %.4f", e)
