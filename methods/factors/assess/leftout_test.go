@@ -86,7 +86,7 @@ func TestBiasOfWhatIsMissing(t *testing.T) {
 		}
 		w := tr.P.W[feature]
 		variance := w*w + tr.P.Noise[feature]
-		predictor := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
+		predictor := testkit.Get(ppca.NewPredictor(l, &tr.P))(t)
 		for kind := range 3 { // chance, the factor, the value
 			var s Selection
 			// the means of what the predictions leave of observed and of all values differ by off/seen

@@ -63,32 +63,31 @@ func startsNote(f *outcome) *figure.Note {
 // fillNote says how far the exchanges have come in which sites filled cells, or told of their scatter, by a common
 // model, n of them; nil if one exchange is all.
 func fillNote(f *outcome, n int) *figure.Note {
-	lack := fmt.Sprintf("What subjects lack, %.0f values, was filled", f.Filled)
-	const many = "Features and subjects are so many that sites send variances, and products of each feature with "
-	switch {
-	case f.Filled == 0 && !f.Along:
+	if f.Filled == 0 && !f.Along {
 		return nil
-	case n == 0 && f.Along:
-		return &figure.Note{Title: "Sums were told along drawn directions", Warning: true, Text: many + "some " +
-			"combinations of them: drawn ones, as the plan has rounds: 0. The fit is behind that to all rows, " +
-			"and with more rounds it is not."}
-	case n == 0:
-		return &figure.Note{Title: "Cells were filled by means", Warning: true, Text: lack + " by the means of " +
-			"features, since the plan has rounds: 0. With more it is filled by the model of all sites."}
 	}
-	title, text := "The filled cells have", fmt.Sprintf("%s %d times by the model of all sites.", lack, n)
+	note := &figure.Note{}
 	if f.Along {
-		title = "The exchanges have"
-		text = fmt.Sprintf("%sthe factors, %d times by the model of all sites.", many, n)
-		if f.Filled > 0 {
-			text += " " + lack + " by it."
-		}
+		note.Text = "Features and subjects are so many that sites send variances, and products of each feature with some " +
+			"combinations of them. "
 	}
-	text += fmt.Sprintf(" The last time moved the model by about %.1g nats a subject.", f.Moved)
-	if !(f.Moved < settledBy) {
-		return &figure.Note{Title: title + " not settled", Warning: true, Text: text + " Give the plan more rounds."}
+	if f.Filled > 0 {
+		note.Text += fmt.Sprintf("What subjects lack, %.0f values, was filled. ", f.Filled)
 	}
-	return &figure.Note{Title: title + " settled", Text: text}
+	switch {
+	case n == 0:
+		note.Title, note.Warning = "The sums rest on no model", true
+		note.Text += "The plan has rounds: 0, so that cells are filled by the means of features, and combinations are " +
+			"drawn: the fit is behind that to all rows, and with more rounds it is not."
+		return note
+	case f.Moved < settledBy:
+		note.Title = "The exchanges have settled"
+	default:
+		note.Title, note.Warning = "The exchanges have not settled: give the plan more rounds", true
+	}
+	note.Text += fmt.Sprintf("This followed the model of all sites %d times, and the last time moved it by about %.1g nats "+
+		"a subject.", n, f.Moved)
+	return note
 }
 
 // draws are those by which subjects are divided to leave some out.

@@ -53,7 +53,8 @@ func (c Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	m.Options = c.Of(s).Options
 	if c.Private() {
-		return m, c.describeNoised(s, m)
+		c.describeNoised(s, m)
+		return m, nil
 	}
 	m.PutSpread(s.Exact.Fit.Spread.Loadings, s.Exact.Fit.Spread.Means)
 	if s.SiteMeans != nil {

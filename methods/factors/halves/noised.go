@@ -97,6 +97,9 @@ func (c Coordinator) fitNoised(s *State) ([]method.Task, method.Info, error) {
 	if s.Noised.Pooled, _, _, err = ppca.NewExplained(c.Layout, s.Model, repaired.Blocks()); err != nil {
 		return nil, nil, err
 	}
+	if s.Noised.Gains, err = c.gains(s); err != nil {
+		return nil, nil, err
+	}
 	told := make([][]moments.NoisyMoments, len(releases))
 	for i := range releases {
 		if told[i], err = repaired.Unrepaired(releases[i], c.Plan.Seed); err != nil {

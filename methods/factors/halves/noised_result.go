@@ -78,11 +78,7 @@ func (c Coordinator) noisedResult(s *State, m *fitted.Model, files []method.File
 	}
 	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s),
 		m.LoadingSection(), releasedSection()}
-	gains, err := c.gains(s)
-	if err != nil {
-		return nil, err
-	}
-	for k, gain := range gains {
+	for k, gain := range s.Noised.Gains {
 		if !math.IsNaN(gain) {
 			r.Metrics["gain_over_mean/"+c.Plan.Views[k].Name] = gain
 		}
@@ -92,16 +88,11 @@ func (c Coordinator) noisedResult(s *State, m *fitted.Model, files []method.File
 }
 
 // describeNoised adds to the model's file what only noised sums tell.
-func (c Coordinator) describeNoised(s *State, m *fitted.Model) error {
+func (c Coordinator) describeNoised(s *State, m *fitted.Model) {
 	m.Explains(s.Noised.Pooled)
 	m.Doubts(s.Doubt)
 	m.Biases = s.Noised.Biases
-	gains, err := c.gains(s)
-	if err != nil {
-		return err
-	}
-	m.Warn(c.verdictOf(gains), c.apartVerdict(&s.Noised))
-	return nil
+	m.Warn(c.verdictOf(s.Noised.Gains), c.apartVerdict(&s.Noised))
 }
 
 // overview shows who has what, by the sites' noised counts.
@@ -137,9 +128,9 @@ func releasedSection() figure.Section {
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
 func (c Coordinator) noisedVarianceSection(s *State) figure.Section {
 	sec := report.Variance(c.Frame, "All sites", s.Noised.Pooled, nil)
-	sec.Lead += "\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise that is known " +
-		"to be in them. The model was made of the same releases and follows their noise a little, so what it explains " +
-		"of new subjects is less."
+	sec.Lead += "\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise that is " +
+		"known to be in them. The model was made of the same releases and follows their noise a little, so what it " +
+		"explains of new subjects is less."
 	return sec
 }
 

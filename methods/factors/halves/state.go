@@ -130,6 +130,7 @@ type outcome struct {
 // noisedState is what the coordinator keeps of noised sums.
 type noisedState struct {
 	Pooled *ppca.Explained `cbor:"pooled"` // the variance explained by the noised sums
+	Gains  wire.Vector     `cbor:"gains"`  // see [Coordinator.gains]
 	// by site, of those that have given all sums asked for so far
 	Released map[string][]*privacy.Noised `cbor:"released"`
 	// of the coarse and of the fine sums, once they are known

@@ -51,7 +51,7 @@ func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change 
 		for k, views := range factorstest.SplitAll(l, all[site]) {
 			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%d-%05d", i, k), Views: views})
 		}
-		data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
+		data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
 	}
 	p.behindGates(data, seed)
 	_, result := p.run()
@@ -133,7 +133,7 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 				for k := i; k < len(subjects); k += len(names) {
 					mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: subjects[k]})
 				}
-				data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
+				data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
 			}
 			p.behindGates(data, seed)
 			state, result := p.run()

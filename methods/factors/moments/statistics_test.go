@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
@@ -23,7 +24,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 		overviews = append(overviews, Overviewed{s.Patterns(), factorstest.NoisedSum(r, rows, sums[0], sd(0),
 			s.Overview)[0], sd(0)})
 	}
-	coarse := factorstest.Must(Whitenings(s.layout, overviews))(t)
+	coarse := testkit.Get(Whitenings(s.layout, overviews))(t)
 	out := make([]Released, len(sites))
 	for i, rows := range sites {
 		counts, variance := overviews[i].Counts()
@@ -34,7 +35,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 	}
 	var fine []Whitening
 	for _, x := range Pool(out) {
-		fine = append(fine, factorstest.Must(x.RefineWhitening())(t))
+		fine = append(fine, testkit.Get(x.RefineWhitening())(t))
 	}
 	for i, rows := range sites {
 		for k, block := range factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(fine)) {
@@ -46,7 +47,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 }
 
 func TestStatisticsSharesAreTheWholeBudget(t *testing.T) {
-	s := factorstest.Must(NewStatistics(factorstest.Shape(t, ppca.NoisePerView, 2, 3), make2(5),
+	s := testkit.Get(NewStatistics(factorstest.Shape(t, ppca.NoisePerView, 2, 3), make2(5),
 		[][]int{{0, 1}, {1}}))(t)
 	total := 0.0
 	for _, x := range s.Sums() {
@@ -87,7 +88,7 @@ func make2(d int) [][2]float64 {
 func TestContributionsHaveNormOne(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 4, 1)
 	r := rand.New(rand.NewPCG(1, 2))
-	s := factorstest.Must(NewStatistics(l, make2(7), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(7), whole(l)))(t)
 	tr := factorstest.NewTruth(r, l, 2, 0.1)
 	rel := testRelease(t, r, s, 20, factorstest.SplitAll(l, tr.Subjects(r, 300)))[0][0]
 	if len(rel.Fine.Shrinkage) == 0 {
@@ -116,16 +117,16 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 3, 4)
 	r := rand.New(rand.NewPCG(3, 4))
 	rows := factorstest.NewTruth(r, l, 2, 0.1).Subjects(r, 200)
-	s := factorstest.Must(NewStatistics(l, factorstest.RangesOf(rows), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, factorstest.RangesOf(rows), whole(l)))(t)
 	sums := s.Sums()
 	subjects := factorstest.SplitAll(l, rows)
 	overview := Overviewed{s.Patterns(), factorstest.NoisedSum(r, subjects, sums[0], 0, s.Overview)[0], 1e-3}
-	coarse := factorstest.Must(Whitenings(l, []Overviewed{overview}))(t)
+	coarse := testkit.Get(Whitenings(l, []Overviewed{overview}))(t)
 	coarse[0].Bound *= 10
 	counts, variance := overview.Counts()
 	rel := PatternSums{Coarse: Moments{Whitening: &coarse[0], SD: 1e-3}, Count: counts[0], CountVar: variance}
 	rel.Coarse.Sums = factorstest.NoisedSum(r, subjects, sums[1], 0, s.Contribution(coarse))[0]
-	fine := factorstest.Must(rel.RefineWhitening())(t)
+	fine := testkit.Get(rel.RefineWhitening())(t)
 	if len(fine.Shrinkage) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
@@ -133,7 +134,7 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	block := factorstest.NoisedSum(r, subjects, sums[2], 0, s.Contribution([]Whitening{fine}))[0]
 	rel.Fine = Moments{&fine, block, 1e-3}
 	u := unclipped(len(fine.Shrinkage))
-	got := factorstest.Must(rel.combine([2]passed{u, u}))(t)
+	got := testkit.Get(rel.combine([2]passed{u, u}))(t)
 	want := make([]float64, 64)
 	for _, row := range rows {
 		x := []float64{7: 1}
@@ -159,7 +160,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(5, 6))
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
-	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(5), whole(l)))(t)
 	sums := s.Sums()
 	rel := testRelease(t, r, s, 3, rows)[0][0]
 	u := unclipped(len(rel.Fine.Shrinkage))
@@ -171,7 +172,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 		again.Coarse.Sums = factorstest.NoisedSum(r, nil, sums[1], rel.Coarse.SD, nil)[0]
 		again.Fine.Sums = factorstest.NoisedSum(r, nil, sums[2], rel.Fine.SD, nil)[0]
 		again.Count = math.Sqrt(rel.CountVar) * r.NormFloat64()
-		got := factorstest.Must(again.combine([2]passed{u, u}))(t)
+		got := testkit.Get(again.combine([2]passed{u, u}))(t)
 		drawn := got.noise(r)
 		for i, k := range at {
 			seen[i], said[i] = append(seen[i], got.t[k]), append(said[i], drawn[k])
@@ -197,15 +198,15 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		l, rows := factorstest.PaperLike(r, 4000)
 		train, test := rows[:2667], rows[2667:3067]
 		ranges := factorstest.RangesOf(train)
-		s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
+		s := testkit.Get(NewStatistics(l, ranges, whole(l)))(t)
 		subjects := factorstest.SplitAll(l, train)
 		sites := testRelease(t, r, s, mu, subjects[:889], subjects[889:2*889], subjects[2*889:])
-		re := factorstest.Must(Project(l, sites, 1))(t)
-		fit := factorstest.Must(re.Fit(5))(t)
-		extra := factorstest.Must(re.Uncertainty(fit))(t)
-		p := factorstest.Must(ppca.NewPredictor(l, &fit.Params))(t)
+		re := testkit.Get(Project(l, sites, 1))(t)
+		fit := testkit.Get(re.Fit(5))(t)
+		extra := testkit.Get(re.Uncertainty(fit))(t)
+		p := testkit.Get(ppca.NewPredictor(l, &fit.Params))(t)
 		e, c := 0.0, 0.0
-		all := factorstest.Must(p.Given(l.AllFeatures()))(t)
+		all := testkit.Get(p.Given(l.AllFeatures()))(t)
 		dst, v := make([]float64, 33), make([]float64, 33)
 		for _, row := range test {
 			x := slices.Clone(row)
@@ -218,7 +219,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 			}
 			for k := range 3 {
 				lo, hi := l.View(k)
-				post := factorstest.Must(p.Given(slices.Delete(l.AllFeatures(), lo, hi)))(t)
+				post := testkit.Get(p.Given(slices.Delete(l.AllFeatures(), lo, hi)))(t)
 				post.Impute(dst, slices.Concat(x[:lo], x[hi:]))
 				post.MissingVar(v)
 				for i, j := range post.Missing {
@@ -243,7 +244,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(8, 9))
-	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
 	for name, spoil := range map[string]func(*PatternSums){
 		"view":         func(x *PatternSums) { x.Fine.Views = []int{7} },

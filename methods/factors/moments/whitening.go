@@ -51,7 +51,8 @@ func (n *Whitening) Check(l ppca.Layout) error {
 	}
 	for i := range k {
 		for j := range i + 1 {
-			if d := floats.Dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]); math.Abs(d-map[bool]float64{true: 1}[i == j]) > 1e-6 {
+			d, want := floats.Dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]), map[bool]float64{true: 1}[i == j]
+			if math.Abs(d-want) > 1e-6 {
 				return fmt.Errorf("whitening: axes %d and %d are not orthonormal", i, j)
 			}
 		}

@@ -97,15 +97,6 @@ const form = "federated"
 
 func Defaults() *Options { return &Options{Form: form, Scaling: ppca.ScaleStandard, Noise: "view"} }
 
-// Former implements [study.Former].
-func (*Options) Former(key string) string {
-	return map[string]string{
-		"variant": "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
-		"mechanism": "leave it out: sites of a private plan release noised statistics; name: fed-mv-ppca clips " +
-			"differences",
-	}[key]
-}
-
 // Fill puts in the defaults that depend on what the plan says of privacy.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if p.Privacy.Differential() {
