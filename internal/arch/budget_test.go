@@ -18,7 +18,7 @@ import (
 const (
 	maxSource    = 117_724
 	maxTests     = 72_121
-	maxPackages  = 75
+	maxPackages  = 73
 	papersSource = 16_030
 	papersTests  = 3_940
 	maxWide      = 0

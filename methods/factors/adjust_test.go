@@ -95,7 +95,7 @@ func leastSquares(t testing.TB, s *small) (map[string]*dataset.Table, map[string
 	}
 	out := map[string]*dataset.Table{}
 	for i, name := range s.plan.Sites {
-		out[name] = factorstest.Must(dataset.NewTable(s.data[name].Schema(), rows[i]))(t)
+		out[name] = testkit.Get(dataset.NewTable(s.data[name].Schema(), rows[i]))(t)
 	}
 	return out, slopes
 }
@@ -147,11 +147,11 @@ func TestFactorsAreNotWhatTheyAreAdjustedFor(t *testing.T) {
 				method.TransformOptions{Site: site}); err != nil {
 				t.Fatal(err)
 			}
-			lines := factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:]
+			lines := testkit.Get(csv.NewReader(&out).ReadAll())(t)[1:]
 			var values [3][]float64
 			for i, line := range lines {
 				for a, text := range []string{line[2], line[3], s.data[site].Row(i).Subject[0]} {
-					values[a] = append(values[a], factorstest.Must(parse64(text))(t))
+					values[a] = append(values[a], testkit.Get(parse64(text))(t))
 				}
 			}
 			for a, x := range values {
@@ -180,7 +180,7 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 	person := func(columns []dataset.Column, cells ...string) *dataset.Table {
 		schema := m.Schema()
 		schema.Subject = columns
-		return factorstest.Must(dataset.NewTable(schema,
+		return testkit.Get(dataset.NewTable(schema,
 			[]dataset.Row{{ID: "a", Views: [][]float64{nil, nil}, Subject: cells}}))(t)
 	}
 	impute := func(data dataset.Source) ([]float64, error) {
@@ -188,8 +188,8 @@ func TestUsesOfAnAdjustedModel(t *testing.T) {
 		_, _, err := m.Impute(t.Context(), data, &out, method.ImputeOptions{Level: 0.9})
 		var means []float64
 		if err == nil {
-			for _, line := range factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:] {
-				means = append(means, factorstest.Must(parse64(line[3]))(t))
+			for _, line := range testkit.Get(csv.NewReader(&out).ReadAll())(t)[1:] {
+				means = append(means, testkit.Get(parse64(line[3]))(t))
 			}
 		}
 		return means, err
@@ -229,7 +229,7 @@ func TestEvaluationOfAnAdjustedModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, m, plain.all(t)))(t)
+		return testkit.Get(evaluate.EvaluateIn(t.Context(), nil, m, plain.all(t)))(t)
 	}
 	of := func(s *small) evaluate.Score {
 		_, r, _ := modelOf(t, s)
@@ -243,7 +243,7 @@ func TestEvaluationOfAnAdjustedModel(t *testing.T) {
 	}
 	// A subject of whom nothing is known at all is at the means.
 	_, r, _ := modelOf(t, adjusted)
-	m := factorstest.Must(Method{}.Evaluator(adjusted.plan, r.Files, true))(t)
+	m := testkit.Get(Method{}.Evaluator(adjusted.plan, r.Files, true))(t)
 	var post evaluate.Posterior
 	if err := m.Infer(&dataset.Row{Views: make([][]float64, 2), Subject: make([]string, 3)}, &post); err != nil ||
 		math.IsNaN(post.Mean[0][0]) {

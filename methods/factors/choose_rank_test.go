@@ -15,9 +15,9 @@ import (
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
+	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
 	"parley/problem"
 	"parley/report"
 	"parley/study"
@@ -33,13 +33,13 @@ func TestAStudyChoosesItsNumberOfFactors(t *testing.T) {
 		for seed := range testkit.Sized[uint64](2, 10) {
 			s, _ := viewsOf(t, seed+40, c.d, c.sites, c.n, c.shared, 1, false)
 			s.plan.Method.Options.(*options.Options).Latent = options.Select
-			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t),
+			m := testkit.Get(fitted.LoadModel(fileOf(t, testkit.Get(newPlay(t, s).run())(t),
 				"model/model.json")))(t)
 			found, truth := len(m.Factors), c.shared+4
 			t.Logf("%+v: %d factors, drawn with %d", c, found, truth)
 			if seed == 0 {
 				candidates := method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7, 8, 9}}
-				chosen := factorstest.Must(Method{}.Select(t.Context(), s.plan, sources(s), candidates))(t)
+				chosen := testkit.Get(Method{}.Select(t.Context(), s.plan, sources(s), candidates))(t)
 				if got := chosen.Choices[0].Value; got != found || chosen.Recommended != found {
 					t.Errorf("%+v: the study takes %d factors, parley select %d", c, found, got)
 				}
@@ -66,10 +66,10 @@ func TestGapsAreNotTakenForFactors(t *testing.T) {
 		[]gapped{{[]int{6, 6}, 3, 2, 0.01}, {[]int{10, 10, 5}, 2, 3, 0.05}, {[]int{10, 10, 5}, 4, 3, 0.5}}) {
 		for seed := range testkit.Sized[uint64](2, 6) {
 			s := c.study(t, seed+20)
-			m := factorstest.Must(fitted.LoadModel(fileOf(t, factorstest.Must(newPlay(t, s).run())(t),
+			m := testkit.Get(fitted.LoadModel(fileOf(t, testkit.Get(newPlay(t, s).run())(t),
 				"model/model.json")))(t)
 			if seed == 0 {
-				chosen := factorstest.Must(Method{}.Select(t.Context(), s.plan, sources(s),
+				chosen := testkit.Get(Method{}.Select(t.Context(), s.plan, sources(s),
 					method.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7, 8, 9}}))(t)
 				if got := chosen.Choices[0].Value; got != len(m.Factors) {
 					t.Errorf("%+v: the study takes %d factors, parley select %d", c, len(m.Factors), got)
@@ -144,16 +144,16 @@ func fileOf(t testing.TB, r *method.Result, name string) []byte {
 // byte; with another, it is another, and the releases and the plan stay.
 func TestRefitIsTheStudysModelAgain(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	if name := factorstest.Must(Method{}.ReleasedFile(p))(t); name != statistics.ReleasedName {
+	if name := testkit.Get(Method{}.ReleasedFile(p))(t); name != halves.ReleasedName {
 		t.Errorf("the file is %q", name)
 	}
-	released := fileOf(t, r, statistics.ReleasedName)
+	released := fileOf(t, r, halves.ReleasedName)
 	for _, q := range []int{2, 1, 4} {
-		again := factorstest.Must(Method{}.Refit(p, released, q))(t)
-		if !bytes.Equal(fileOf(t, again, statistics.ReleasedName), released) {
+		again := testkit.Get(Method{}.Refit(p, released, q))(t)
+		if !bytes.Equal(fileOf(t, again, halves.ReleasedName), released) {
 			t.Errorf("%d factors: the releases changed", q)
 		}
-		m := factorstest.Must(fitted.LoadModel(fileOf(t, again, "model/model.json")))(t)
+		m := testkit.Get(fitted.LoadModel(fileOf(t, again, "model/model.json")))(t)
 		if len(m.Factors) != q || int(m.Options.Latent) != q {
 			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
 		}
@@ -170,14 +170,14 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 
 func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	released := string(fileOf(t, r, statistics.ReleasedName))
+	released := string(fileOf(t, r, halves.ReleasedName))
 	changed := func(change func(sites []any) []any) string {
 		var file map[string]any
 		d := json.NewDecoder(strings.NewReader(released))
 		d.UseNumber() // 2⁶³ needs all its digits
 		testkit.Do(t, d.Decode(&file))
 		file["sites"] = change(file["sites"].([]any))
-		return string(factorstest.Must(json.Marshal(file))(t))
+		return string(testkit.Get(json.Marshal(file))(t))
 	}
 	field := func(sum, key string, value any) string {
 		return changed(func(sites []any) []any {
@@ -192,7 +192,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"nothing":       {"", "this is not what sites released"},
 		"more":          {released + "{}", "something follows its end"},
 		"unknown field": {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
-		"format": {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/1", 1),
+		"format": {strings.Replace(released, halves.ReleasedFormat, "parley/mvppca-released/1", 1),
 			`this program reads "parley/mvppca-released/3"`},
 		"another plan": {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
 		"a site less": {changed(func(s []any) []any { return s[1:] }),
@@ -240,7 +240,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 // Only what a private study releases can be used again.
 func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 	const want = "without differential protection"
-	plan := factorstest.Must(parse(planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n")))(t)
+	plan := testkit.Get(parse(planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n")))(t)
 	_, err := Method{}.ReleasedFile(plan)
 	if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, want) || p.Hint == "" {
 		t.Errorf("%v, want %q", err, want)
@@ -254,7 +254,7 @@ func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 func FuzzReleased(f *testing.F) {
 	s := shape{dims: []int{2, 1}, sites: 1, rows: 60, options: "  latent: 1\n", privacy: totalBudget, seed: 11}.study(f)
 	r := testkit.Get(newPlay(f, s).seeded(5).run())(f)
-	released := fileOf(f, r, statistics.ReleasedName)
+	released := fileOf(f, r, halves.ReleasedName)
 	f.Add(released)
 	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`},
 		{`"fine_lenses":[{`, `"fine_lenses":[{"views":[7],`}, {`"bound":`, `"bound":1e3`},

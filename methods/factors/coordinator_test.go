@@ -143,7 +143,7 @@ func ofRows(t testing.TB, plan, options string, schema dataset.Schema, rows [][]
 	var names []string
 	for i, own := range rows {
 		names = append(names, fmt.Sprint("site-", i))
-		s.data[names[i]] = factorstest.Must(dataset.NewTable(schema, own))(t)
+		s.data[names[i]] = testkit.Get(dataset.NewTable(schema, own))(t)
 	}
 	plan += "parley: 1\nname: small\nprivacy: {protection: none}\nsites: [" + strings.Join(names, ", ") + "]\nviews:\n"
 	for _, v := range schema.Views {
@@ -153,7 +153,7 @@ func ofRows(t testing.TB, plan, options string, schema dataset.Schema, rows [][]
 		}
 		plan += fmt.Sprintf("  - {name: %s, features: [%s]}\n", v.Name, strings.Join(features, ", "))
 	}
-	s.plan = factorstest.Must(parse(plan + "method: {name: factors, " + options + "}\n"))(t)
+	s.plan = testkit.Get(parse(plan + "method: {name: factors, " + options + "}\n"))(t)
 	return s
 }
 
@@ -176,7 +176,7 @@ func (s *small) all(t testing.TB) *dataset.Table {
 	for _, site := range s.plan.Sites {
 		rows = append(rows, tableRows(s, site)...)
 	}
-	return factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
+	return testkit.Get(dataset.NewTable(s.plan.Schema(), rows))(t)
 }
 
 func tableRows(s *small, site string) (rows []dataset.Row) {
@@ -269,7 +269,7 @@ func TestOnlySiteWithAViewLeaves(t *testing.T) {
 // varies within a site where the explained variance would stand.
 func TestSitesOfOneSubject(t *testing.T) {
 	s := shape{dims: []int{6, 5}, sites: 40, rows: 1, gaps: 0.2, seed: 4, options: "  latent: 2\n"}
-	r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
+	r := testkit.Get(newPlay(t, s.study(t)).run())(t)
 	for name, x := range r.Metrics {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			t.Errorf("%s is %v", name, x)
@@ -286,7 +286,7 @@ func TestManyMissingCellsAreSaidFirst(t *testing.T) {
 	for _, missing := range []float64{0, 0.3} {
 		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6,
 			options: "  latent: 2\n  rounds: 0\n"}
-		r := factorstest.Must(newPlay(t, s.study(t)).run())(t)
+		r := testkit.Get(newPlay(t, s.study(t)).run())(t)
 		said := said(r.Verdicts(), "single values are missing")
 		if first := r.Sections[0].ID == "verdicts"; said != (missing > 0) || first != said {
 			t.Errorf("%v of the cells are missing: %v, %+v", missing, r.Verdicts(), r.Sections[0])

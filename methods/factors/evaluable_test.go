@@ -14,7 +14,6 @@ import (
 	"parley/internal/testkit"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 )
 
 var (
@@ -44,12 +43,12 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 	var got [2][]float64 // errors and likelihood; errors and coverage of hidden values; central likelihood
 	for i, unit := range []float64{1, 100} {
 		study := measured(t, unit, "scaling: standard")
-		rows, files := study.all(t), factorstest.Must(newPlay(t, study).run())(t).Files
-		m := factorstest.Must(Method{}.Evaluator(study.plan, files, false))(t)
-		s := factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, m, rows))(t)
-		h := factorstest.Must(evaluate.Impute(t.Context(), nil, m, rows, 0.9))(t)
-		central := factorstest.Must(Method{}.Central(t.Context(), study.plan, rows))(t)
-		c := factorstest.Must(evaluate.EvaluateIn(t.Context(), nil, central, rows))(t)
+		rows, files := study.all(t), testkit.Get(newPlay(t, study).run())(t).Files
+		m := testkit.Get(Method{}.Evaluator(study.plan, files, false))(t)
+		s := testkit.Get(evaluate.EvaluateIn(t.Context(), nil, m, rows))(t)
+		h := testkit.Get(evaluate.Impute(t.Context(), nil, m, rows, 0.9))(t)
+		central := testkit.Get(Method{}.Central(t.Context(), study.plan, rows))(t)
+		c := testkit.Get(evaluate.EvaluateIn(t.Context(), nil, central, rows))(t)
 		got[i] = []float64{s.MAE / unit, s.LogLik + (3+2*2.0/3)*math.Log(unit), h.MAE / unit, h.Coverage,
 			c.LogLik + (3+2*2.0/3)*math.Log(unit)}
 		// The noise has standard deviation 0.1, and two subjects in three have
@@ -72,16 +71,16 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 
 func TestANewSiteIsLessCertain(t *testing.T) {
 	s := measured(t, 1, "scaling: none")
-	files := factorstest.Must(newPlay(t, s).run())(t).Files
+	files := testkit.Get(newPlay(t, s).run())(t).Files
 	var model map[string]any
 	testkit.Do(t, json.Unmarshal(files[0].Data, &model))
 	for _, v := range model["views"].([]any) {
 		v.(map[string]any)["loading_sd_between_sites"], v.(map[string]any)["mean_sd_between_sites"] = 0.2, 0.3
 	}
-	files[0].Data = factorstest.Must(json.Marshal(model))(t)
+	files[0].Data = testkit.Get(json.Marshal(model))(t)
 	row := dataset.Row{ID: "x", Views: [][]float64{{1, 2, 0.5}, nil}}
 	sd := func(newSite bool) []float64 {
-		m := factorstest.Must(Method{}.Evaluator(s.plan, files, newSite))(t)
+		m := testkit.Get(Method{}.Evaluator(s.plan, files, newSite))(t)
 		var post evaluate.Posterior
 		out := [][]float64{{-1, -1, -1}, {-1, -1}}
 		testkit.Do(t, m.(evaluate.Predictive).Predict(&row, &post, out))

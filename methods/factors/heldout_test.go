@@ -12,7 +12,6 @@ import (
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/study"
 )
@@ -82,7 +81,7 @@ func truthOf(t *testing.T, m *fitted.Model, rows [][]float64) (gain, coverage []
 				rest = append(rest, j)
 			}
 		}
-		given := factorstest.Must(p.Given(rest))(t)
+		given := testkit.Get(p.Given(rest))(t)
 		failed, squares, held, cells := 0.0, 0.0, 0.0, float64(len(rows)*len(given.Missing))
 		given.MissingVar(variance)
 		for _, row := range rows {
@@ -122,8 +121,8 @@ func TestHowSureIsTrueOfOthers(t *testing.T) {
 		said, truth, covered, held, n := 0.0, 0.0, 0.0, 0.0, 0.0
 		for seed := range testkit.Sized[uint64](3, 10) {
 			s, others := viewsOf(t, seed+1, c.d, c.sites, c.n, c.shared, c.latent, c.one)
-			r := factorstest.Must(newPlay(t, s).run())(t)
-			m := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
+			r := testkit.Get(newPlay(t, s).run())(t)
+			m := testkit.Get(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 			gain, coverage := truthOf(t, m, others)
 			for k := range gain {
 				h := m.Views[min(k, len(m.Views)-1)].HeldOut
@@ -149,7 +148,7 @@ var _ method.Simulator = Method{}
 // subjects are the rows of a source, in memory.
 func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 	t.Helper()
-	table := factorstest.Must(dataset.Collect(t.Context(), src))(t)
+	table := testkit.Get(dataset.Collect(t.Context(), src))(t)
 	for i := range table.Len() {
 		rows = append(rows, table.Row(i))
 	}

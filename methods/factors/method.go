@@ -20,12 +20,10 @@ import (
 	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
-	"parley/methods/factors/federated"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
 	"parley/privacy"
 	"parley/privacy/masks"
 	"parley/problem"
@@ -54,16 +52,17 @@ func (Method) Name() string { return "factors" }
 // Options implements [method.Method]: a pointer to [options.Options].
 func (Method) Options() any { return options.Defaults() }
 
-// Coordinator implements [method.Method]: that of the way to fit which the plan chose.
+// Coordinator implements [method.Method]: that of a plan's study.
 func (m Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	if set.Options.Mechanism == options.MechanismStatistics {
-		return statistics.Coordinator(set)
+	c, err := halves.NewCoordinator(set)
+	if err != nil {
+		return nil, err
 	}
-	return federated.Coordinator(set), nil
+	return c, nil
 }
 
 // Site implements [method.Method].
@@ -80,10 +79,7 @@ func (m Method) siteOf(p *study.Plan, name string) (*halves.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	if set.Options.Mechanism == options.MechanismStatistics {
-		return statistics.Site(set, name)
-	}
-	return federated.Site(set, name), nil
+	return halves.NewSite(set, name)
 }
 
 // Revision implements [method.Method].
@@ -158,8 +154,8 @@ func (m Method) Notes(p *study.Plan) (notes problem.List) {
 	if err != nil {
 		return nil
 	}
-	if set.Options.Mechanism == options.MechanismStatistics {
-		if notes, err = statistics.RequiredSampleSize(set); err != nil { // the plan's cost says what is wrong
+	if set.Private() {
+		if notes, err = halves.RequiredSampleSize(set); err != nil { // the plan's cost says what is wrong
 			notes = nil
 		}
 	}
@@ -202,7 +198,7 @@ func (m Method) Describe(p *study.Plan) string {
 			"sums of all sites.", options.AdjustedFor(o.Adjust))
 	}
 	switch {
-	case o.Mechanism == options.MechanismStatistics:
+	case set.Private():
 		return text + " Each site releases noised counts, sums and products of its subjects' values once, and " +
 			"everything is computed from these."
 	case o.Rounds == 0:
@@ -230,7 +226,7 @@ func (m Method) Paper(p *study.Plan) (out method.Paper) {
 	if q := set.Options.Latent; q != options.Select {
 		number = figure.Plural(int(q), "factor")
 	}
-	if set.Options.Mechanism == options.MechanismStatistics {
+	if set.Private() {
 		sent = "noised counts, sums and products of its subjects' values once, from which the model was fitted"
 	}
 	out.Text = fmt.Sprintf("A factor model with %s common to %d features in %d views and noise of their own described "+
@@ -270,13 +266,13 @@ func (m Method) ReleasedFile(p *study.Plan) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if set.Options.Mechanism != options.MechanismStatistics {
+	if !set.Private() {
 		return "", problem.Problem{Where: "privacy.protection",
 			What: "without differential protection a site's answers depend on the number of factors, so no other " +
 				"model can be made of them",
 			Hint: "only a private study releases statistics that any number of factors can be fitted to"}
 	}
-	return statistics.ReleasedName, nil
+	return halves.ReleasedName, nil
 }
 
 // Refit implements [method.Refitter].
@@ -299,7 +295,7 @@ func (m Method) SelectReleased(ctx context.Context, p *study.Plan, releases []by
 }
 
 // read reads what the sites of a plan's study released.
-func (m Method) read(p *study.Plan, releases []byte) (*statistics.Study, error) {
+func (m Method) read(p *study.Plan, releases []byte) (*halves.Study, error) {
 	if _, err := m.ReleasedFile(p); err != nil {
 		return nil, err
 	}
@@ -307,7 +303,7 @@ func (m Method) read(p *study.Plan, releases []byte) (*statistics.Study, error) 
 	if err != nil {
 		return nil, err
 	}
-	return statistics.ReadReleased(set, releases)
+	return halves.ReadReleased(set, releases)
 }
 
 var _ method.Additive = Method{}
@@ -360,11 +356,11 @@ func (m Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][
 	if err := wire.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
-	task := new(federated.FitTask)
+	task := new(halves.FitTask)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err
 	}
-	numbers, err := federated.Raw(set, &answer, task)
+	numbers, err := halves.Raw(set, &answer, task)
 	return map[string][]float64{sumName(set): numbers}, err
 }
 
@@ -377,7 +373,7 @@ func (m Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([
 	if kind == options.TaskScale {
 		return wire.Marshal(ppca.FeatureSumsOf(sums[sumMoments]))
 	}
-	answer, err := federated.AnswerOf(set, sums[sumName(set)])
+	answer, err := halves.AnswerOf(set, sums[sumName(set)])
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"parley/figure"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/report"
 	"parley/study"
@@ -105,7 +104,7 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 		}
 		for _, site := range s.plan.Sites {
 			shared := p.Shares[site]
-			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
+			half := testkit.Get(Method{}.Site(s.plan, site))(t)
 			r := testkit.Get(half.Report(context.Background(), shared, s.data[site]))(t)
 			var b bytes.Buffer
 			testkit.Do(t, r.Files[0].Write(&b))
@@ -137,7 +136,7 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	}
 	name := s.plan.Sites[0]
 	shared := p.Shares[name]
-	half := factorstest.Must(Method{}.Site(s.plan, name))(t)
+	half := testkit.Get(Method{}.Site(s.plan, name))(t)
 	schema, rows := s.data[name].Schema(), make([]dataset.Row, 100_000)
 	for c := range 5 {
 		schema.Subject = append(schema.Subject, dataset.Column{Name: fmt.Sprint("label", c), Kind: dataset.Label})
@@ -148,8 +147,8 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 			rows[i].Subject = append(rows[i].Subject, fmt.Sprint(i*(c+1)%values))
 		}
 	}
-	source := factorstest.Must(dataset.NewTable(schema, rows))(t)
-	r := factorstest.Must(half.Report(context.Background(), shared, source))(t)
+	source := testkit.Get(dataset.NewTable(schema, rows))(t)
+	r := testkit.Get(half.Report(context.Background(), shared, source))(t)
 	var page bytes.Buffer
 	testkit.Do(t, (&report.Report{Title: "large", Local: true, Headline: r.Headline, Sections: r.Sections}).HTML(&page))
 	if page.Len() > 3_000_000 {
@@ -182,7 +181,7 @@ func TestSharedReportHoldsEveryPicture(t *testing.T) {
 	r := testkit.Get(newPlay(t, s).run())(t)
 	found := pictures(r)
 	for _, id := range []string{"overview", "variance-explained", "loadings-1", "scores-1-2", "imputation-gain",
-		"imputation-calibration", "imputation-distribution"} {
+		"imputation-calibration"} {
 		f := found[id]
 		if f == nil {
 			t.Errorf("there is no figure %s", id)

@@ -56,11 +56,9 @@ func TestDefaults(t *testing.T) {
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	for options, want := range map[string]string{
-		"":              "method.latent: the number of factors is missing",
-		"  latent: 0\n": "method.latent: the number of factors is missing",
-		"  latent: 4\n": "method.latent: 4 factors for 4 features",
-		"  latent: 2\n  variant: published\n": "method.variant: this key no longer exists\n  hint: leave it out; " +
-			"what variant: published was is a method of its own, name: fed-mv-ppca",
+		"":                                       "method.latent: the number of factors is missing",
+		"  latent: 0\n":                          "method.latent: the number of factors is missing",
+		"  latent: 4\n":                          "method.latent: 4 factors for 4 features",
 		"  latent: 2\n  scaling: z\n":            "hint: one of standard, view, min-max, range, none",
 		"  latent: 2\n  scaling: site-min-max\n": "name: fed-mv-ppca has it to repeat the paper",
 		"  latent: 2\n  scaling: range\n":        "views[0].features[0] (age) has none",
@@ -107,7 +105,6 @@ func TestPrivateOptionsThatCannotBe(t *testing.T) {
 		strings.Replace(underTotal(one), "unit: subject", "unit: site", 1): "protects single subjects",
 	}
 	for options, want := range map[string]string{
-		"mechanism: statistics":                   "hint: leave it out: sites of a private plan",
 		"scaling: standard":                       "method.scaling: \"standard\" is of the subjects' values",
 		"rounds: 3":                               "method.rounds: has no meaning in a private plan",
 		"scaling: none":                           "clips to public ranges",

@@ -61,10 +61,10 @@ func (m *rowwise) step(t *testing.T) float64 {
 			t.Fatal("no covariance")
 		}
 		var solved mat.VecDense
-		factorstest.Must(0, chol.SolveVecTo(&solved, residual))(t)
+		testkit.Get(0, chol.SolveVecTo(&solved, residual))(t)
 		total -= (mat.Dot(residual, &solved) + chol.LogDet() + float64(len(at))*math.Log(2*math.Pi)) / 2
 		var gain, left mat.Dense
-		factorstest.Must(0, chol.SolveTo(&gain, w))(t)
+		testkit.Get(0, chol.SolveTo(&gain, w))(t)
 		left.Mul(w.T(), &gain)
 		x := mat.NewVecDense(q1, nil)
 		x.SetVec(q, 1)
@@ -88,7 +88,7 @@ func (m *rowwise) step(t *testing.T) float64 {
 	}
 	for j := range xx {
 		var w mat.VecDense
-		factorstest.Must(0, w.SolveVec(xx[j], xt[j]))(t)
+		testkit.Get(0, w.SolveVec(xx[j], xt[j]))(t)
 		m.w.SetRow(j, w.RawVector().Data)
 		m.psi[j] = max((tt[j]-mat.Dot(&w, xt[j]))/n[j], m.leastOf[j])
 	}
@@ -101,8 +101,8 @@ const clinical = "../../examples/alzheimer/data"
 // studyOf is a folder's data at so many sites, of which subjects lack a share of cells, and of views.
 func studyOf(t *testing.T, folder string, sites int, cells, views float64) *small {
 	t.Helper()
-	dir := factorstest.Must(dataset.Open(t.Context(), folder, dataset.Options{}))(t)
-	all := factorstest.Must(dataset.Collect(t.Context(), dir))(t)
+	dir := testkit.Get(dataset.Open(t.Context(), folder, dataset.Options{}))(t)
+	all := testkit.Get(dataset.Collect(t.Context(), dir))(t)
 	schema := dataset.Schema{Views: all.Schema().Views}
 	rng, rows := rand.New(rand.NewPCG(uint64(sites), 7)), make([][]dataset.Row, sites)
 	for i := range all.Len() {
@@ -153,8 +153,8 @@ func TestAStudyIsThePooledFit(t *testing.T) {
 				exchanges++
 			}
 		}
-		r := factorstest.Must(p.run())(t)
-		model := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
+		r := testkit.Get(p.run())(t)
+		model := testkit.Get(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 		m := newRowwise(s, model)
 		begun, last := m.step(t), 0.0
 		for range testkit.Sized(12, 60) {
@@ -215,7 +215,7 @@ func TestWideStudiesAreThePooledFit(t *testing.T) {
 	for _, folder := range strings.Split(*folders, ",") {
 		for _, missing := range []float64{0, 0.05, 0.3} {
 			s := studyOf(t, folder, 3, missing, 0)
-			set := factorstest.Must(options.SetUp(s.plan))(t)
+			set := testkit.Get(options.SetUp(s.plan))(t)
 			for _, most := range []int{ppca.LargestExact, 40 * set.Layout.Features()} {
 				p, exchanges := newPlay(t, s), 0
 				p.Method = Method{most: most}
@@ -224,8 +224,8 @@ func TestWideStudiesAreThePooledFit(t *testing.T) {
 						exchanges++
 					}
 				}
-				r := factorstest.Must(p.run())(t)
-				model := factorstest.Must(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
+				r := testkit.Get(p.run())(t)
+				model := testkit.Get(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 				first, last := pooled(t, s, set, model)
 				t.Logf("%s, %.0f %% missing, at most %d numbers: %d exchanges, %.4f nats a subject, pooled %+.1e",
 					folder, 100*missing, most, exchanges, first, last-first)
@@ -250,10 +250,10 @@ func pooled(t *testing.T, s *small, set options.Setup, model *fitted.Model) (fir
 	}
 	var all []ppca.Block
 	for _, site := range s.plan.Sites {
-		all = append(all, factorstest.Must(ppca.Read(t.Context(), set.Layout, s.data[site], nil))(t).In(scale)...)
+		all = append(all, testkit.Get(ppca.Read(t.Context(), set.Layout, s.data[site], nil))(t).In(scale)...)
 	}
 	all = ppca.Merge(all)
-	fit := factorstest.Must(ppca.Fit(set.Layout, all, start.Rank, start,
+	fit := testkit.Get(ppca.Fit(set.Layout, all, start.Rank, start,
 		ppca.FitOptions{LeastNoise: ppca.LeastNoise, Tol: 1e-9}))(t)
 	for j, x := range start.Noise { // the variances of filled features set other least ones
 		if x < 1.2*ppca.LeastNoise {

@@ -13,7 +13,6 @@ import (
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 )
 
@@ -75,7 +74,7 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 	} {
 		s := shape{dims: []int{5, 4, 4}, sites: 3, rows: 60, seed: 8, lacks: c.lacks,
 			options: "  latent: 2\n  rounds: 0\n"}.study(t)
-		r := factorstest.Must(newPlay(t, s).run())(t)
+		r := testkit.Get(newPlay(t, s).run())(t)
 		says := func(text string) bool {
 			return strings.Contains(text, "No subject connects") || strings.Contains(text, "Nobody has two")
 		}
@@ -89,7 +88,7 @@ func TestVerdictOnViewsThatNobodyConnects(t *testing.T) {
 		if known := c.want == ""; r2 != known || likelihood != known {
 			t.Errorf("%q: the metrics are %v", c.want, r.Metrics)
 		}
-		m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
+		m := testkit.Get(fitted.LoadModel(r.Files[0].Data))(t)
 		_, imputing, err := m.Impute(t.Context(), s.data[s.plan.Sites[0]], &bytes.Buffer{},
 			method.ImputeOptions{Level: 0.9, Views: []string{"v2"}})
 		if err != nil {

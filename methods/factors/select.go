@@ -11,7 +11,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/assess"
-	"parley/methods/factors/federated"
+	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/problem"
@@ -46,7 +46,7 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 		return nil, err
 	}
 	s := &selector{set: set, rows: rows, out: &method.Selection{Option: "latent", Noun: "factors"}}
-	sites, again, err := federated.Sums(set, scale, rows, 0)
+	sites, again, err := halves.Sums(set, scale, rows, 0)
 	if s.expected = 1; again { // a third is rare
 		s.expected = 2
 	}
@@ -60,7 +60,7 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 			s.choice = max(0, slices.Index(s.ranks.Values, before))
 			break
 		}
-		sites, again, err = federated.Sums(set, scale, rows, chosen)
+		sites, again, err = halves.Sums(set, scale, rows, chosen)
 	}
 	if err != nil {
 		return nil, err

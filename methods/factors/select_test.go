@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
+	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
 	"parley/problem"
 	"parley/study"
 )
@@ -41,7 +42,7 @@ func choosing(t testing.TB, opts string, q, rows int) (options.Setup, map[string
 		}
 	}
 	s := ofRows(t, "seed: 7\n", "latent: 1, "+opts, viewsNamed(6, 5), sites)
-	return factorstest.Must(options.SetUp(s.plan))(t), sources(s)
+	return testkit.Get(options.SetUp(s.plan))(t), sources(s)
 }
 
 var upToFive = method.SelectConfig{Values: []int{1, 2, 3, 4, 5}}
@@ -67,7 +68,7 @@ func TestSelectFindsTheTruth(t *testing.T) {
 				}
 			}
 		}
-		s := factorstest.Must(selectFactors(t.Context(), set, data, upToFive))(t)
+		s := testkit.Get(selectFactors(t.Context(), set, data, upToFive))(t)
 		if s.Recommended != 2 || s.Choices[0].Value != 2 || len(s.Choices) != 2 || len(s.Warnings) > 0 {
 			t.Errorf("%s: %d recommended, choices %v, warnings %v", options, s.Recommended, s.Choices, s.Warnings)
 		}
@@ -174,13 +175,13 @@ func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
 }
 
 // releasedOf makes what the sites of a study of these rows release at μ.
-func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *statistics.Study {
+func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *halves.Study {
 	all := make([]int, l.Views())
 	for k := range all {
 		all[k] = k
 	}
-	s := factorstest.Must(moments.NewStatistics(l, factorstest.RangesOf(rows), [][]int{all}))(t)
-	out := &statistics.Study{Setup: options.Setup{Frame: ppca.Frame{Plan: &study.Plan{Seed: 1}, Layout: l},
+	s := testkit.Get(moments.NewStatistics(l, factorstest.RangesOf(rows), [][]int{all}))(t)
+	out := &halves.Study{Setup: options.Setup{Frame: ppca.Frame{Plan: &study.Plan{Seed: 1}, Layout: l},
 		Options: &options.Options{Noise: "view"}}}
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})
@@ -192,14 +193,14 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 		overviews = append(overviews, moments.Overviewed{Patterns: s.Patterns(),
 			Sums: factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[0], sd(0), s.Overview)[0], SD: sd(0)})
 	}
-	coarse := factorstest.Must(moments.Whitenings(l, overviews))(t)
+	coarse := testkit.Get(moments.Whitenings(l, overviews))(t)
 	for i := range sites {
 		counts, variance := overviews[i].Counts()
 		block := factorstest.NoisedSum(r, subjects[i*n:(i+1)*n], sums[1], sd(1), s.Contribution(coarse))[0]
 		out.Releases = append(out.Releases, moments.Released{{Count: counts[0], CountVar: variance,
 			Coarse: moments.Moments{Whitening: &coarse[0], Sums: block, SD: sd(1)}}})
 	}
-	fine := factorstest.Must(moments.Pool(out.Releases)[0].RefineWhitening())(t)
+	fine := testkit.Get(moments.Pool(out.Releases)[0].RefineWhitening())(t)
 	for i := range sites {
 		x := &out.Releases[i][0]
 		x.Fine = moments.Moments{Whitening: &fine, SD: sd(2), Sums: factorstest.NoisedSum(r,
@@ -209,9 +210,9 @@ func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sit
 }
 
 // choose makes a selection from releases.
-func choose(t testing.TB, s *statistics.Study, c method.SelectConfig) *method.Selection {
+func choose(t testing.TB, s *halves.Study, c method.SelectConfig) *method.Selection {
 	t.Helper()
-	return factorstest.Must(selectReleased(t.Context(), s.Setup, s.Releases, c))(t)
+	return testkit.Get(selectReleased(t.Context(), s.Setup, s.Releases, c))(t)
 }
 
 // The number of factors is found from what one site, two or three released, and where noise hides it nothing or the

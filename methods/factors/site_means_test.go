@@ -17,7 +17,6 @@ import (
 	"parley/figure"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/ppca"
 	"parley/problem"
@@ -36,16 +35,16 @@ func modelOf(t testing.TB, s *small) (*fitted.Model, *method.Result, *play) {
 	p := newPlay(t, s)
 	r := testkit.Get(p.run())(t)
 	checkResult(t, s.plan, r)
-	return factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t), r, p
+	return testkit.Get(fitted.LoadModel(r.Files[0].Data))(t), r, p
 }
 
 // refused demands that models with something wrong are, by words that name it.
 func refused(t *testing.T, m *fitted.Model, wrongs map[string]func(m *fitted.Model)) {
 	t.Helper()
 	for what, wrong := range wrongs {
-		other := factorstest.Must(fitted.LoadModel(factorstest.Must(m.Encode())(t)))(t)
+		other := testkit.Get(fitted.LoadModel(testkit.Get(m.Encode())(t)))(t)
 		wrong(other)
-		if _, err := fitted.LoadModel(factorstest.Must(other.Encode())(t)); err == nil ||
+		if _, err := fitted.LoadModel(testkit.Get(other.Encode())(t)); err == nil ||
 			!strings.Contains(err.Error(), what) {
 			t.Errorf("wrong %s: %v", what, err)
 		}
@@ -59,12 +58,12 @@ func scoresAt(t *testing.T, s *small, p *play, m *fitted.Model, site string) (li
 	if _, _, err := m.Transform(t.Context(), s.data[site], &command, method.TransformOptions{Site: site}); err != nil {
 		t.Fatal(err)
 	}
-	half := factorstest.Must(Method{}.Site(s.plan, site))(t)
-	testkit.Do(t, factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t).Files[0].Write(&scores))
-	a, b := factorstest.Must(csv.NewReader(&command).ReadAll())(t),
-		factorstest.Must(csv.NewReader(&scores).ReadAll())(t)
+	half := testkit.Get(Method{}.Site(s.plan, site))(t)
+	testkit.Do(t, testkit.Get(half.Report(t.Context(), p.Shares[site], s.data[site]))(t).Files[0].Write(&scores))
+	a, b := testkit.Get(csv.NewReader(&command).ReadAll())(t),
+		testkit.Get(csv.NewReader(&scores).ReadAll())(t)
 	for i := range a[1:] {
-		x, y := factorstest.Must(parse64(a[i+1][2]))(t), factorstest.Must(parse64(b[i+1][1]))(t)
+		x, y := testkit.Get(parse64(a[i+1][2]))(t), testkit.Get(parse64(b[i+1][1]))(t)
 		if list = append(list, x); math.Abs(x-y) > 1e-9 {
 			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
 		}
@@ -96,7 +95,7 @@ func TestSitesHaveMeansOfTheirOwnWhereTheyDiffer(t *testing.T) {
 		if sd := *m.Views[0].MeanSD; c.shift == 0 && sd > 0.3 || c.shift > 0 && !(sd > 0.5 && sd < 1.5) {
 			t.Errorf("shifts of %v,%s: sd between sites %v, in units of the sd of all rows", c.shift, c.options, sd)
 		}
-		records := factorstest.Must(csv.NewReader(bytes.NewReader(r.Files[at].Data)).ReadAll())(t)
+		records := testkit.Get(csv.NewReader(bytes.NewReader(r.Files[at].Data)).ReadAll())(t)
 		if len(records) != 1+4*5+3*4 { // the last site lacks four features
 			t.Errorf("%d lines of sites' means", len(records))
 		}
@@ -113,14 +112,14 @@ func TestMeansOfNewSitesShiftTogether(t *testing.T) {
 		if len(m.NewSiteDirections) != map[bool]int{true: 1}[along > 0] {
 			t.Fatalf("shifts of %v: %d directions", along, len(m.NewSiteDirections))
 		}
-		older := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
+		older := testkit.Get(fitted.LoadModel(r.Files[0].Data))(t)
 		older.NewSiteDirections = nil
 		var logLik, variances [2]float64
 		for i, m := range []*fitted.Model{m, older} {
 			p, scale, err := m.PredictorFor(fitted.Population{New: true})
 			testkit.Do(t, err)
 			var variance [9]float64
-			factorstest.Must(p.Given(nil))(t).MissingVar(variance[:])
+			testkit.Get(p.Given(nil))(t).MissingVar(variance[:])
 			testkit.Do(t, fitted.EachSubject(t.Context(), p, scale, s.data["site-0"], func(_ *dataset.Row,
 				post *ppca.Posterior, x []float64) error {
 				logLik[i] += post.LogLik(x) / 30
@@ -146,9 +145,9 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 		if err != nil {
 			return 0, 0, err
 		}
-		for _, line := range factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1:] {
+		for _, line := range testkit.Get(csv.NewReader(&out).ReadAll())(t)[1:] {
 			if line[2] == "f1_0" {
-				return factorstest.Must(parse64(line[3]))(t), factorstest.Must(parse64(line[4]))(t), nil
+				return testkit.Get(parse64(line[3]))(t), testkit.Get(parse64(line[4]))(t), nil
 			}
 		}
 		t.Fatal("nothing was imputed")
@@ -162,7 +161,7 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 			sum, n = sum+v[0], n+1
 		}
 	}
-	nobody := factorstest.Must(dataset.NewTable(data.Schema(),
+	nobody := testkit.Get(dataset.NewTable(data.Schema(),
 		[]dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
 	own, ownSD, err := impute("site-0", false, nobody)
 	if err != nil || math.Abs(own-sum/n) > 0.4 {
@@ -213,14 +212,14 @@ func TestAssociationsAreAboutTheMeansOfTheSite(t *testing.T) {
 		}
 		rows = append(rows, some)
 	}
-	data := factorstest.Must(dataset.NewTable(schema, rows))(t)
+	data := testkit.Get(dataset.NewTable(schema, rows))(t)
 	for site, about := range map[string]bool{"": false, "site-0": true} {
 		account, err := m.Associate(t.Context(), data, method.AssociateOptions{Site: site})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var said struct{ Associations []struct{ P float64 } }
-		if err := json.Unmarshal(factorstest.Must(json.Marshal(account.Value))(t), &said); err != nil ||
+		if err := json.Unmarshal(testkit.Get(json.Marshal(account.Value))(t), &said); err != nil ||
 			len(said.Associations) != 2 {
 			t.Fatal(said, err)
 		}
@@ -288,12 +287,12 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 	}
 	sd := func(who string) float64 {
 		var out bytes.Buffer
-		nobody := factorstest.Must(dataset.NewTable(s.data["site-0"].Schema(),
+		nobody := testkit.Get(dataset.NewTable(s.data["site-0"].Schema(),
 			[]dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
 		if _, _, err := m.Impute(t.Context(), nobody, &out, method.ImputeOptions{Site: who, Level: 0.9}); err != nil {
 			t.Fatal(err)
 		}
-		return factorstest.Must(parse64(factorstest.Must(csv.NewReader(&out).ReadAll())(t)[1][4]))(t)
+		return testkit.Get(parse64(testkit.Get(csv.NewReader(&out).ReadAll())(t)[1][4]))(t)
 	}
 	if a, b := sd("site-0"), sd("site-1"); !(a > 1.3*b) {
 		t.Errorf("imputed values have sd %v at the noisy site, and %v at another", a, b)
@@ -347,5 +346,5 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 func TestManyFactorsAreAssessedAtSites(t *testing.T) {
 	s := shape{dims: []int{4, 4}, sites: 2, rows: 40, gaps: 0.3, seed: 3}
 	s.options = "  latent: 5\n  site_means: separate\n"
-	factorstest.Must(newPlay(t, s.study(t)).run())(t)
+	testkit.Get(newPlay(t, s.study(t)).run())(t)
 }

@@ -7,7 +7,6 @@ import (
 	"parley/engine/local"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 )
 
@@ -20,7 +19,7 @@ func TestTotalsAlongDirections(t *testing.T) {
 	logLik := func(by Method, s, rows *small) float64 {
 		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{by},
 			Data: sources(s)}))(t)
-		model := factorstest.Must(fitted.LoadModel(fileOf(t, out.Result, "model/model.json")))(t)
+		model := testkit.Get(fitted.LoadModel(fileOf(t, out.Result, "model/model.json")))(t)
 		return newRowwise(rows, model).step(t)
 	}
 	for name, c := range map[string]struct {

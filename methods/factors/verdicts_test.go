@@ -15,7 +15,6 @@ import (
 	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
 	"parley/report"
 )
@@ -35,7 +34,7 @@ func said(verdicts []string, words ...string) bool {
 // verdictsOf are those of a study.
 func verdictsOf(t testing.TB, s *small) []string {
 	t.Helper()
-	return factorstest.Must(newPlay(t, s).run())(t).Verdicts()
+	return testkit.Get(newPlay(t, s).run())(t).Verdicts()
 }
 
 // spoilt is a study with an outlier at its second site, in view v1.
@@ -56,16 +55,16 @@ func spoilt(t *testing.T, options string) (s *small, id string) {
 func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 	s, id := spoilt(t, "  latent: 1\n")
 	p := newPlay(t, s)
-	r := factorstest.Must(p.run())(t)
+	r := testkit.Get(p.run())(t)
 	const want = "1 subject is so far from all others of the site that the fit left these values out: 1 at site-1 (v1)"
 	if !slices.Equal(r.Verdicts(), []string{want}) || r.Sections[0].ID != "verdicts" {
 		t.Errorf("the result says %q, and begins with %q", r.Verdicts(), r.Sections[0].ID)
 	}
-	numbers := factorstest.Must(json.Marshal(r.Numbers()))(t)
+	numbers := testkit.Get(json.Marshal(r.Numbers()))(t)
 	if !bytes.Contains(numbers, []byte(`"verdicts":["1 subject is so far`)) {
 		t.Errorf("metrics.json is %s", numbers)
 	}
-	m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
+	m := testkit.Get(fitted.LoadModel(r.Files[0].Data))(t)
 	if len(m.Verdicts) != 1 || m.Verdicts[0].Says != want {
 		t.Errorf("the model says %+v", m.Verdicts)
 	}
@@ -77,8 +76,8 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 		}
 	}
 	for i, site := range s.plan.Sites {
-		half := factorstest.Must(Method{}.Site(s.plan, site))(t)
-		own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
+		half := testkit.Get(Method{}.Site(s.plan, site))(t)
+		own := testkit.Get(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
 		if named := own.Sections[0].ID == "outliers" &&
 			own.Sections[0].Items[1].Table.Columns[0].Text[0] == id; named != (i == 1) {
 			t.Errorf("the report of %s begins with %+v", site, own.Sections[0])
@@ -92,8 +91,8 @@ func TestOutliersAreLeftOutUnlessThePlanKeepsThem(t *testing.T) {
 	factor := map[string]float64{}
 	for _, options := range []string{"", "  outliers: keep\n"} {
 		s, _ := spoilt(t, "  latent: 1\n"+options)
-		r := factorstest.Must(newPlay(t, s).run())(t)
-		m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
+		r := testkit.Get(newPlay(t, s).run())(t)
+		m := testkit.Get(fitted.LoadModel(r.Files[0].Data))(t)
 		factor[options] = 1 / m.Views[1].Features[0].Factor // standard deviation over all sites
 		if said := len(r.Verdicts()) > 0 && strings.Contains(r.Verdicts()[0], "left these values out"); said !=
 			(options == "") {
@@ -108,7 +107,7 @@ func TestOutliersAreLeftOutUnlessThePlanKeepsThem(t *testing.T) {
 // Imputing says what is wrong with the views that are imputed, and of no others.
 func TestImputingSaysWhatConcernsIt(t *testing.T) {
 	s := shape{dims: []int{3, 2}, sites: 2, rows: 30, seed: 4, options: "  latent: 1\n"}.study(t)
-	m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
+	m := testkit.Get(fitted.LoadModel(testkit.Get(newPlay(t, s).run())(t).Files[0].Data))(t)
 	m.Verdicts = []fitted.Verdict{{Says: "its intervals are too wide", Advice: "beware", Views: []string{"v1"}},
 		{Says: "1 subject is far from all others"}}
 	for views, want := range map[string]bool{"": true, "v0": false, "v1": true} {
@@ -138,7 +137,7 @@ func TestUselessViewsAreNamed(t *testing.T) {
 			return [][]float64{table.Row(i).Views[0], table.Row((7*i + 3 + at) % table.Len()).Views[1]}
 		})
 	}
-	r := factorstest.Must(newPlay(t, s).run())(t)
+	r := testkit.Get(newPlay(t, s).run())(t)
 	for _, view := range []string{"v0", "v1"} {
 		if !said(r.Verdicts(), "no better than by its mean: ", view+" (") {
 			t.Errorf("verdicts on %s: %q", view, r.Verdicts())
@@ -270,7 +269,7 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 		return after
 	}
 	s.data[last] = move(30, func(int) bool { return true })
-	m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
+	m := testkit.Get(fitted.LoadModel(testkit.Get(newPlay(t, s).run())(t).Files[0].Data))(t)
 	m.Verdicts = nil // the site lies apart, which is said of the model
 	for _, c := range []struct {
 		site string
@@ -304,7 +303,7 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 		dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
 			return changed(table, i, 1, func(v []float64) { floats.AddConst(by, v) })
 		})
-		r := factorstest.Must(newPlay(t, s).run())(t)
+		r := testkit.Get(newPlay(t, s).run())(t)
 		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0],
 			"Values have nothing in common with those of other sites: v1 at "+site+" (")
 		if said != want || !want && strings.Contains(strings.Join(r.Verdicts(), "\n"), "nothing in common") {
@@ -331,10 +330,10 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 				"]}, {views: [v0, v1]}]\n"}.study(t)
 		p := newPlay(t, s)
 		p.seeded(3)
-		factorstest.Must(p.run())(t)
+		testkit.Get(p.run())(t)
 		for i, site := range s.plan.Sites {
-			half := factorstest.Must(Method{}.Site(s.plan, site))(t)
-			own := factorstest.Must(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
+			half := testkit.Get(Method{}.Site(s.plan, site))(t)
+			own := testkit.Get(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
 			want := swapped && i < 2
 			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] == "400 of 400 subjects here count for "+
 				"nothing"; said != want {
@@ -363,7 +362,7 @@ func dealt(t testing.TB, s *small, site string, change func(table *dataset.Table
 		row.Views = change(table, i)
 		rows = append(rows, row)
 	}
-	s.data[site] = factorstest.Must(dataset.NewTable(table.Schema(), rows))(t)
+	s.data[site] = testkit.Get(dataset.NewTable(table.Schema(), rows))(t)
 }
 
 // What goes together elsewhere and not at one site is named with the site: a file in which the
@@ -434,7 +433,7 @@ func TestFeaturesThatHalfOfTheSitesTurnAreNamed(t *testing.T) {
 				return changed(table, i, 1, func(v []float64) { v[2] *= -1 })
 			})
 		}
-		m := factorstest.Must(fitted.LoadModel(factorstest.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
+		m := testkit.Get(fitted.LoadModel(testkit.Get(newPlay(t, s).run())(t).Files[0].Data))(t)
 		got := ""
 		for _, v := range m.Verdicts {
 			if strings.HasPrefix(v.Says, way) && slices.Equal(v.Views, []string{"v1"}) {

@@ -31,7 +31,7 @@ func toDraw(t testing.TB, q, n int, noise float64, dims ...int) (ppca.Layout, []
 		}
 		features, values = append(features, f), append(values, x)
 	}
-	fit := factorstest.Must(ppca.Fit(l, factorstest.BlocksOf(t, l, rows), q, nil, ppca.FitOptions{}))(t)
+	fit := testkit.Get(ppca.Fit(l, factorstest.BlocksOf(t, l, rows), q, nil, ppca.FitOptions{}))(t)
 	return l, features, values, &fit.Params
 }
 
@@ -41,7 +41,7 @@ func toDraw(t testing.TB, q, n int, noise float64, dims ...int) (ppca.Layout, []
 func TestChangingUnitsKeepsThePosterior(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 40, 1.5, 4, 3)
 	moments := func(plain bool, sweeps int) (mean, sd []float64) {
-		g := factorstest.Must(newGibbs(l, features, rows, start, rand.New(rand.NewPCG(1, 2))))(t)
+		g := testkit.Get(newGibbs(l, features, rows, start, rand.New(rand.NewPCG(1, 2))))(t)
 		logLik := make([]float64, len(rows))
 		var sum, square []float64
 		for range sweeps {
@@ -98,7 +98,7 @@ func TestChangingUnitsKeepsThePosterior(t *testing.T) {
 // the number of parameters (Watanabe 2010).
 func TestEffectiveParameters(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 1500, 0.01, 6, 5)
-	c := factorstest.Must(drawn(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
+	c := testkit.Get(drawn(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
 	// 80 draws: the sum of variances has a relative standard error near √(2/80)/√34 = 0.03.
 	if want := float64(11*2 - 1 + 11 + l.Groups()); math.Abs(c.P/want-1) > 0.12 {
 		t.Errorf("%.1f effective parameters, the model has %v", c.P, want)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 )
@@ -21,7 +22,7 @@ func errorsOf(t *testing.T, rng *rand.Rand, noise ppca.Noise, dims []int, streng
 		tr.P.W[i] *= strengths[i%q]
 	}
 	like, _, _, err := ppca.Canonical(l, &tr.P)
-	factorstest.Must(like, err)(t)
+	testkit.Get(like, err)(t)
 	var sites [][]ppca.Block
 	for _, n := range sizes {
 		own := factorstest.Truth{L: l, P: like.Clone()}
@@ -32,13 +33,13 @@ func errorsOf(t *testing.T, rng *rand.Rand, noise ppca.Noise, dims []int, streng
 		factorstest.Lacking(l, rows[:int(lacks*float64(n))], 1)
 		sites = append(sites, factorstest.BlocksOf(t, l, rows))
 	}
-	fit := factorstest.Must(ppca.FitBest(l, ppca.Merge(slices.Concat(sites...)), q,
+	fit := testkit.Get(ppca.FitBest(l, ppca.Merge(slices.Concat(sites...)), q,
 		ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
-	h := factorstest.Must(LeaveOut(l, &fit.Params, false, sites, rng))(t)
+	h := testkit.Get(LeaveOut(l, &fit.Params, false, sites, rng))(t)
 	canonical, _, _, err := ppca.Canonical(l, &fit.Params)
-	factorstest.Must(canonical, err)(t)
+	testkit.Get(canonical, err)(t)
 	want, _, err := aligned(l, like, canonical) // on the fit's axes, as far as these are the true ones
-	return l, factorstest.Must(want, err)(t), canonical, h.Errors
+	return l, testkit.Get(want, err)(t), canonical, h.Errors
 }
 
 // Intervals of 90 % hold the true loadings in about nine of ten cases, for whatever noise, subjects who lack a view,
@@ -118,7 +119,7 @@ func TestIntervalsOfScoresHoldTheTruth(t *testing.T) {
 		held, alone, n, rng := 0.0, 0.0, 0.0, rand.New(rand.NewPCG(6, 7))
 		for range 40 {
 			l, truth, got, e := errorsOf(t, rng, c.noise, []int{15, 20, 10}, c.strengths, []int{c.subjects}, 0, 0.2)
-			post := factorstest.Must(factorstest.Must(ppca.NewPredictor(l, got))(t).Given(l.AllFeatures()))(t)
+			post := testkit.Get(testkit.Get(ppca.NewPredictor(l, got))(t).Given(l.AllFeatures()))(t)
 			q, z, row := truth.Rank, make([]float64, truth.Rank), make([]float64, l.Features())
 			for range 40 {
 				x := make([]float64, q)
@@ -163,7 +164,7 @@ func TestManySubjectsDoNotAskForFactors(t *testing.T) {
 	}
 	ranks := NewRanks(l, sites, false, r)
 	for q := 2; q <= 6; q++ {
-		if carried := factorstest.Must(ranks.Try(q))(t); !carried {
+		if carried := testkit.Get(ranks.Try(q))(t); !carried {
 			t.Fatalf("%d factors are not carried", q)
 		}
 	}

@@ -3,7 +3,6 @@ package assess
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -12,13 +11,9 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// Bins of the histograms that a site sends. CalibrationBins is such that the
+// CalibrationBins are those of the histogram that a site sends of each view, such that the
 // central interval of 90 % is bins 1 to 18: coverage needs no number of its own.
-const (
-	CalibrationBins  = 20
-	DistributionBins = 14  // half a standard deviation each, from −3.5 to 3.5
-	DistributionEnd  = 3.5 // what lies beyond counts in the outermost bins
-)
+const CalibrationBins = 20
 
 // Sums says how well the other views of a site's subjects predict a
 // view that they have: the only place where anybody can see what imputing it
@@ -30,10 +25,6 @@ type Sums struct {
 	// Calibration counts values by the probability that the prediction gave to
 	// a smaller one: views × CalibrationBins.
 	Calibration wire.Matrix `cbor:"calibration"`
-	// Observed counts the values, and Imputed one draw from the prediction of
-	// each, in standard deviations of the feature: views × DistributionBins.
-	Observed wire.Matrix `cbor:"observed"`
-	Imputed  wire.Matrix `cbor:"imputed"`
 	// Uneven is Σ (values of a subject in their central intervals of 90 % − 0.9 times its
 	// values)², over subjects, per view: how well coverage is known, though the values
 	// of one subject go together.
@@ -43,39 +34,28 @@ type Sums struct {
 // NewSums returns sums of no subjects.
 func NewSums(views int) *Sums {
 	vector := func() wire.Vector { return make(wire.Vector, views) }
-	matrix := func(bins int) wire.Matrix {
-		return wire.Matrix{Rows: views, Cols: bins, Data: make([]float64, views*bins)}
-	}
-	return &Sums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins),
-		matrix(DistributionBins), vector()}
+	return &Sums{vector(), vector(), vector(), wire.Matrix{Rows: views, Cols: CalibrationBins,
+		Data: make([]float64, views*CalibrationBins)}, vector()}
 }
 
 // Values is how many numbers the sums hold.
-func Values(views int) int { return views * (4 + CalibrationBins + 2*DistributionBins) }
+func Values(views int) int { return views * (4 + CalibrationBins) }
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *Sums) Check(views int) error {
 	if err := ppca.Numbers("sums of views left out", views, 0, s.Cells, s.Error, s.Squares, s.Uneven); err != nil {
 		return err
 	}
-	for i, m := range []wire.Matrix{s.Calibration, s.Observed, s.Imputed} {
-		if want := []int{CalibrationBins, DistributionBins, DistributionBins}[i]; m.Rows != views || m.Cols != want ||
-			len(m.Data) != views*want {
-			return fmt.Errorf("histograms of views left out: %d × %d for %d views and %d bins", m.Rows,
-				m.Cols, views, want)
-		}
-		for k, n := range s.Cells {
-			sum := 0.0
-			for _, x := range m.Data[k*m.Cols:][:m.Cols] {
-				if !(x >= 0) || x != math.Trunc(x) {
-					return fmt.Errorf("histograms of views left out: a count is %v", x)
-				}
-				sum += x
-			}
-			if sum != n {
-				return fmt.Errorf("histograms of views left out: view %d has %v values in a histogram and %v in all", k,
-					sum, n)
-			}
+	m := s.Calibration
+	if m.Rows != views || m.Cols != CalibrationBins || len(m.Data) != views*CalibrationBins {
+		return fmt.Errorf("histograms of views left out: %d × %d for %d views", m.Rows, m.Cols, views)
+	}
+	if err := ppca.Counts("histograms of views left out", m.Data, ppca.Largest); err != nil {
+		return err
+	}
+	for k, n := range s.Cells {
+		if sum := floats.Sum(m.Data[k*m.Cols:][:m.Cols]); sum != n {
+			return fmt.Errorf("histograms of views left out: view %d has %v values in one and %v in all", k, sum, n)
 		}
 	}
 	return nil
@@ -84,8 +64,7 @@ func (s *Sums) Check(views int) error {
 // Merge adds the sums of another site.
 func (s *Sums) Merge(o *Sums) {
 	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
-		{s.Uneven, o.Uneven}, {s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data},
-		{s.Imputed.Data, o.Imputed.Data}} {
+		{s.Uneven, o.Uneven}, {s.Calibration.Data, o.Calibration.Data}} {
 		floats.Add(x[0], x[1])
 	}
 }
@@ -109,7 +88,6 @@ type Predictor struct {
 	*ppca.Predictor
 	layout ppca.Layout
 	md     *ppca.Model
-	sd     []float64 // per feature, over the population
 
 	// What depends only on which features are observed, of the subject read last.
 	observed []int
@@ -124,13 +102,8 @@ type Predictor struct {
 // differ by already.
 func Of(p *ppca.Predictor) *Predictor {
 	l, md := p.Model()
-	o := &Predictor{Predictor: p, layout: l, md: md, from: make([]int, l.Views()+1),
+	return &Predictor{Predictor: p, layout: l, md: md, from: make([]int, l.Views()+1),
 		given: make([]*ppca.Posterior, l.Views()), within: make([][]float64, l.Views()), guess: make([]float64, md.D)}
-	for j, psi := range md.Psi {
-		w := md.W[j*md.LD:][:md.Q]
-		o.sd = append(o.sd, math.Sqrt(psi+floats.Dot(w, w)))
-	}
-	return o
 }
 
 // read works out what depends only on which features are observed.
@@ -165,8 +138,8 @@ func (o *Predictor) others(k int, values []float64) []float64 {
 	return o.rest
 }
 
-// Add counts one subject. rng draws the imputed values.
-func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Rand) error {
+// Add counts one subject.
+func (o *Predictor) Add(s *Sums, observed []int, values []float64) error {
 	if err := o.read(observed); err != nil {
 		return err
 	}
@@ -178,8 +151,6 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 		within, cells, at := 0.0, observed[o.from[k]:o.from[k+1]], 0 // of intervals, less what is expected
 		failed, squares := 0.0, 0.0
 		calibration := s.Calibration.Data[k*CalibrationBins:][:CalibrationBins]
-		seen, drawn := s.Observed.Data[k*DistributionBins:][:DistributionBins],
-			s.Imputed.Data[k*DistributionBins:][:DistributionBins]
 		for i, value := range values[o.from[k]:o.from[k+1]] {
 			j := cells[i]
 			for given.Missing[at] != j {
@@ -196,8 +167,6 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 			if within -= 0.9; bin > 0 && bin < CalibrationBins-1 {
 				within++
 			}
-			seen[distributionBin(off/o.sd[j])]++
-			drawn[distributionBin((shift+sd*rng.NormFloat64())/o.sd[j])]++
 		}
 		s.Cells[k] += float64(len(cells))
 		s.Error[k] += failed
@@ -214,14 +183,3 @@ var quantiles = func() (edges [CalibrationBins - 1]float64) {
 	}
 	return edges
 }()
-
-// distributionBin returns the bin of z, a number of standard deviations.
-func distributionBin(z float64) int {
-	if !(z > -DistributionEnd) {
-		return 0
-	}
-	if z >= DistributionEnd {
-		return DistributionBins - 1
-	}
-	return min(int((z+DistributionEnd)*(DistributionBins/(2*DistributionEnd))), DistributionBins-1)
-}

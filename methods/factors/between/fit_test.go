@@ -120,7 +120,7 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 			factorstest.Lacking(l, rows[0], 1)
 		}
 		d, sites := l.Features(), siteBlocks(rt, l, rows)
-		m := factorstest.Must(newMeans(l, sites))(rt)
+		m := testkit.Get(newMeans(l, sites))(rt)
 		if slices.Contains(m.has, false) {
 			return
 		}
@@ -129,7 +129,7 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 		testkit.Do(rt, err)
 		about := tr.P.Clone()
 		clear(about.Mu)
-		factorstest.Must(m.estimate(l, &about, cycles))(rt)
+		testkit.Get(m.estimate(l, &about, cycles))(rt)
 		first := make([]float64, d*d)
 		if rapid.Bool().Draw(rt, "shifts") {
 			for range 2 * d {
@@ -148,7 +148,7 @@ func TestOffsetsAreThoseOfDenseMatrices(t *testing.T) {
 			}
 		}
 		p, want, logLik := ppca.Params{Features: l.AllFeatures(), Rank: q, W: tr.P.W, Mu: m.mu, Noise: tr.P.Noise}, 0.0,
-			within+factorstest.Must(m.posteriors())(rt)
+			within+testkit.Get(m.posteriors())(rt)
 		for i := range sites {
 			want += jointDensity(l, &p, rows[i], first)
 			mean, cov := denseOffset(rt, l, &p, sites[i], first)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/internal/wire"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -64,13 +65,13 @@ func TestOffsetsOnlyWhereRowsTell(t *testing.T) {
 			for _, b := range siteBlocks(t, l, rows) {
 				all = append(all, b...)
 			}
-			plain := factorstest.Must(ppca.FitBest(l, ppca.Merge(all), 2, ppca.FitOptions{}))(t)
+			plain := testkit.Get(ppca.FitBest(l, ppca.Merge(all), 2, ppca.FitOptions{}))(t)
 			if factorstest.WorstParams(&plain.Params, &fit.Params) != 0 || plain.LogLik != fit.LogLik {
 				t.Errorf("%s: not the fit without offsets", name)
 			}
 		}
 		for i := range off.Sites {
-			ll, n, err := factorstest.Must(AtSite(l, &fit.Params, &off.Sites[i]))(t).LogLik(
+			ll, n, err := testkit.Get(AtSite(l, &fit.Params, &off.Sites[i]))(t).LogLik(
 				factorstest.BlocksOf(t, l, rows[i]))
 			if err != nil || math.IsNaN(ll) || n != float64(len(rows[i])) {
 				t.Errorf("%s: log-likelihood %v of %v rows at site %d: %v", name, ll, n, i, err)
@@ -109,7 +110,7 @@ func TestPredictorsAtSites(t *testing.T) {
 			}
 		}
 	}
-	seen, other := factorstest.Must(AtSite(l, &tr.P, s))(t), factorstest.Must(atNewSite(l, &tr.P, s.Diag))(t)
+	seen, other := testkit.Get(AtSite(l, &tr.P, s))(t), testkit.Get(atNewSite(l, &tr.P, s.Diag))(t)
 	rows := tr.Subjects(r, 5)
 	want, wantOther := 0.0, 0.0
 	for _, row := range rows {

@@ -19,7 +19,7 @@ import (
 func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd []float64, ownMean bool,
 	tail func() float64) (all []between.SiteNoise) {
 	t.Helper()
-	p := factorstest.Must(ppca.NewPredictor(truth.L, &truth.P))(t)
+	p := testkit.Get(ppca.NewPredictor(truth.L, &truth.P))(t)
 	group := truth.L.GroupOf()
 	for i, n := range sizes {
 		s := between.NewSums(truth.L.Views())
@@ -60,7 +60,7 @@ func sums(t *testing.T, r *rand.Rand, truth factorstest.Truth, sizes []int, sd [
 
 func estimate(t *testing.T, truth factorstest.Truth, sites []between.SiteNoise) [][]between.Noise {
 	t.Helper()
-	return factorstest.Must(between.Estimate(factorstest.Must(ppca.NewPredictor(truth.L, &truth.P))(t), sites))(t)
+	return testkit.Get(between.Estimate(testkit.Get(ppca.NewPredictor(truth.L, &truth.P))(t), sites))(t)
 }
 
 func truth(t *testing.T, r *rand.Rand) factorstest.Truth {

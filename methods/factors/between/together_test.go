@@ -56,7 +56,7 @@ func TestMeansThatShiftTogether(t *testing.T) {
 			}
 			for sign, at := range map[float64]SiteOffset{-1: {make([]float64, d), off.NewSite, wire.Matrix{}},
 				1: {make([]float64, d), rest, wire.Matrix{Data: off.Along}}} {
-				p := factorstest.Must(AtSite(l, &fit.Params, &at))(t)
+				p := testkit.Get(AtSite(l, &fit.Params, &at))(t)
 				logLik, _, err := p.LogLik(slices.Concat(sites[c.sites:]...))
 				testkit.Do(t, err)
 				gain += sign * logLik / float64(rows*further*c.draws)

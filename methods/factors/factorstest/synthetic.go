@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distmv"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
@@ -115,19 +116,9 @@ func BlocksOf(t tb, l ppca.Layout, rows [][]float64) []ppca.Block {
 	return a.Blocks()
 }
 
-func Must[T any](v T, err error) func(tb) T {
-	return func(t tb) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 func Shape(t tb, noise ppca.Noise, dims ...int) ppca.Layout {
 	t.Helper()
-	return Must(ppca.NewLayout(dims, noise))(t)
+	return testkit.Get(ppca.NewLayout(dims, noise))(t)
 }
 
 // Worst returns the largest difference relative to the larger of the entry and 1.

@@ -150,13 +150,5 @@ func (m *Model) AdjustedSection() figure.Section {
 		}
 	}
 	sec.Items = append(sec.Items, figure.Item{Table: &about})
-	if len(m.Sites) == 0 { // else it is said first
-		for _, v := range m.Verdicts {
-			if v.Kind == OnAdjustment {
-				sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice,
-					Warning: true}})
-			}
-		}
-	}
 	return sec
 }

@@ -24,8 +24,8 @@ import (
 
 // AssessTask asks how well the finished model describes a site.
 type AssessTask struct {
-	Scale options.Scale     `cbor:"scale"`
-	Model ppca.PackedParams `cbor:"model"`
+	Scale options.Scale `cbor:"scale"`
+	Model ppca.Params   `cbor:"model"`
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
 	Offset *between.SiteOffset `cbor:"offset,omitempty"`
@@ -50,11 +50,12 @@ func Shared(l ppca.Layout, data []byte) (t *AssessTask, p *ppca.Predictor, scale
 // Predictor returns what the task's model says of subjects of the site that is asked, and
 // the model with the site's own means and noise.
 func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
-	model, err := t.Model.Unpack(l)
-	if err != nil {
+	if err := t.Model.Check(l); err != nil {
 		return nil, nil, err
 	}
-	if model, err = between.At(l, model, t.Noise); err != nil {
+	own := t.Model.Clone()
+	model, err := between.At(l, &own, t.Noise)
+	if err != nil {
 		return nil, nil, err
 	}
 	var p *ppca.Predictor
@@ -175,8 +176,7 @@ func SayAssessment(r *privacy.Request, s ppca.Frame) {
 	r.Say(4*d, "per feature number of values, sum of squares, and sums of squares and of fourth powers of what is "+
 		"unexplained of single subjects")
 	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, "+
-		"histograms of values, of imputed values and of where values fall in their predictions, and how much subjects "+
-		"differ in that")
+		"histogram of where values fall in their predictions, and how much subjects differ in that")
 	r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what "+
 		"the model expects, and of the squares of these")
 	r.Say(q*(q+1), "mean and covariance of the factors")
@@ -191,8 +191,8 @@ func SayAssessment(r *privacy.Request, s ppca.Frame) {
 // Assess says how well a finished model describes a site, whose subjects are these blocks in the
 // units of the scale. It reads the rows once more: how single subjects lie is no function of the
 // sufficient statistics.
-func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, patterns []ppca.Pattern,
-	blocks []ppca.Block, scale *ppca.Scale, data dataset.Source) (*Assessment, error) {
+func Assess(ctx context.Context, set ppca.Frame, t *AssessTask, patterns []ppca.Pattern, blocks []ppca.Block,
+	scale *ppca.Scale, data dataset.Source) (*Assessment, error) {
 	predictor, model, err := t.Predictor(set.Layout)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,6 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 		LeftOut: assess.NewSums(views), Noise: between.NewSums(views), Outliers: make(wire.Vector, views),
 	}
 	others := assess.Of(predictor)
-	rng := options.Draws(set.Plan.Seed, site, 0)
 	expected := make([]float64, d)
 	z, own := make([]float64, q), make([]float64, q)
 	cells := make(wire.Vector, d)
@@ -255,7 +254,7 @@ func Assess(ctx context.Context, set ppca.Frame, site string, t *AssessTask, pat
 				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
 			}
 		}
-		if err := others.Add(a.LeftOut, post.Observed, values, rng); err != nil {
+		if err := others.Add(a.LeftOut, post.Observed, values); err != nil {
 			return err
 		}
 		if len(patterns) > 1 {

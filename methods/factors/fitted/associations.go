@@ -88,55 +88,31 @@ func (a *columnTests) complete() int { return len(a.z) / a.q }
 
 // run fits a regression, or says why it cannot be.
 func (a *columnTests) run(t *covariate) (*fittedRegression, *problem.Problem) {
-	for _, c := range a.adjust {
+	p := &problem.Problem{Where: "column " + t.name}
+	for _, c := range append(slices.Clone(a.adjust), t) {
 		if c.category && len(c.names) > dataset.MaxLevels {
-			return nil, c.tooManyLevels()
+			p.Where = "column " + c.name
+			p.What = fmt.Sprintf("has more than %d different values, and not all are numbers", dataset.MaxLevels)
+			p.Hint = "is it an identifier? mend cells that should be numbers, or choose another column"
+			return nil, p
 		}
 	}
-	if p := t.untestable(); p != nil {
+	if len(t.names) < 2 {
+		p.What, p.Hint = "is the same for all subjects who have it", "choose a column that differs between subjects"
 		return nil, p
 	}
 	fit := fitTo(a.z, a.q, a.adjust, t)
-	if fit.df[0] == 0 {
-		return nil, &problem.Problem{Where: "column " + t.name,
-			What: fmt.Sprintf("says nothing that %v does not say already", a.adjusted()),
-			Hint: "leave one of them out of --adjust"}
-	}
-	if fit.df[1] < 1 {
-		return nil, &problem.Problem{Where: "column " + t.name,
-			What: fmt.Sprintf("%d subjects are too few for so many columns and levels to adjust for", t.n),
-			Hint: "adjust for less"}
-	}
-	return fit, nil
-}
-
-func (c *covariate) tooManyLevels() *problem.Problem {
-	return &problem.Problem{Where: "column " + c.name,
-		What: fmt.Sprintf("has more than %d different values, and not all are numbers", dataset.MaxLevels),
-		Hint: "is it an identifier? mend cells that should be numbers, or choose another column"}
-}
-
-// untestable says why a column cannot be tested, nil if it can.
-func (c *covariate) untestable() *problem.Problem {
-	p, levels := problem.Problem{Where: "column " + c.name}, len(c.names)
 	switch {
-	case c.n == 0:
-		p.What = "no subject with values has anything in it"
-	case levels < 2:
-		p.What, p.Hint = "is the same for all subjects", "choose a column that differs between subjects"
-	case !c.category && c.n < 3:
-		p.What, p.Hint = fmt.Sprintf("%d subjects are too few for a correlation", c.n), "at least 3"
-	case !c.category:
-		return nil
-	case levels > dataset.MaxLevels:
-		return c.tooManyLevels()
-	case c.n <= levels:
-		p.What, p.Hint = fmt.Sprintf("%d subjects with %d different values: there is no variance within them", c.n,
-			levels), "choose a column with more subjects to a value"
+	case fit.df[0] == 0:
+		p.What, p.Hint = fmt.Sprintf("says nothing that %v does not say already", a.adjusted()),
+			"leave one of them out of --adjust"
+	case fit.df[1] < 1:
+		p.What, p.Hint = fmt.Sprintf("%d subjects are too few for so many columns and levels", t.n),
+			"choose a column with fewer values, or adjust for less"
 	default:
-		return nil
+		return fit, nil
 	}
-	return &p
+	return nil, p
 }
 
 // fewCodes is how many different whole numbers look like the codes of a category.
@@ -319,7 +295,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	}
 	account := &method.Account{
 		Tables: []figure.Table{associationTable(list), effectTable(list, reliability)},
-		Notes:  append(notes, r.notes()...),
+		Notes:  append(notes, r.oddUnits()...),
 		Value:  sitesOwn{"this site only: exact, not for release", tests.adjusted(), reliability, list},
 	}
 	if len(opts.Adjust) > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -26,7 +27,7 @@ func steadyTruth(t testing.TB, r *rand.Rand) factorstest.Truth {
 
 func compared(t testing.TB, a, b *Model) *comparison {
 	t.Helper()
-	account := factorstest.Must(a.Compare(b))(t)
+	account := testkit.Get(a.Compare(b))(t)
 	return account.Value.(*comparison)
 }
 
@@ -37,7 +38,7 @@ func TestFactorsAreMatchedWhateverTheirOrderSignAndScaling(t *testing.T) {
 	r := rand.New(rand.NewPCG(95, 1))
 	tr := steadyTruth(t, r)
 	a := modelOf(t, tr, r)
-	b := factorstest.Must(LoadModel(factorstest.Must(a.Encode())(t)))(t)
+	b := testkit.Get(LoadModel(testkit.Get(a.Encode())(t)))(t)
 	order, sign := []int{2, 0, 3, 1}, []float64{-1, 1, 1, -1}
 	for k := range b.Views {
 		for i := range b.Views[k].Features {
@@ -75,7 +76,7 @@ func TestHalvesOfOnePopulation(t *testing.T) {
 	r := rand.New(rand.NewPCG(96, 1))
 	tr := steadyTruth(t, r)
 	half := func() *Model {
-		fit := factorstest.Must(ppca.Fit(tr.L, factorstest.BlocksOf(t, tr.L, tr.Subjects(r, 400)), 4, nil,
+		fit := testkit.Get(ppca.Fit(tr.L, factorstest.BlocksOf(t, tr.L, tr.Subjects(r, 400)), 4, nil,
 			ppca.FitOptions{}))(t)
 		m := modelOf(t, factorstest.Truth{L: tr.L, P: fit.Params}, rand.New(rand.NewPCG(97, 1)))
 		return m
@@ -100,7 +101,7 @@ func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 6, 4)
 	a, b := modelOf(t, factorstest.NewTruth(r, l, 3, 0.5), r), modelOf(t, factorstest.NewTruth(r, l, 2, 0.5), r)
 	b.Views[0].Features[1].Name, b.Views[1].Name = "renamed", "view9"
-	account := factorstest.Must(a.Compare(b))(t)
+	account := testkit.Get(a.Compare(b))(t)
 	c := account.Value.(*comparison)
 	if c.Features != 5 || len(c.Only[0]) != 5 || len(c.Only[1]) != 5 || len(c.Matches) != 2 || len(c.Angles) != 2 {
 		t.Fatalf("%+v", c)

@@ -192,8 +192,6 @@ type ModelView struct {
 	// where nobody has it and another, or nobody could be left out.
 	HeldOut  *ModelHeldOut  `json:"held_out,omitempty"`
 	Features []ModelFeature `json:"features"`
-
-	shares figure.Numbers // of its population variance, by rotated factor; see shown
 }
 
 // ModelHeldOut is what [assess.HeldOut] says of a view: the share of the squared error of its mean that predictions

@@ -11,7 +11,6 @@ import (
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
 )
 
 // LoadingSection shows which features make each factor.
@@ -57,25 +56,6 @@ func (m *Model) LoadingSection() figure.Section {
 		"and in the feature's own unit. model/loadings.csv has all."
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
 	return sec
-}
-
-// Implied is what the model says of the variance of its views by itself, as sums of one subject.
-func (m *Model) Implied() *ppca.Explained {
-	q := len(m.Factors)
-	x := ppca.NoneExplained(len(m.Views), q, 0)
-	for k, v := range m.Views {
-		left := x.Residual.Data[k*(q+1):][:q+1]
-		for i := range v.Features {
-			f := &v.Features[i]
-			variance := f.total() * f.total()
-			x.Total[k] += variance
-			left[q] += f.Noise
-			for a, w := range f.Loadings {
-				left[a] += variance - w*w
-			}
-		}
-	}
-	return x
 }
 
 // BetweenSection shows what differs between sites beyond who is there.
@@ -141,6 +121,10 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if len(m.Sites) > 0 {
 		subjects = fmt.Sprintf("%d at %s: %s", total, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
+	loadings := m.loadingTable(max(1, top))
+	loadings.Title = "Strongest loadings"
+	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one " +
+		"standard deviation of the factor. The sign of a factor is a rule, not a finding."
 	account := &method.Account{
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
@@ -153,7 +137,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},
-		Tables: m.summaryTables(m.loadingTable(max(1, top))),
+		Tables: []figure.Table{m.factorTable(), loadings},
 		Notes:  m.verdictNotes(func(*Verdict) bool { return true }),
 		Value:  m,
 	}
@@ -167,38 +151,8 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	return account, nil
 }
 
-// summaryTables are the tables of the export with words for people.
-func (m *Model) summaryTables(loadings figure.Table) []figure.Table {
-	factors, views := m.factorTable(), m.viewTable()
-	factors.Title = "Factors"
-	factors.Caption = "Strength is the eigenvalue of WᵀΨ⁻¹W: how far the factor stands out of the noise. r2 is the " +
-		"share of the view's variance within sites that the factor explains by itself; shares do not add up."
-	views.Title = "Views"
-	views.Caption = "r2 is for all factors together. Standard deviations between sites are in scaled units; n/a " +
-		"where nothing estimated them, and 0 also where a single site had the view."
-	views.Columns[5].Name, views.Columns[6].Name = "loadings between sites", "means between sites"
-	loadings.Title = "Strongest loadings"
-	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one " +
-		"standard deviation of the factor. The sign of a factor is a rule, not a finding."
-	if m.Rotation != nil {
-		factors.Caption = "Factors are rotated, in the order of the variance that they account for. Strength is " +
-			"λᵀΨ⁻¹λ of a factor's own loadings. share is the share of the view's variance, as the model describes " +
-			"it, that the factor explains by itself."
-	}
-	return []figure.Table{factors, views, loadings}
-}
-
 // DrawnFactors is how many factors get pictures of their own; the files have all.
 const DrawnFactors = 6
-
-// FactorNames numbers q factors from 1.
-func FactorNames(q int) []string {
-	names := make([]string, q)
-	for a := range names {
-		names[a] = fmt.Sprintf("Factor %d", a+1)
-	}
-	return names
-}
 
 // value returns what x points to; NaN if nothing is known.
 func value(x *float64) float64 {

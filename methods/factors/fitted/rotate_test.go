@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
@@ -24,12 +25,12 @@ func rotated(t testing.TB, m *Model, to string) *Model {
 	if len(files) != 2 || files[0].Name != "model.json" || files[1].Name != "loadings.csv" {
 		t.Fatalf("files %+v", files)
 	}
-	return factorstest.Must(LoadModel(files[0].Data))(t)
+	return testkit.Get(LoadModel(files[0].Data))(t)
 }
 
 func bytesOf(t testing.TB, m *Model) string {
 	t.Helper()
-	return string(factorstest.Must(m.Encode())(t))
+	return string(testkit.Get(m.Encode())(t))
 }
 
 func rotationModel(t testing.TB) (*Model, *rand.Rand, factorstest.Truth) {

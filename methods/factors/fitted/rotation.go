@@ -164,10 +164,5 @@ func (m *Model) shown() *Model {
 			}
 		}
 	}
-	for k, implied := 0, out.Implied(); k < len(out.Views); k++ {
-		for a := range q {
-			out.Views[k].shares = append(out.Views[k].shares, implied.R2(k, a))
-		}
-	}
 	return &out
 }

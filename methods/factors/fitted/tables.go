@@ -51,11 +51,12 @@ func (m *Model) loadingTable(top int) figure.Table {
 	return t
 }
 
-// factorTable has each factor's strength, and its R² by itself in each view or, of a
-// rotated factor, the share of the view's population variance that it explains by itself.
+// factorTable has each factor's strength, and its R² by itself in each view but of a rotated one.
 func (m *Model) factorTable() figure.Table {
-	t := figure.Table{ID: "factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count},
-		{Name: "strength", Numbers: figure.Numbers(m.Factors)}}}
+	t := figure.Table{ID: "factors", Title: "Factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count},
+		{Name: "strength", Numbers: figure.Numbers(m.Factors)}},
+		Caption: "Strength is λᵀΨ⁻¹λ of a factor's loadings λ: how far it stands out of the noise. r2 is the share " +
+			"of the view's variance within sites that the factor explains by itself; shares do not add up."}
 	for a := range m.Factors {
 		t.Columns[0].Numbers = append(t.Columns[0].Numbers, float64(a+1))
 	}
@@ -64,25 +65,6 @@ func (m *Model) factorTable() figure.Table {
 			t.Columns = append(t.Columns, figure.Column{Name: "r2 " + v.Name, Format: figure.Percent,
 				Numbers: v.R2Each})
 		}
-		if len(v.shares) > 0 {
-			t.Columns = append(t.Columns, figure.Column{Name: "share " + v.Name, Format: figure.Percent,
-				Numbers: v.shares})
-		}
-	}
-	return t
-}
-
-// viewTable has what belongs to one view.
-func (m *Model) viewTable() figure.Table {
-	t := figure.Table{ID: "views", Columns: []figure.Column{{Name: "view"}, {Name: "features", Format: figure.Count},
-		{Name: "values", Format: figure.Count}, {Name: "sites", Format: figure.Count},
-		{Name: "r2", Format: figure.Percent}, {Name: "loading_sd_between_sites"}, {Name: "mean_sd_between_sites"}}}
-	for _, v := range m.Views {
-		values, sites := v.Values, float64(m.sitesWith(v.Name))
-		if len(m.Sites) == 0 { // no site said
-			values, sites = math.NaN(), math.NaN()
-		}
-		t.Add(v.Name, len(v.Features), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD))
 	}
 	return t
 }

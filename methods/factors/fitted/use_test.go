@@ -92,7 +92,7 @@ func readCSV(t testing.TB, b *bytes.Buffer) (header []string, lines [][]string) 
 
 func cellNumber(t testing.TB, cell string) float64 {
 	t.Helper()
-	return factorstest.Must(strconv.ParseFloat(cell, 64))(t)
+	return testkit.Get(strconv.ParseFloat(cell, 64))(t)
 }
 
 // closedForm is the law of the factors, and of what is missing of a row, given the rest of it, by the textbook: with
@@ -284,7 +284,7 @@ func TestDirectionsOfNewSites(t *testing.T) {
 			m.Views[k].Features[i].SiteVariance, m.Views[k].Features[i].NewSiteVariance = 2, 3
 		}
 	}
-	m = factorstest.Must(LoadModel(factorstest.Must(json.Marshal(m))(t)))(t)
+	m = testkit.Get(LoadModel(testkit.Get(json.Marshal(m))(t)))(t)
 	for times, who := range map[float64]Population{1: {New: true}, 2. / 3: {}} {
 		p, _, err := m.PredictorFor(who)
 		testkit.Do(t, err)
@@ -348,7 +348,7 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 			change(x)
 			changed = append(changed, dataset.Row{ID: row.ID, Views: [][]float64{x, row.Views[1]}})
 		}
-		data := factorstest.Must(dataset.NewTable(m.Schema(), changed))(t)
+		data := testkit.Get(dataset.NewTable(m.Schema(), changed))(t)
 		_, found, err := m.Transform(context.Background(), data, new(bytes.Buffer), method.TransformOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -391,7 +391,7 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 		f := &m.Views[1].Features[i]
 		f.Noise, f.Mean, f.Loadings = 0, 0, make([]float64, 1)
 	}
-	m = factorstest.Must(LoadModel(factorstest.Must(m.Encode())(t)))(t)
+	m = testkit.Get(LoadModel(testkit.Get(m.Encode())(t)))(t)
 	var scores, values bytes.Buffer
 	if _, notes, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{}); err != nil ||
 		len(notes) > 0 {
@@ -404,7 +404,7 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 		nil || n != 6 {
 		t.Errorf("%d values were imputed, %v", n, err)
 	}
-	factorstest.Must(json.Marshal(factorstest.Must(m.Summary(3))(t).Value))(t)
+	testkit.Get(json.Marshal(testkit.Get(m.Summary(3))(t).Value))(t)
 }
 
 func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
@@ -439,7 +439,7 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		r := rand.New(rand.NewPCG(88, 1))
 		m := modelOf(t, factorstest.NewTruth(r, factorstest.Shape(t, ppca.NoisePerView, 3, 2), 2, 0.5), r)
 		change(m)
-		if _, err := LoadModel(factorstest.Must(m.Encode())(t)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadModel(testkit.Get(m.Encode())(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -454,12 +454,12 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 func FuzzUseModel(f *testing.F) {
 	r := rand.New(rand.NewPCG(89, 1))
 	m := modelOf(f, factorstest.NewTruth(r, factorstest.Shape(f, ppca.NoisePerFeature, 2, 1), 1, 0.5), r)
-	f.Add(factorstest.Must(m.Encode())(f))
+	f.Add(testkit.Get(m.Encode())(f))
 	m.PutAdjusted([]options.Covariate{{Column: "age"}, {Column: "sex", Levels: []string{"f", "m"}}}, &options.Estimates{
 		Effects: options.Effects{Centre: []float64{60, 0.5},
 			Slopes: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{1, 2, 3, 0, 5, 6}}},
 		CovariateSD: []float64{10, 0.5}, Subjects: 20})
-	f.Add(factorstest.Must(m.Encode())(f))
+	f.Add(testkit.Get(m.Encode())(f))
 	f.Add([]byte(`{"format": "parley/mvppca-model/1"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := LoadModel(data)

@@ -1,73 +1,46 @@
-// Package halves is what the ways to fit have in common: a coordinator's half, made by
-// [NewCoordinator], and a site's, made by [NewSite]. Both bring features to common units,
-// leave the rounds to a way to fit ([Way], [SiteWay]), have the sites assess the model,
-// and hand it out.
+// Package halves has both halves of a study: a coordinator's, made by [NewCoordinator], and a site's, made by
+// [NewSite]. Sites answer with sums of their subjects, to which the coordinator fits one model.
 //
-// A way to fit is a room of its own, which imports this one: nothing here knows which
-// there are. It embeds [Common], asks by [Common.Ask], reads what was answered in
-// [State.Inbox], and ends with [Common.Assess] or at [method.Done].
+// Without privacy the sums are exact. Features are brought to common units, and where subjects lack cells, sites fill
+// them by the model and answer again, until it no longer changes; at last they assess it. Under differential privacy
+// each site releases three clipped and noised sums, and the coordinator makes the model of them; [ReadReleased] is for
+// another model of the same releases. All sites are asked the same, by what the sums of all of them told before; these
+// sums, and what is made of them, are package moments.
 package halves
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 )
 
-// Way is one way to fit a model, between the scale and the assessment.
-type Way interface {
-	// Record is a pointer to what the way carries between steps beside the rest of
-	// [State], empty. It is kept as [State.Own].
-	Record() any
-	// Advance works through the answers of one of the way's phases, or gives out its first tasks, once the scale is
-	// known.
-	Advance(s *State) ([]method.Task, method.Info, error)
-	// Receive checks an answer in such a phase, and returns a pointer to what is kept of it.
-	Receive(s *State, a method.Contribution) (any, error)
-	// Describe adds to the model's file what only this way knows.
-	Describe(s *State, m *fitted.Model) error
-	// Result draws the model that is in these files.
-	Result(s *State, m *fitted.Model, files []method.File) (*method.Result, error)
+// NewCoordinator is the coordinator's half of a study.
+func NewCoordinator(set options.Setup) (c Coordinator, err error) {
+	c.Setup = set
+	if set.Private() {
+		c.noised, err = declaredBy(set)
+	}
+	return c, err
 }
-
-// concluder is a [Way] that has more to say against a model than its assessment has shown.
-type concluder interface {
-	Conclude(s *State, m *fitted.Model)
-}
-
-// Coordinator is the coordinator's half, as far as all ways to fit have it in common: a
-// scale, the way's own rounds, an assessment of the model by every site.
-type Coordinator struct {
-	Common
-	way Way
-}
-
-// NewCoordinator is the coordinator's half of a study that is fitted in this way.
-func NewCoordinator(set options.Setup, way Way) *Coordinator { return &Coordinator{Common{set}, way} }
 
 // Init implements [method.Coordinator].
-func (c *Coordinator) Init() (method.State, error) { return c.state(), nil }
-
-func (c *Coordinator) state() *State {
-	return &State{Inbox: method.Inbox{}, Reports: map[string]*fitted.Assessment{}, Own: c.way.Record()}
+func (c Coordinator) Init() (method.State, error) {
+	return &State{Inbox: method.Inbox{}, Reports: map[string]*fitted.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
-func (c *Coordinator) Restore(data []byte) (method.State, error) {
-	s := c.state()
-	if err := method.OpenState(data, s); err != nil {
-		return nil, err
-	}
-	return s, wire.Unmarshal(s.Kept, s.Own)
+func (c Coordinator) Restore(data []byte) (method.State, error) {
+	s := &State{Inbox: method.Inbox{}, Reports: map[string]*fitted.Assessment{}}
+	return s, method.OpenState(data, s)
 }
 
 // Next implements [method.Coordinator].
-func (c *Coordinator) Next(ms method.State) (method.Step, error) {
+func (c Coordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*State)
 	tasks, info, err := c.advance(s)
 	if err != nil {
@@ -89,11 +62,11 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // advance works through the answers of the phase and says what comes next.
-func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
+func (c Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 	switch s.Phase {
 	case "":
 		if c.Options.Asks(c.Plan, options.TaskAdjust) {
-			tasks, err := c.Ask(s, options.TaskAdjust, func(string) (any, error) { return AdjustTask{}, nil })
+			tasks, err := c.Ask(s, options.TaskAdjust, func(string) (any, error) { return adjustTask{}, nil })
 			return tasks, nil, err
 		}
 		return c.scale(s)
@@ -110,16 +83,30 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 		if err := c.poolScale(s); err != nil {
 			return nil, nil, err
 		}
+	case options.TaskFit:
+		return c.fitted(s)
 	case options.TaskAssess:
 		return c.assessed(s)
 	case method.Done:
 		return nil, nil, nil
+	default:
+		return c.summed(s)
 	}
-	return c.way.Advance(s)
+	return c.begin(s)
+}
+
+// begin asks for the first sums to which a model is fitted.
+func (c Coordinator) begin(s *State) ([]method.Task, method.Info, error) {
+	kind, task := options.TaskFit, any(FitTask{Scale: *s.Scale})
+	if c.Private() {
+		kind, task = options.TaskOverview, sumTask{}
+	}
+	tasks, err := c.Ask(s, kind, func(string) (any, error) { return task, nil })
+	return tasks, nil, err
 }
 
 // scale brings features to common units: it asks for sums if the plan does.
-func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
+func (c Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
 	if c.Pools() {
 		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) {
 			return options.ScaleTask{Effects: s.effects()}, nil
@@ -127,7 +114,7 @@ func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
 		return tasks, nil, err
 	}
 	s.scaled(ppca.StartScale(c.Frame))
-	return c.way.Advance(s)
+	return c.begin(s)
 }
 
 // effects are what covariates add to features; nil where the plan has none.
@@ -140,7 +127,7 @@ func (s *State) effects() *options.Effects {
 
 // Fold keeps an answer until the round is complete, so that it is worked
 // through in the plan's order of sites. What is wrong with it shows now.
-func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
+func (c Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*State)
 	_, answered := s.Inbox[a.Site]
 	if err := errors.Join(method.Expect(a, c.Staying(s), s.Phase), method.Once(a, answered)); err != nil {
@@ -155,7 +142,7 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 }
 
 // receive checks an answer, and returns what is kept of it.
-func (c *Coordinator) receive(s *State, a method.Contribution) (any, error) {
+func (c Coordinator) receive(s *State, a method.Contribution) (any, error) {
 	switch a.Kind {
 	case options.TaskAdjust:
 		return method.Received(a, func(x *options.Sums) error {
@@ -167,12 +154,21 @@ func (c *Coordinator) receive(s *State, a method.Contribution) (any, error) {
 		})
 	case options.TaskAssess:
 		return method.Received(a, func(x *fitted.Assessment) error { return x.Check(c.Layout, c.Of(s).Factors) })
+	case options.TaskFit: // what is kept of products with directions needs no directions later
+		return method.Received(a, func(x *ppca.Description) error {
+			return take(c.Setup, x, c.Bound(s.Exact.Sent, s.Exact.Beside).Along)
+		})
 	}
-	return c.way.Receive(s, a)
+	want := c.noised[a.Site].sums[slices.Index(kinds, a.Kind)]
+	sum, err := method.OnlySum(a, want.Name)
+	if err != nil {
+		return nil, err
+	}
+	return sum, sum.Check(want)
 }
 
 // Leave goes on without a site. What it said before stays in the model.
-func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) {
+func (c Coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*State)
 	var err error
 	if s.Left, err = method.Leave(c.Plan.Sites, s.Left, site); err != nil {
@@ -184,7 +180,7 @@ func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) 
 	return s, nil
 }
 
-func (c *Coordinator) poolScale(s *State) error {
+func (c Coordinator) poolScale(s *State) error {
 	sites := c.Staying(s)
 	all, err := method.Answers[ppca.FeatureSums](s.Inbox, sites)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"parley/dataset"
-	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/between"
@@ -16,8 +15,8 @@ import (
 	"parley/methods/factors/report"
 )
 
-// Result implements [method.Coordinator]: it names what was fitted, and the way draws it.
-func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
+// Result implements [method.Coordinator]: it names what was fitted, and draws it.
+func (c Coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*State)
 	if s.Phase != method.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
@@ -30,29 +29,14 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.way.Result(s, m, files)
-}
-
-// AssessedResult is the result of a study that ended with [Common.Assess], of the sites
-// that answered, after so many rounds. Settled says how the fit settled; nil where nothing did.
-func (c Common) AssessedResult(s *State, m *fitted.Model, files []method.File, rounds int,
-	settled *figure.Section) *method.Result {
-	sites := c.reports(s)
-	if s.OfTotals != nil {
-		return report.OfTotals(c.Of(s).Frame, m, files, s.OfTotals, settled)
+	if c.Private() {
+		return c.noisedResult(s, m, files)
 	}
-	if len(sites) == 0 {
-		var about []figure.Section
-		if m.Adjusts() {
-			about = append(about, m.AdjustedSection())
-		}
-		return report.Unassessed(c.Of(s).Frame, m, files, len(c.Staying(s)), about...)
-	}
-	return report.Assessed(c.Of(s).Frame, m, files, sites, rounds, settled)
+	return c.exactResult(s, m, files), nil
 }
 
 // reports lists the sites' assessments in the plan's order.
-func (c Common) reports(s *State) (sites []report.Site) {
+func (c Coordinator) reports(s *State) (sites []report.Site) {
 	for _, name := range c.Plan.Sites {
 		if r := s.Reports[name]; r != nil {
 			sites = append(sites, report.Site{Name: name, Assessment: r})
@@ -62,14 +46,19 @@ func (c Common) reports(s *State) (sites []report.Site) {
 }
 
 // model names what the coordinator fitted.
-func (c *Coordinator) model(s *State) (*fitted.Model, error) {
+func (c Coordinator) model(s *State) (*fitted.Model, error) {
 	m, err := fitted.NewModelFile(c.Of(s).Frame, s.Model, &s.Scale.Scale, s.Strengths)
 	if err != nil {
 		return nil, err
 	}
 	m.Options = c.Of(s).Options
-	if err := c.way.Describe(s, m); err != nil {
-		return nil, err
+	if c.Private() {
+		c.describeNoised(s, m)
+		return m, nil
+	}
+	m.PutSpread(s.Exact.Fit.Spread.Loadings, s.Exact.Fit.Spread.Means)
+	if s.SiteMeans != nil {
+		m.PutSiteMeans(c.Layout, s.SiteMeans)
 	}
 	if s.HeldOut != nil {
 		m.PutHeldOut(s.HeldOut)
@@ -100,14 +89,12 @@ func (c *Coordinator) model(s *State) (*fitted.Model, error) {
 			return nil, err
 		}
 	}
-	if way, ok := c.way.(concluder); ok {
-		way.Conclude(s, m)
-	}
+	m.Warn(compositionVerdict(m, s.Exact.Fit.Compositions), discordVerdict(c.Setup, s.Exact.Fit.Discords))
 	return m, nil
 }
 
 // siteNoise is how the noise of the sites differs that said how the model describes them; nil where it does not.
-func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
+func (c Coordinator) siteNoise(s *State) (map[string][]between.Noise, error) {
 	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
 	if err != nil {
 		return nil, err
@@ -130,9 +117,9 @@ func (c Common) siteNoise(s *State) (map[string][]between.Noise, error) {
 
 // Share gives every site the whole model, which is the study's result, and its own means
 // and noise.
-func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
+func (c Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: ppca.PackParams(c.Layout, s.Model),
+	return wire.Marshal(fitted.AssessTask{Scale: *s.Scale, Model: *s.Model,
 		Offset: s.SiteMeans.At(site), Noise: fitted.NoiseTimes(s.Noise[site])})
 }
 
@@ -152,51 +139,26 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, err
 	}
 	result, err := report.Subjects(ctx, predictor, share.Offset != nil, scale, adjusted)
-	if err == nil {
-		err = h.addUncounted(ctx, result, data)
-	}
 	if err == nil && h.outliers != nil {
 		report.AddOutliers(h.Frame, result, h.outliers.Found)
 	}
 	return result, err
 }
 
-// addUncounted says in a site's own report how many of its subjects count for nothing, because
-// they have none of the sets of views that the plan states for the site.
-func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dataset.Source) error {
-	if h.Options.Mechanism != options.MechanismStatistics {
-		return nil
-	}
-	patterns := h.Options.Patterns.At(h.Plan, h.name)
-	without, all := 0, 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return err
-		}
-		all++
-		if !method.HasPattern(patterns, row.Views) {
-			without++
-		}
-	}
-	report.AddUncounted(result, without, all)
-	return nil
-}
-
 // Assess puts the model into its canonical form and asks every site about it. The study
 // goes on without those that do not answer.
-func (c Common) Assess(s *State) ([]method.Task, error) {
+func (c Coordinator) Assess(s *State) ([]method.Task, error) {
 	if err := c.Finish(s, s.Model); err != nil {
 		return nil, err
 	}
-	model := ppca.PackParams(c.Layout, s.Model)
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
-		return fitted.AssessTask{Scale: *s.Scale, Model: model, Offset: s.SiteMeans.At(site)}, nil
+		return fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return method.Optional(tasks), err
 }
 
 // Finish turns the final model to the axes on which fits of the same data agree.
-func (c Common) Finish(s *State, model *ppca.Params) error {
+func (c Coordinator) Finish(s *State, model *ppca.Params) error {
 	var err error
 	if s.Model, s.Strengths, _, err = ppca.Canonical(c.Layout, model); err != nil {
 		return err
@@ -205,7 +167,7 @@ func (c Common) Finish(s *State, model *ppca.Params) error {
 }
 
 // assessed keeps what the sites said; then the study is done.
-func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
+func (c Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	sites := c.Staying(s)
 	all, err := method.Answers[fitted.Assessment](s.Inbox, sites)
 	if err != nil {
@@ -228,10 +190,10 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 func (h *Site) assess(ctx context.Context, t *fitted.AssessTask, sums *ppca.RowSums,
 	data dataset.Source) (*fitted.Assessment, error) {
 	blocks, err := h.Scaled(&t.Scale)
-	if err = cmp.Or(err, h.CheckRank(t.Model.W.Cols)); err != nil {
+	if err = cmp.Or(err, h.CheckRank(t.Model.Rank)); err != nil {
 		return nil, err
 	}
-	a, err := fitted.Assess(ctx, h.Frame, h.name, t, sums.Patterns, blocks, &t.Scale.Scale, data)
+	a, err := fitted.Assess(ctx, h.Frame, t, sums.Patterns, blocks, &t.Scale.Scale, data)
 	if err != nil || h.outliers == nil {
 		return a, err
 	}

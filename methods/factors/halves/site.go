@@ -1,9 +1,11 @@
 package halves
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"parley/dataset"
 	"parley/method"
@@ -13,22 +15,14 @@ import (
 	"parley/privacy"
 )
 
-// SiteWay is a site's part of one way to fit ([Way]).
-type SiteWay interface {
-	// Request is what a task of the way's own releases.
-	Request(kind string) (privacy.Request, error)
-	// Run answers such a task; nil where noised sums are all of the answer.
-	Run(ctx context.Context, t method.Task, s *privacy.Session, h *Site) (any, error)
-}
-
 // Site is the half at one site. Between tasks it remembers only what one pass
 // over the same rows gives again.
 type Site struct {
 	options.Setup
-	name string
-	way  SiteWay
-	seen *ppca.RowSums
-	less *options.Effects // what seen is less of
+	name   string
+	noised *declared // what it releases of a private study
+	seen   *ppca.RowSums
+	less   *options.Effects // what seen is less of
 	// blocks are those of seen in the units of scale, which hardly ever changes.
 	blocks []ppca.Block
 	scale  ppca.Scale
@@ -36,9 +30,13 @@ type Site struct {
 	outliers *options.Outliers
 }
 
-// NewSite is a site's half of a study that is fitted in this way.
-func NewSite(set options.Setup, name string, way SiteWay) *Site {
-	return &Site{Setup: set, name: name, way: way}
+// NewSite is a site's half of a study.
+func NewSite(set options.Setup, name string) (h *Site, err error) {
+	h = &Site{Setup: set, name: name}
+	if set.Private() {
+		h.noised, err = newDeclared(set, name)
+	}
+	return h, err
 }
 
 // read makes the one pass over the site's rows less the effects of covariates, once.
@@ -96,8 +94,8 @@ func (h *Site) described(ctx context.Context, data dataset.Source) (_ dataset.So
 // What a site releases is decided by the plan that it agreed to: a task brings
 // the coordinator's state and chooses nothing.
 
-// AdjustTask asks for the sums of the regression on the plan's covariates.
-type AdjustTask struct{}
+// adjustTask asks for the sums of the regression on the plan's covariates.
+type adjustTask struct{}
 
 // Request is what a task of a kind releases.
 func (h *Site) Request(kind string) (privacy.Request, error) {
@@ -116,19 +114,24 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say(h.Said())
 	case options.TaskAssess:
 		fitted.SayAssessment(&r, h.Frame)
+	case options.TaskFit:
+		sayFit(&r, h.Setup)
 	default:
-		return h.way.Request(kind)
+		return h.noised.request(slices.Index(kinds, kind)), nil
 	}
 	return r, nil
 }
 
 // Run implements [method.Site].
 func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if !h.Options.Asks(h.Plan, t.Kind) {
+		return method.Answer{}, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
 	var answer any // nil where the noised sums are all of it
 	var err error
 	switch t.Kind {
 	case options.TaskAdjust:
-		answer, err = Open(t, func(*AdjustTask) (any, error) {
+		answer, err = openTask(t, func(*adjustTask) (any, error) {
 			data, err := h.rows(ctx, s)
 			if err != nil {
 				return nil, err
@@ -136,19 +139,35 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 			return h.SumUp(ctx, data)
 		})
 	case options.TaskScale:
-		answer, err = Open(t, func(task *options.ScaleTask) (any, error) {
+		answer, err = openTask(t, func(task *options.ScaleTask) (any, error) {
 			return h.Exact(ctx, s, task.Effects, func(sums *ppca.RowSums, _ dataset.Source) (any, error) {
 				return sums.Said(h.Frame), nil
 			})
 		})
 	case options.TaskAssess:
-		answer, err = Open(t, func(task *fitted.AssessTask) (any, error) {
+		answer, err = openTask(t, func(task *fitted.AssessTask) (any, error) {
 			return h.Exact(ctx, s, task.Scale.Effects, func(sums *ppca.RowSums, data dataset.Source) (any, error) {
 				return h.assess(ctx, task, sums, data)
 			})
 		})
+	case options.TaskFit:
+		answer, err = openTask(t, func(task *FitTask) (any, error) {
+			return h.Exact(ctx, s, task.Scale.Effects, func(*ppca.RowSums, dataset.Source) (any, error) {
+				blocks, err := h.Scaled(&task.Scale)
+				if err != nil {
+					return nil, err
+				}
+				model, err := task.model(h.Setup)
+				if err = cmp.Or(err, h.CheckBeside(task.Beside)); err != nil {
+					return nil, err
+				}
+				return describe(h.Setup, model, task.Beside, blocks)
+			})
+		})
 	default:
-		answer, err = h.way.Run(ctx, t, s, h)
+		answer, err = openTask(t, func(task *sumTask) (any, error) {
+			return nil, h.noised.release(ctx, slices.Index(kinds, t.Kind), task, s)
+		})
 	}
 	if err != nil {
 		return method.Answer{}, err
@@ -182,8 +201,8 @@ func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *options.E
 	return answer(sums, data)
 }
 
-// Open decodes a task for what answers it.
-func Open[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
+// openTask decodes a task for what answers it.
+func openTask[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
 	task := new(T)
 	if err := method.OpenTask(t, task); err != nil {
 		return nil, err

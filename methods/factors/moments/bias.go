@@ -59,7 +59,7 @@ func (o *ProjectedMoments) Biases(sites [][]NoisyMoments, m *ppca.Params) (*Bias
 			}
 			w := m.W[j*m.Rank:][:m.Rank]
 			off, variance, unit := x.sum/x.n-rest.sum/rest.n, x.variance/(x.n*x.n)+rest.variance/(rest.n*rest.n),
-				dot(w, w)+m.Noise[group[j]]
+				floats.Dot(w, w)+m.Noise[group[j]]
 			b, s, of, subjects = b+(off*off-variance)/unit, s+2*variance*variance/(unit*unit), of+1, max(subjects, x.n)
 		}
 		if of == 0 {
@@ -101,9 +101,9 @@ func (o *ProjectedMoments) misses(to []missed, u *NoisyMoments, predictor *ppca.
 		}
 		value, noise := u.total.linear(row, -centre)
 		for a := range spread {
-			spread[a] = dot(fit.cov[a*p:][:p], row)
+			spread[a] = floats.Dot(fit.cov[a*p:][:p], row)
 		}
-		to[j].n, to[j].sum, to[j].variance = to[j].n+n, to[j].sum+value, to[j].variance+noise+n*dot(row, spread)
+		to[j].n, to[j].sum, to[j].variance = to[j].n+n, to[j].sum+value, to[j].variance+noise+n*floats.Dot(row, spread)
 	}
 	return nil
 }

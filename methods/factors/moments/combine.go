@@ -47,7 +47,7 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 		}
 	}
 	for r := range p {
-		a[r*d+p] = -dot(a[r*d:][:p], n.Centre)
+		a[r*d+p] = -floats.Dot(a[r*d:][:p], n.Centre)
 	}
 	a[p*d+p] = n.Constant
 	// Means are let pass otherwise than spreads.
@@ -58,7 +58,7 @@ func (n *Whitening) optics(axes []float64, squeeze []float64, pass passed, m []f
 	}
 	for i := range squeeze {
 		v := axes[i*p:][:p]
-		c := dot(v, mean) * (pass.axes[i] - pass.rest) / pass.mean
+		c := floats.Dot(v, mean) * (pass.axes[i] - pass.rest) / pass.mean
 		floats.AddScaled(turned, c, v)
 	}
 	for j, x := range turned {
@@ -179,30 +179,14 @@ func (t *total) noise(r *rand.Rand) []float64 {
 
 // product returns a b for n × n matrices.
 func product(a, b []float64, n int) []float64 {
-	out := make([]float64, n*n)
-	for i := range n {
-		row := out[i*n:][:n]
-		for k, x := range a[i*n:][:n] {
-			if x == 0 {
-				continue
-			}
-			for j, y := range b[k*n:][:n] {
-				row[j] += x * y
-			}
-		}
-	}
-	return out
+	var out mat.Dense
+	out.Mul(mat.NewDense(n, n, a), mat.NewDense(n, n, b))
+	return out.RawMatrix().Data
 }
 
 // transpose returns aᵀ.
 func transpose(a []float64, n int) []float64 {
-	out := make([]float64, n*n)
-	for i := range n {
-		for j := range n {
-			out[j*n+i] = a[i*n+j]
-		}
-	}
-	return out
+	return mat.DenseCopyOf(mat.NewDense(n, n, a).T()).RawMatrix().Data
 }
 
 // congruent returns z x zᵀ.

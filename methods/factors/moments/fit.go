@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
 )
@@ -137,7 +139,7 @@ func clipping(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
 		}
 		for i := range p {
 			row := chol[i*p:][:i+1]
-			u[i] = dot(row[:i], x[:i]) + x[i]/row[i] // the diagonal holds reciprocals
+			u[i] = floats.Dot(row[:i], x[:i]) + x[i]/row[i] // the diagonal holds reciprocals
 		}
 		for i, law := range f.laws {
 			u[i] = law.at(u[i]/math.Sqrt(f.cov[i*p+i])) - f.mean[i]
@@ -178,11 +180,11 @@ func (n *Whitening) through(axes, mean, draws []float64) energy {
 		for j := range z {
 			z[j] = n.Scale[j] * (mean[j] + u[j] - n.Centre[j])
 		}
-		rest, size := dot(z, z), 0.0
+		rest, size := floats.Dot(z, z), 0.0
 		e.size += rest
 		e.told += min(rest, reach)
 		for a := range k {
-			y := dot(axes[a*p:][:p], z)
+			y := floats.Dot(axes[a*p:][:p], z)
 			rest -= y * y
 			if len(n.Shrinkage) > 0 {
 				y *= n.Shrinkage[a]
@@ -288,7 +290,7 @@ func missRow(predictor *ppca.Predictor, m *ppca.Params, j int, others []int) ([]
 	}
 	row := make([]float64, len(m.Mu))
 	for a, o := range others {
-		row[o] = -dot(m.W[j*m.Rank:][:m.Rank], post.Gain(a))
+		row[o] = -floats.Dot(m.W[j*m.Rank:][:m.Rank], post.Gain(a))
 	}
 	row[j] = 1
 	return row, nil
@@ -338,7 +340,7 @@ func (c *conditionals) errors(other *conditionals) (squared []float64) {
 			}
 		}
 		linalg.Times(turned, c.cov, d, diff)
-		squared = append(squared, offset*offset+max(0, dot(diff, turned)))
+		squared = append(squared, offset*offset+max(0, floats.Dot(diff, turned)))
 	}
 	return squared
 }

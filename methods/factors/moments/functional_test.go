@@ -38,7 +38,7 @@ func TestDensityIsTheLogLikelihood(t *testing.T) {
 			}
 		}
 		u := NoisyMoments{l.AllFeatures(), x, nil}
-		if got := factorstest.Must(u.LogLik(l, &tr.P))(t); math.Abs(got-want) > 1e-9*math.Abs(want) {
+		if got := testkit.Get(u.LogLik(l, &tr.P))(t); math.Abs(got-want) > 1e-9*math.Abs(want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
@@ -51,10 +51,10 @@ func TestVarianceOfSumsIsKnown(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(6, 20))
 	tr := factorstest.NewTruth(r, l, 2, 0.3)
-	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(5), whole(l)))(t)
 	rel := testRelease(t, r, s, 2, factorstest.SplitAll(l, tr.Subjects(r, 500)))[0][0]
 	u := unclipped(len(rel.Fine.Shrinkage))
-	x := factorstest.Must(rel.combine([2]passed{u, u}))(t)
+	x := testkit.Get(rel.combine([2]passed{u, u}))(t)
 	for _, row := range [][]float64{{1, -0.5, 0, 2, 0.3}, {0, 0, 0, 1, 0}} {
 		value, known := x.linear(row, -0.2)
 		const n = 2000
@@ -80,7 +80,7 @@ func TestVarianceOfSumsIsKnown(t *testing.T) {
 func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(7, 21))
-	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 200))
 	rel := testRelease(t, r, s, 3, rows)[0]
 	x, sums := &rel[0], s.Sums()
@@ -205,7 +205,7 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		if len(dims) > 1 && n%2 == 0 {
 			lacking = []int{len(dims) - 1}
 		}
-		s := factorstest.Must(NewStatistics(l, ranges, whole(l, lacking...)))(t)
+		s := testkit.Get(NewStatistics(l, ranges, whole(l, lacking...)))(t)
 		sd := math.Exp(4 * r.NormFloat64())
 		far := []float64{1, 30, -30, 1e3, 1e6, 1e12}[r.IntN(6)]
 		what := fmt.Sprintf("draw %d: %v, noise %.3g, %v standard deviations out", n, dims, sd, far)
@@ -245,9 +245,9 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		}
 		var first []float64
 		for range 2 {
-			repaired := factorstest.Must(Project(l, []Released{released}, 1))(t)
-			fit := factorstest.Must(repaired.Fit(max(1, min(2, l.Features()-1))))(t)
-			doubt := factorstest.Must(repaired.Uncertainty(fit))(t)
+			repaired := testkit.Get(Project(l, []Released{released}, 1))(t)
+			fit := testkit.Get(repaired.Fit(max(1, min(2, l.Features()-1))))(t)
+			doubt := testkit.Get(repaired.Uncertainty(fit))(t)
 			now := slices.Concat(fit.W, fit.Mu, fit.Noise, doubt)
 			if err := ppca.Numbers(what, l.Features(), 0, doubt); err != nil || slices.Max(doubt) > 0.25 ||
 				ppca.Finite(what, now) != nil || len(fit.Features) != l.Features() ||

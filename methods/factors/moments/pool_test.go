@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 	"parley/privacy/account"
@@ -16,7 +17,7 @@ import (
 // muOf is the Gaussian DP parameter of a total at δ = 10⁻⁵.
 func muOf(t testing.TB, epsilon float64) float64 {
 	t.Helper()
-	return 1 / factorstest.Must(account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1,
+	return 1 / testkit.Get(account.Scale([]account.Mechanism{{Kind: account.Gaussian, Noise: 1, Rate: 1,
 		Diameter: math.Sqrt2, Count: 1}},
 		account.AddRemove, account.Budget{Epsilon: epsilon, Delta: 1e-5}))(t)
 }
@@ -34,7 +35,7 @@ func TestCountsHaveNoBias(t *testing.T) {
 		tr.P.Mu[j] = 0.9 // so that the fine sum lies about another centre
 	}
 	ranges := [][2]float64{{-6, 6}, {-6, 6}, {-6, 6}, {-6, 6}}
-	s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, ranges, whole(l)))(t)
 	for _, sites := range []int{3, 4, 34} {
 		rows, truth := make([][][][]float64, sites), 0.0
 		for i := range rows {
@@ -52,11 +53,11 @@ func TestCountsHaveNoBias(t *testing.T) {
 				for i := range all {
 					x := &all[i][0]
 					first += x.Count
-					single += factorstest.Must(x.combine([2]passed{u, u}))(t).count()
+					single += testkit.Get(x.combine([2]passed{u, u}))(t).count()
 					of = append(of, x)
 				}
 				weights, _, top := weigh(of)
-				off := factorstest.Must(Pool(all)[0].combine([2]passed{u, u}))(t).count()
+				off := testkit.Get(Pool(all)[0].combine([2]passed{u, u}))(t).count()
 				for i, w := range weights {
 					off -= w / top * float64(len(rows[i]))
 				}
@@ -79,7 +80,7 @@ func TestCountsHaveNoBias(t *testing.T) {
 func TestPatternsAreThoseOfThePlan(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 1, 3)
 	patterns := [][]int{{0, 1, 2}, {1}, {0, 2}}
-	s := factorstest.Must(NewStatistics(l, make2(6), patterns))(t)
+	s := testkit.Get(NewStatistics(l, make2(6), patterns))(t)
 	r := rand.New(rand.NewPCG(43, 44))
 	for _, mu := range []float64{0.01, 1, 100} {
 		for i, x := range testRelease(t, r, s, mu, nil)[0] {
@@ -88,7 +89,7 @@ func TestPatternsAreThoseOfThePlan(t *testing.T) {
 			}
 		}
 	}
-	coarse := factorstest.Must(Whitenings(l, []Overviewed{{patterns, make([]float64, overviewLen(l, 3)), 1}}))(t)
+	coarse := testkit.Get(Whitenings(l, []Overviewed{{patterns, make([]float64, overviewLen(l, 3)), 1}}))(t)
 	a, b, c := []float64{0, 1}, []float64{0.5}, []float64{1, 1, 0}
 	for _, x := range []struct {
 		row  [][]float64
@@ -121,7 +122,7 @@ func TestSubjectsToSeeADirection(t *testing.T) {
 	for j := range ranges {
 		ranges[j] = [2]float64{0, 1}
 	}
-	s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, ranges, whole(l)))(t)
 	seen := map[float64]int{}
 	for _, sites := range []int{1, 4, 16} {
 		for _, epsilon := range []float64{1, 3, 10} {
@@ -145,7 +146,7 @@ func TestSubjectsToSeeADirection(t *testing.T) {
 						}
 						all = append(all, factorstest.SplitAll(l, rows))
 					}
-					re := factorstest.Must(Project(l, testRelease(t, r, s, mu, all...), 1))(t)
+					re := testkit.Get(Project(l, testRelease(t, r, s, mu, all...), 1))(t)
 					if low := re.pooled[0].fit.cov[8]; low > 0.2*0.085*0.085 { // of the same loadings on both
 						seen[times]++
 					}

@@ -6,8 +6,6 @@ import (
 
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
-
-	"gonum.org/v1/gonum/floats"
 )
 
 // pooled is what all sites that released a pattern say of it together.
@@ -193,10 +191,7 @@ func (r *repairing) sizes() {
 	r.variance = v
 }
 
-const (
-	separations = 6    // rounds of D and L
-	guessed     = 0.02 // of the rest's variance: what a direction gets that noise may have made
-)
+const separations = 6 // rounds of D and L
 
 // separate splits the covariance into D and L, in coordinates that make the
 // noise, whose mean square is gram, isotropic.
@@ -230,8 +225,7 @@ func (r *repairing) separate(gram []float64) error {
 		r.diagonal[j] = median * r.variance[r.group[j]]
 	}
 	sd := r.offDiagonal(forth)
-	for round := range separations {
-		last := round == separations-1
+	for range separations {
 		rest := slices.Clone(r.cov)
 		for j := range p {
 			rest[j*p+j] -= r.diagonal[j]
@@ -239,26 +233,8 @@ func (r *repairing) separate(gram []float64) error {
 		if !e.Factorise(congruent(forth, rest, p), p) {
 			return ppca.ErrCollapsed
 		}
-		tiny := 0.0
-		if last {
-			through := make([]float64, p*p)
-			for j := range p {
-				through[j*p+j] = r.diagonal[j]
-			}
-			through = congruent(forth, through, p)
-			for j := range p {
-				tiny += guessed * through[j*p+j] / float64(p)
-			}
-			tiny = min(tiny, 0.2*sd*math.Sqrt(float64(p)))
-		}
 		in, weak := make([]float64, p*p), make([]float64, p*p)
-		e.Map(in, p, func(a int, y float64) float64 {
-			x := spike(y, sd, p)
-			if x == 0 && last && y > 0 && p-a <= p/2 {
-				x = tiny * float64(a) / float64(p) // what direction it is may still be guessed
-			}
-			return x
-		})
+		e.Map(in, p, func(_ int, y float64) float64 { return spike(y, sd, p) })
 		for j := range p {
 			weak[j*p+j] = 1
 		}
@@ -272,7 +248,6 @@ func (r *repairing) separate(gram []float64) error {
 			}
 		}
 		r.low = congruent(back, in, p)
-		r.limit()
 		r.remainder(product(product(back, weak, p), forth, p))
 	}
 	return nil
@@ -299,16 +274,6 @@ func (r *repairing) offDiagonal(forth []float64) float64 {
 		}
 	}
 	return math.Sqrt(s / n)
-}
-
-// limit keeps what L says of a view within the view's variance.
-func (r *repairing) limit() {
-	p := r.p
-	f := 1.0
-	for g, s := range r.byView(func(j int) float64 { return r.low[j*p+j] }) {
-		f = min(f, r.variance[g]*r.size[g]/max(s, 1e-300))
-	}
-	floats.Scale(f, r.low)
 }
 
 // sizeDraws is how many draws tell the size of noise in many entries alike.

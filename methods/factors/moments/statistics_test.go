@@ -6,9 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 	"pgregory.net/rapid"
 )
@@ -23,7 +25,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 		overviews = append(overviews, Overviewed{s.Patterns(), factorstest.NoisedSum(r, rows, sums[0], sd(0),
 			s.Overview)[0], sd(0)})
 	}
-	coarse := factorstest.Must(Whitenings(s.layout, overviews))(t)
+	coarse := testkit.Get(Whitenings(s.layout, overviews))(t)
 	out := make([]Released, len(sites))
 	for i, rows := range sites {
 		counts, variance := overviews[i].Counts()
@@ -34,7 +36,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 	}
 	var fine []Whitening
 	for _, x := range Pool(out) {
-		fine = append(fine, factorstest.Must(x.RefineWhitening())(t))
+		fine = append(fine, testkit.Get(x.RefineWhitening())(t))
 	}
 	for i, rows := range sites {
 		for k, block := range factorstest.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(fine)) {
@@ -46,7 +48,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, mu float64, sites ..
 }
 
 func TestStatisticsSharesAreTheWholeBudget(t *testing.T) {
-	s := factorstest.Must(NewStatistics(factorstest.Shape(t, ppca.NoisePerView, 2, 3), make2(5),
+	s := testkit.Get(NewStatistics(factorstest.Shape(t, ppca.NoisePerView, 2, 3), make2(5),
 		[][]int{{0, 1}, {1}}))(t)
 	total := 0.0
 	for _, x := range s.Sums() {
@@ -87,7 +89,7 @@ func make2(d int) [][2]float64 {
 func TestContributionsHaveNormOne(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 4, 1)
 	r := rand.New(rand.NewPCG(1, 2))
-	s := factorstest.Must(NewStatistics(l, make2(7), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(7), whole(l)))(t)
 	tr := factorstest.NewTruth(r, l, 2, 0.1)
 	rel := testRelease(t, r, s, 20, factorstest.SplitAll(l, tr.Subjects(r, 300)))[0][0]
 	if len(rel.Fine.Shrinkage) == 0 {
@@ -103,7 +105,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 		} {
 			clear(v)
 			at := f(factorstest.Split(l, row), v)
-			if n := dot(v, v); at < 0 && n != 0 || !(n <= 1+1e-12) {
+			if n := floats.Dot(v, v); at < 0 && n != 0 || !(n <= 1+1e-12) {
 				rt.Fatalf("%s: block %d, squared norm %v", name, at, n)
 			}
 		}
@@ -116,16 +118,16 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 3, 4)
 	r := rand.New(rand.NewPCG(3, 4))
 	rows := factorstest.NewTruth(r, l, 2, 0.1).Subjects(r, 200)
-	s := factorstest.Must(NewStatistics(l, factorstest.RangesOf(rows), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, factorstest.RangesOf(rows), whole(l)))(t)
 	sums := s.Sums()
 	subjects := factorstest.SplitAll(l, rows)
 	overview := Overviewed{s.Patterns(), factorstest.NoisedSum(r, subjects, sums[0], 0, s.Overview)[0], 1e-3}
-	coarse := factorstest.Must(Whitenings(l, []Overviewed{overview}))(t)
+	coarse := testkit.Get(Whitenings(l, []Overviewed{overview}))(t)
 	coarse[0].Bound *= 10
 	counts, variance := overview.Counts()
 	rel := PatternSums{Coarse: Moments{Whitening: &coarse[0], SD: 1e-3}, Count: counts[0], CountVar: variance}
 	rel.Coarse.Sums = factorstest.NoisedSum(r, subjects, sums[1], 0, s.Contribution(coarse))[0]
-	fine := factorstest.Must(rel.RefineWhitening())(t)
+	fine := testkit.Get(rel.RefineWhitening())(t)
 	if len(fine.Shrinkage) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
@@ -133,7 +135,7 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	block := factorstest.NoisedSum(r, subjects, sums[2], 0, s.Contribution([]Whitening{fine}))[0]
 	rel.Fine = Moments{&fine, block, 1e-3}
 	u := unclipped(len(fine.Shrinkage))
-	got := factorstest.Must(rel.combine([2]passed{u, u}))(t)
+	got := testkit.Get(rel.combine([2]passed{u, u}))(t)
 	want := make([]float64, 64)
 	for _, row := range rows {
 		x := []float64{7: 1}
@@ -159,7 +161,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(5, 6))
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
-	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(5), whole(l)))(t)
 	sums := s.Sums()
 	rel := testRelease(t, r, s, 3, rows)[0][0]
 	u := unclipped(len(rel.Fine.Shrinkage))
@@ -171,14 +173,14 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 		again.Coarse.Sums = factorstest.NoisedSum(r, nil, sums[1], rel.Coarse.SD, nil)[0]
 		again.Fine.Sums = factorstest.NoisedSum(r, nil, sums[2], rel.Fine.SD, nil)[0]
 		again.Count = math.Sqrt(rel.CountVar) * r.NormFloat64()
-		got := factorstest.Must(again.combine([2]passed{u, u}))(t)
+		got := testkit.Get(again.combine([2]passed{u, u}))(t)
 		drawn := got.noise(r)
 		for i, k := range at {
 			seen[i], said[i] = append(seen[i], got.t[k]), append(said[i], drawn[k])
 		}
 	}
 	for i, k := range at {
-		a, b := dot(seen[i], seen[i]), dot(said[i], said[i])
+		a, b := floats.Dot(seen[i], seen[i]), floats.Dot(said[i], said[i])
 		if ratio := math.Sqrt(a / b); math.Abs(ratio-1) > 0.15 {
 			t.Errorf("entry %d: the noise has %.3f of the standard deviation that it is said to have", k, ratio)
 		}
@@ -197,15 +199,15 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		l, rows := factorstest.PaperLike(r, 4000)
 		train, test := rows[:2667], rows[2667:3067]
 		ranges := factorstest.RangesOf(train)
-		s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
+		s := testkit.Get(NewStatistics(l, ranges, whole(l)))(t)
 		subjects := factorstest.SplitAll(l, train)
 		sites := testRelease(t, r, s, mu, subjects[:889], subjects[889:2*889], subjects[2*889:])
-		re := factorstest.Must(Project(l, sites, 1))(t)
-		fit := factorstest.Must(re.Fit(5))(t)
-		extra := factorstest.Must(re.Uncertainty(fit))(t)
-		p := factorstest.Must(ppca.NewPredictor(l, &fit.Params))(t)
+		re := testkit.Get(Project(l, sites, 1))(t)
+		fit := testkit.Get(re.Fit(5))(t)
+		extra := testkit.Get(re.Uncertainty(fit))(t)
+		p := testkit.Get(ppca.NewPredictor(l, &fit.Params))(t)
 		e, c := 0.0, 0.0
-		all := factorstest.Must(p.Given(l.AllFeatures()))(t)
+		all := testkit.Get(p.Given(l.AllFeatures()))(t)
 		dst, v := make([]float64, 33), make([]float64, 33)
 		for _, row := range test {
 			x := slices.Clone(row)
@@ -218,7 +220,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 			}
 			for k := range 3 {
 				lo, hi := l.View(k)
-				post := factorstest.Must(p.Given(slices.Delete(l.AllFeatures(), lo, hi)))(t)
+				post := testkit.Get(p.Given(slices.Delete(l.AllFeatures(), lo, hi)))(t)
 				post.Impute(dst, slices.Concat(x[:lo], x[hi:]))
 				post.MissingVar(v)
 				for i, j := range post.Missing {
@@ -230,7 +232,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		}
 		errors, covers = append(errors, e), append(covers, c)
 	}
-	e, c := dot(errors, []float64{.25, .25, .25, .25}), dot(covers, []float64{.25, .25, .25, .25})
+	e, c := floats.Dot(errors, []float64{.25, .25, .25, .25}), floats.Dot(covers, []float64{.25, .25, .25, .25})
 	t.Logf("error %.4f %.4f, coverage %.3f %.3f", e, errors, c, covers)
 	if e > 0.018 {
 		t.Errorf("the error is %.4f", e)
@@ -263,9 +265,9 @@ func TestMissingCellsDoNotMoveMeans(t *testing.T) {
 				}
 			}
 		}
-		s := factorstest.Must(NewStatistics(l, ranges, whole(l)))(t)
+		s := testkit.Get(NewStatistics(l, ranges, whole(l)))(t)
 		subjects := factorstest.SplitAll(l, rows)
-		re := factorstest.Must(Project(l, testRelease(t, r, s, 1, subjects[:4000], subjects[4000:]), 1))(t)
+		re := testkit.Get(Project(l, testRelease(t, r, s, 1, subjects[:4000], subjects[4000:]), 1))(t)
 		for j, m := range re.Blocks()[0].Mean {
 			if off := (ranges[j][0] + m*(ranges[j][1]-ranges[j][0]) - mean[j]) / sd[j]; math.Abs(off) > 0.2 {
 				t.Errorf("seed %d, feature %d: the mean is off by %.2f deviations", seed, j, off)
@@ -277,7 +279,7 @@ func TestMissingCellsDoNotMoveMeans(t *testing.T) {
 func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(8, 9))
-	s := factorstest.Must(NewStatistics(l, make2(5), whole(l)))(t)
+	s := testkit.Get(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := factorstest.SplitAll(l, factorstest.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
 	for name, spoil := range map[string]func(*PatternSums){
 		"view":         func(x *PatternSums) { x.Fine.Views = []int{7} },

@@ -54,20 +54,13 @@ func (n *Whitening) Check(l ppca.Layout) error {
 	}
 	for i := range k {
 		for j := range i + 1 {
-			if d := dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]); math.Abs(d-map[bool]float64{true: 1}[i == j]) > 1e-6 {
+			d, want := floats.Dot(n.Axes[i*p:][:p], n.Axes[j*p:][:p]), map[bool]float64{true: 1}[i == j]
+			if math.Abs(d-want) > 1e-6 {
 				return fmt.Errorf("whitening: axes %d and %d are not orthonormal", i, j)
 			}
 		}
 	}
 	return nil
-}
-
-func dot(a, b []float64) float64 {
-	s := 0.0
-	for i, x := range a {
-		s += x * b[i]
-	}
-	return s
 }
 
 // Tuning of the sums. Clipping near the root mean square norm loses little of
@@ -251,9 +244,9 @@ func (s *Statistics) Contribution(whitenings []Whitening) func(row [][]float64, 
 		if slices.Contains(mask[:p], false) {
 			n.complete(y, mask[:p])
 		}
-		v[p+1] = sizeWeight * min(1, dot(y, y)/n.reach())
+		v[p+1] = sizeWeight * min(1, floats.Dot(y, y)/n.reach())
 		n.squeeze(y, 1)
-		floats.Scale(n.room()/max(n.Bound, math.Sqrt(dot(y, y))), y)
+		floats.Scale(n.room()/max(n.Bound, math.Sqrt(floats.Dot(y, y))), y)
 		v[p] = n.Constant
 		return at
 	}
@@ -264,7 +257,7 @@ func (n *Whitening) squeeze(z []float64, times float64) {
 	p := len(z)
 	for i, q := range n.Shrinkage {
 		axis := n.Axes[i*p:][:p]
-		floats.AddScaled(z, (math.Pow(q, times)-1)*dot(axis, z), axis)
+		floats.AddScaled(z, (math.Pow(q, times)-1)*floats.Dot(axis, z), axis)
 	}
 }
 

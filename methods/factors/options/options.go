@@ -1,8 +1,6 @@
 // Package options is what a plan says under method where the method is factors ([Options]),
-// and what goes before the fit: [Solve] takes out what goes linearly with subject columns,
-// [Excluded] finds outliers, and forms in which statistics travel are here. Each form packs
-// a value, and its Unpack refuses whatever could not have been packed; their encoding is what
-// docs/reference/messages.md lists, and a change of it is a new revision.
+// and what goes before the fit: [Solve] takes out what goes linearly with subject columns, by [Sums] of sites, and
+// [Excluded] finds outliers.
 package options
 
 import (
@@ -97,15 +95,6 @@ type Covariate struct {
 const form = "federated"
 
 func Defaults() *Options { return &Options{Form: form, Scaling: ppca.ScaleStandard, Noise: "view"} }
-
-// Former implements [study.Former].
-func (*Options) Former(key string) string {
-	return map[string]string{
-		"variant": "leave it out; what variant: published was is a method of its own, name: fed-mv-ppca",
-		"mechanism": "leave it out: sites of a private plan release noised statistics; name: fed-mv-ppca clips " +
-			"differences",
-	}[key]
-}
 
 // Fill puts in the defaults that depend on what the plan says of privacy.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {

@@ -2,7 +2,6 @@ package options
 
 import (
 	"context"
-	"iter"
 	"math"
 	"slices"
 
@@ -170,27 +169,13 @@ func (o *Outliers) Without(data dataset.Source) dataset.Source {
 	if o == nil {
 		return data
 	}
-	return within{data, o}
-}
-
-type within struct {
-	dataset.Source
-	outliers *Outliers
-}
-
-func (s within) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		at := 0
-		for row, err := range s.Source.Rows(ctx) {
-			if err == nil {
-				row = s.outliers.strip(row, at)
-				at++
-			}
-			if !yield(row, err) {
-				return
-			}
+	return dataset.Derive(data, data.Schema(), func() func(*dataset.Row) *dataset.Row {
+		at := -1
+		return func(row *dataset.Row) *dataset.Row {
+			at++
+			return o.strip(row, at)
 		}
-	}
+	})
 }
 
 // strip is a row, the at-th, without the views in which the subject is an outlier.

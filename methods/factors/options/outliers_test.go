@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 	"parley/study"
@@ -28,13 +29,13 @@ func tableOf(t testing.TB, l ppca.Layout, subjects [][]float64) *dataset.Table {
 	for i, x := range subjects {
 		list = append(list, dataset.Row{ID: fmt.Sprintf("%06d", i), Views: factorstest.Split(l, x)})
 	}
-	return factorstest.Must(dataset.NewTable(schema, list))(t)
+	return testkit.Get(dataset.NewTable(schema, list))(t)
 }
 
 // found lists the outliers as row and view.
 func found(t testing.TB, l ppca.Layout, rows [][]float64, chance float64) (out [][2]int) {
 	t.Helper()
-	o := factorstest.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), chance))(t)
+	o := testkit.Get(findOutliers(t.Context(), l, tableOf(t, l, rows), chance))(t)
 	for i, x := range rows {
 		for _, k := range o.of(factorstest.Split(l, x)) {
 			out = append(out, [2]int{i, k})
@@ -91,8 +92,8 @@ func TestOutliersAreFoundViewByView(t *testing.T) {
 	if got := found(t, l, rows, 0.01); !slices.Equal(got, want) {
 		t.Errorf("outliers (row, view): %v, want %v", got, want)
 	}
-	o := factorstest.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
-	sums := factorstest.Must(ppca.Read(t.Context(), l, o.Without(tableOf(t, l, rows)), nil))(t)
+	o := testkit.Get(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
+	sums := testkit.Get(ppca.Read(t.Context(), l, o.Without(tableOf(t, l, rows)), nil))(t)
 	for range o.Without(tableOf(t, l, rows)).Rows(t.Context()) { // a second reading finds nobody twice
 	}
 	if len(o.Found) != 6 || o.Found[5].ID != "000021" || !slices.Equal(o.Found[5].Views, []int{0}) {
@@ -135,7 +136,7 @@ func TestOutliersOfTotals(t *testing.T) {
 	data := tableOf(t, l, [][]float64{{0}, {1}, {3}, {7}, {15}})
 	limit := func(p *study.Plan) float64 {
 		set := Setup{Frame: ppca.Frame{Plan: p, Layout: l}, Options: &Options{Outliers: excludeOutliers}}
-		return factorstest.Must(Excluded(t.Context(), set, data))(t).limit[0]
+		return testkit.Get(Excluded(t.Context(), set, data))(t).limit[0]
 	}
 	if plain, secure := limit(p), limit(p.Cohort("all")); plain != secure {
 		t.Errorf("limits of %v, and with a secure sum of %v", plain, secure)

@@ -96,6 +96,9 @@ func (s Setup) TotalSets() (sets [][]int) {
 // mostSelected is how many factors are tried at most where the plan leaves their number to the study.
 const mostSelected = 25
 
+// Private says whether sites release noised sums.
+func (s Setup) Private() bool { return s.Options.Mechanism == MechanismStatistics }
+
 // With is the setup of a study with so many factors.
 func (s Setup) With(rank int) Setup {
 	o := *s.Options

@@ -78,14 +78,14 @@ func TestFilledSumsLeadToThePooledFit(t *testing.T) {
 			all = append(all, sites[len(sites)-1]...)
 		}
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise}
-		pooled := factorstest.Must(ppca.FitBest(l, ppca.Merge(all), 2, o))(t)
+		pooled := testkit.Get(ppca.FitBest(l, ppca.Merge(all), 2, o))(t)
 		var model *ppca.Params
 		last := math.Inf(-1)
 		for range 60 {
 			var said []ppca.Block
 			ll := 0.0
 			for _, blocks := range sites {
-				d := factorstest.Must(ppca.Describe(l, model, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact}))(t)
+				d := testkit.Get(ppca.Describe(l, model, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact}))(t)
 				said, ll = append(said, d.Blocks...), ll+d.LogLik
 			}
 			if model != nil {
@@ -94,7 +94,7 @@ func TestFilledSumsLeadToThePooledFit(t *testing.T) {
 				}
 				last = ll
 			}
-			model = &factorstest.Must(ppca.FitFrom(l, ppca.Merge(said), 2, model, o))(t).Params
+			model = &testkit.Get(ppca.FitFrom(l, ppca.Merge(said), 2, model, o))(t).Params
 		}
 		if gap := (pooled.LogLik - last) / pooled.Subjects; math.Abs(gap) > 1e-5 {
 			t.Errorf("noise %d: %.1e nats a subject from the pooled fit", noise, gap)
@@ -129,7 +129,7 @@ func TestStartsFindTheBest(t *testing.T) {
 		}
 		best := fit.LogLik
 		for range others {
-			start := factorstest.Must(ppca.Start(l, blocks, q))(t)
+			start := testkit.Get(ppca.Start(l, blocks, q))(t)
 			for i := range start.W {
 				start.W[i] = 0.5 * r.NormFloat64()
 			}
@@ -219,14 +219,14 @@ func wide(t testing.TB, features, rows int, missing float64) (ppca.Layout, []ppc
 // taken in have a start, and it is that of ordinary units.
 func TestStartOfAnyUnits(t *testing.T) {
 	l, blocks := wide(t, 300, 60, 0)
-	want := factorstest.Must(ppca.Start(l, blocks, 4))(t)
+	want := testkit.Get(ppca.Start(l, blocks, 4))(t)
 	for _, unit := range []float64{1e-40, 1e-10, 1e34} {
 		s := &ppca.Scale{Shift: make([]float64, 300), Factor: slices.Repeat([]float64{unit}, 300)}
 		scaled := make([]ppca.Block, len(blocks))
 		for i := range blocks {
 			scaled[i] = blocks[i].Scaled(s)
 		}
-		got := factorstest.Must(ppca.Start(l, scaled, 4))(t)
+		got := testkit.Get(ppca.Start(l, scaled, 4))(t)
 		for i, w := range want.W {
 			if math.Abs(got.W[i]/unit-w) > 1e-6 {
 				t.Fatalf("in units of %v: loading %d is %v, want %v", unit, i, got.W[i]/unit, w)

@@ -27,10 +27,10 @@ func TestDirectionsTellTheEStep(t *testing.T) {
 		}
 		blocks := factorstest.BlocksOf(rt, l, rows)
 		surplus := rapid.IntRange(0, 3).Draw(rt, "surplus")
-		beside := factorstest.Must(ppca.Beside(l, []ppca.Params{other.P}, blocks, surplus))(rt)
+		beside := testkit.Get(ppca.Beside(l, []ppca.Params{other.P}, blocks, surplus))(rt)
 		v := ppca.DirectionsOf(l, &truth.P, beside, q, surplus)
-		exact := factorstest.Must(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 1 << 20}))(rt)
-		said := factorstest.Must(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 0, Along: v}))(rt)
+		exact := testkit.Get(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 1 << 20}))(rt)
+		said := testkit.Get(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 0, Along: v}))(rt)
 		if len(said.Blocks) != len(exact.Blocks) || said.LogLik != exact.LogLik || said.Filled != exact.Filled {
 			rt.Fatalf("%d blocks, where there are %d", len(said.Blocks), len(exact.Blocks))
 		}
@@ -41,7 +41,7 @@ func TestDirectionsTellTheEStep(t *testing.T) {
 			}
 			b.AboutZero(v, false)
 			b.AboutZero(v, true)
-			told := factorstest.Must(b.Resolve(v))(rt)
+			told := testkit.Get(b.Resolve(v))(rt)
 			testkit.Do(rt, told.Check(l))
 			step, md := ppca.NewEStep(q, []ppca.Block{exact.Blocks[i], told}), ppca.NewModel(l, q)
 			md.Load(&truth.P)

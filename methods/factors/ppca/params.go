@@ -13,7 +13,7 @@ import (
 // Params is one model: t = W x + μ + noise, x ~ N(0, I). At a site it is θ_c,
 // at the coordinator the global model. Arrays cover all features of the
 // layout; those which the model does not describe (views that a site lacks)
-// hold zeros. What travels is [PackedParams].
+// hold zeros.
 type Params struct {
 	Features []int       `cbor:"features"` // described, ascending
 	Rank     int         `cbor:"rank"`     // q, number of factors

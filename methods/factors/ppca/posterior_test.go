@@ -22,7 +22,7 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 4))
 		tr := factorstest.NewTruth(r, l, q, 0.5)
 		row := factorstest.Hole(r, tr.Subjects(r, 1), 0.4)[0]
-		pred := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
+		pred := testkit.Get(ppca.NewPredictor(l, &tr.P))(t)
 		post, values, err := pred.Subject(factorstest.Split(l, row), nil)
 		if err != nil {
 			rt.Fatal(err)
@@ -56,7 +56,7 @@ func TestReconstructionByLeastSquaresIsExactOnTheModel(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(21, 1))
 	tr := factorstest.NewTruth(r, l, 2, 0.5)
-	post := factorstest.Must(factorstest.Must(ppca.NewPredictor(l, &tr.P))(t).Given(l.AllFeatures()))(t)
+	post := testkit.Get(testkit.Get(ppca.NewPredictor(l, &tr.P))(t).Given(l.AllFeatures()))(t)
 	row := slices.Clone(tr.P.Mu) // a subject without noise
 	for j := range row {
 		row[j] += 2*tr.P.W[j*2] - tr.P.W[j*2+1]
@@ -69,7 +69,7 @@ func TestReconstructionByLeastSquaresIsExactOnTheModel(t *testing.T) {
 	if factorstest.Worst(row, got) < 1e-3 {
 		t.Error("the posterior mean does not shrink")
 	}
-	one := factorstest.Must(factorstest.Must(ppca.NewPredictor(l, &tr.P))(t).Given([]int{3}))(t)
+	one := testkit.Get(testkit.Get(ppca.NewPredictor(l, &tr.P))(t).Given([]int{3}))(t)
 	if one.ReconstructNearest(got, row[3:4]) {
 		t.Error("one feature determines two factors")
 	}
@@ -79,8 +79,8 @@ func TestPredictorKeepsPatternsAndRefusesStrangers(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(22, 1))
 	tr := factorstest.NewTruth(r, l, 1, 0.5)
-	pred := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
-	a, b := factorstest.Must(pred.Given([]int{0, 3}))(t), factorstest.Must(pred.Given([]int{0, 3}))(t)
+	pred := testkit.Get(ppca.NewPredictor(l, &tr.P))(t)
+	a, b := testkit.Get(pred.Given([]int{0, 3}))(t), testkit.Get(pred.Given([]int{0, 3}))(t)
 	if a != b {
 		t.Error("the same features were worked out twice")
 	}
@@ -123,7 +123,7 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 	}
 	sums := all[0].Plus(all[1])
 	testkit.Do(t, sums.Check(l))
-	pred := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
+	pred := testkit.Get(ppca.NewPredictor(l, &tr.P))(t)
 	featureTotal := make([]float64, l.Features())
 	for k := range l.Views() {
 		lo, hi := l.View(k)

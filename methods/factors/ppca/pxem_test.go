@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"parley/internal/testkit"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/ppca"
 
@@ -53,7 +54,7 @@ func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
 		tr := factorstest.NewTruth(r, l, 2, 0.4)
 		rows := append(factorstest.Hole(r, tr.Subjects(r, 60), 0.1), factorstest.Lacking(l, tr.Subjects(r, 20), 2)...)
 		blocks := factorstest.BlocksOf(t, l, rows)
-		tight := factorstest.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{Tol: 1e-13, MaxIter: 20000}))(t)
+		tight := testkit.Get(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{Tol: 1e-13, MaxIter: 20000}))(t)
 		if !tight.Converged {
 			t.Fatal("did not converge")
 		}
@@ -77,7 +78,7 @@ func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
 		if g := factorstest.Gradient(at(func(p *ppca.Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
 			t.Errorf("noise %d: noise is not stationary, %.1e", noise, g)
 		}
-		quick := factorstest.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{}))(t)
+		quick := testkit.Get(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{}))(t)
 		if gap := (tight.LogLik - quick.LogLik) / tight.Subjects; gap > 1e-4 || !quick.Converged {
 			t.Errorf("noise %d: the default stops %.1e nats per subject short after %d iterations", noise, gap,
 				quick.Iterations)
@@ -92,7 +93,7 @@ func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
 func TestFitSaysWhenItDidNotConverge(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(13, 1))
-	f := factorstest.Must(ppca.Fit(l, factorstest.BlocksOf(t, l, factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2,
+	f := testkit.Get(ppca.Fit(l, factorstest.BlocksOf(t, l, factorstest.NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2,
 		nil, ppca.FitOptions{MaxIter: 3}))(t)
 	if f.Converged || f.Iterations != 3 || len(f.Trace) != 4 {
 		t.Errorf("converged %t after %d iterations with a trace of %d", f.Converged, f.Iterations, len(f.Trace))
@@ -174,7 +175,7 @@ func TestFitIterationsAgreeInEveryForm(t *testing.T) {
 		var want *ppca.Params
 		var wantLL float64
 		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
-			f := factorstest.Must(ppca.NewPXEM(l, factorstest.Forms(l, rows)[name], q, &start, 0))(t)
+			f := testkit.Get(ppca.NewPXEM(l, factorstest.Forms(l, rows)[name], q, &start, 0))(t)
 			var ll float64
 			for range 6 {
 				var err error
@@ -208,8 +209,8 @@ func TestNoiseStaysAboveItsLeastShare(t *testing.T) {
 	blocks := factorstest.BlocksOf(t, l, rows)
 	variance := make([]float64, l.Features())
 	factorstest.Moments(blocks...)[0].Squares(variance)
-	free := factorstest.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{}))(t)
-	held := factorstest.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
+	free := testkit.Get(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{}))(t)
+	held := testkit.Get(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
 	for j, v := range variance {
 		least := ppca.LeastNoise * v / 80
 		if bound := j == 2 || j == 3; bound != (free.Noise[j] < least) || held.Noise[j] < least*(1-1e-12) {

@@ -27,8 +27,8 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		}
 		list = append(list, row)
 	}
-	table := factorstest.Must(dataset.NewTable(schema, list))(t)
-	sums := factorstest.Must(ppca.Read(t.Context(), tr.L, table, nil))(t)
+	table := testkit.Get(dataset.NewTable(schema, list))(t)
+	sums := testkit.Get(ppca.Read(t.Context(), tr.L, table, nil))(t)
 	direct := ppca.NewFeatureSums(5)
 	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
 	scaled := ppca.NewAccumulator(tr.L)

@@ -34,8 +34,8 @@ func TestSamplingWidensPredictions(t *testing.T) {
 		t.Errorf("%v of a single view", got)
 	}
 	tr := factorstest.NewTruth(rand.New(rand.NewPCG(1, 4)), l, 2, 0.5)
-	p := factorstest.Must(ppca.NewPredictor(l, &tr.P))(t)
-	post := factorstest.Must(p.Given([]int{0, 1, 2}))(t)
+	p := testkit.Get(ppca.NewPredictor(l, &tr.P))(t)
+	post := testkit.Get(p.Given([]int{0, 1, 2}))(t)
 	known, wide := make([]float64, 3), make([]float64, 3)
 	post.MissingVar(known)
 	testkit.Do(t, p.Sampled([]float64{7, 1.5, 2}))
@@ -101,7 +101,7 @@ func TestCanonicalFormForgetsTheRotation(t *testing.T) {
 		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
 		p := factorstest.NewTruth(r, l, q, 0.5).P
-		turned := factorstest.Must(p.Rotate(rotation(r, q)))(t)
+		turned := testkit.Get(p.Rotate(rotation(r, q)))(t)
 		a, ea, qa, err := ppca.Canonical(l, &p)
 		if err != nil {
 			rt.Fatal(err)
@@ -127,7 +127,7 @@ func TestCanonicalFormForgetsTheRotation(t *testing.T) {
 			factorstest.Covariance(l, a, p.Features)); e > 1e-12 {
 			rt.Fatalf("the covariance changed by %.1e", e)
 		}
-		again := factorstest.Must(p.Rotate(qa))(t)
+		again := testkit.Get(p.Rotate(qa))(t)
 		if factorstest.Worst(again.W, a.W) != 0 {
 			rt.Fatal("the rotation returned is not the one applied")
 		}
@@ -148,7 +148,7 @@ func TestPrincipalAnglesAreKnown(t *testing.T) {
 		}
 	}
 	for _, want := range []float64{1e-9, 0.3, 1.2} {
-		got := factorstest.Must(ppca.PrincipalAngles(weightedColumns(l, at(want)), weightedColumns(l, at(0))))(t)
+		got := testkit.Get(ppca.PrincipalAngles(weightedColumns(l, at(want)), weightedColumns(l, at(0))))(t)
 		if math.Abs(got[0]) > 1e-9*want+1e-15 && got[0] > 1e-14 || math.Abs(got[1]-want) > 1e-13 {
 			t.Errorf("angles %v, want 0 and %v", got, want)
 		}

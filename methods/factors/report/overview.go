@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/fitted"
@@ -77,7 +76,10 @@ func PatternOf(set ppca.Frame, views []int, subjects int) figure.Pattern {
 // Variance is a section on how much the factors explain, for all sites, which a name stands for, and for each.
 func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
-		Rows: fitted.FactorNames(set.Factors), TotalLabel: "All factors"}
+		TotalLabel: "All factors"}
+	for a := range set.Factors {
+		h.Rows = append(h.Rows, fmt.Sprintf("Factor %d", a+1))
+	}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
@@ -102,7 +104,7 @@ func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) f
 	}
 	about := "about each site's own means: how much of the difference between subjects of one site the factors " +
 		"account for"
-	if set.Plan.Privacy.Secure() {
+	if set.Plan.Privacy.Secure() || set.Plan.Privacy.Differential() {
 		about = "about the means of all subjects together: differences between sites count as differences between " +
 			"subjects"
 	}
@@ -118,21 +120,6 @@ func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) f
 			Alt: "Table of the share of variance explained by each factor in each view, for all sites and for " +
 				"each.",
 		}}}}
-}
-
-// implied is a section on how much the factors account for by the model alone, for studies in which no site said so.
-func implied(set ppca.Frame, m *fitted.Model) figure.Section {
-	sec := Variance(set, "By the model", m.Implied(), nil)
-	sec.Title = "How much the factors explain, by the model"
-	sec.Lead = "No site said how well the model describes its subjects. This is what the model says of itself: of a " +
-		"feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy noise " +
-		"in the loadings makes it look like more."
-	f := sec.Items[0].Figure
-	f.Title = "Variance of each view that is in each factor, by the model"
-	f.Caption = "The darker a cell, the more of that view's variance the model gives to the factor. Nothing here was " +
-		"measured on subjects."
-	f.Alt = "Table of the share of each view's variance that the model gives to each factor."
-	return sec
 }
 
 // having returns how many of the subjects have a view, and so many in all at least.
@@ -166,37 +153,30 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) figure.Sec
 		Facets: []figure.Facet{{}}}
 	calibration := figure.Histograms{X: figure.Axis{Label: "probability that the prediction gave to a smaller value"},
 		Filled: "values", Outline: "if predictions are right"}
-	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from " + mean},
-		Filled: "observed", Outline: "imputed from the other views"}
 	for i := range assess.CalibrationBins + 1 {
 		calibration.Edges = append(calibration.Edges, float64(i)/assess.CalibrationBins)
-	}
-	for i := range assess.DistributionBins + 1 {
-		distribution.Edges = append(distribution.Edges, assess.DistributionEnd*(2*float64(i)/assess.DistributionBins-1))
 	}
 	for _, v := range set.Plan.Views {
 		gain.Columns = append(gain.Columns, v.Name)
 	}
-	calibration.Columns, distribution.Columns = gain.Columns, gain.Columns
+	calibration.Columns = gain.Columns
 	gain.Facets[0].Values = []figure.Numbers{out}
-	bins := func(m wire.Matrix, k int) figure.Numbers { return figure.Numbers(m.Data[k*m.Cols:][:m.Cols]) }
 	for _, r := range rows {
 		values := make(figure.Numbers, len(gain.Columns))
 		for k := range values {
 			values[k] = r.LeftOut.Gain(k)
-			var cell, both figure.Histogram
+			var cell figure.Histogram
 			if n := r.LeftOut.Cells[k]; n > 0 {
-				cell.Filled = bins(r.LeftOut.Calibration, k)
+				cell.Filled = r.LeftOut.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins]
 				cell.Outline = slices.Repeat(figure.Numbers{n / assess.CalibrationBins}, assess.CalibrationBins)
 				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.LeftOut.Coverage(k))
-				both.Filled, both.Outline = bins(r.LeftOut.Observed, k), bins(r.LeftOut.Imputed, k)
 			}
-			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
+			calibration.Cells = append(calibration.Cells, cell)
 		}
 		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
 		calibration.Rows = append(calibration.Rows, r.Name)
 	}
-	gain.Rows, distribution.Rows = append([]string{"Subjects left out"}, calibration.Rows...), calibration.Rows
+	gain.Rows = append([]string{"Subjects left out"}, calibration.Rows...)
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
 		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never +
 			". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a " +
@@ -218,14 +198,6 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) figure.Sec
 					"on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words " +
 					"above each say how many values the intervals of 90 % held.",
 				Alt: "Histograms of where values fall in their predictions, by site and view."}},
-			{Figure: &figure.Figure{ID: "imputation-distribution", Detail: true, Title: "Imputed beside observed",
-				Chart: distribution,
-				Caption: "Filled: the values that were measured. Line: one draw from the prediction of each, its " +
-					"uncertainty included, as imputation would give. The two should have one shape: a line shifted " +
-					"or too narrow would mislead whoever analyses imputed values. What lies beyond the ends counts " +
-					"in the outermost bars.",
-				Alt: "Histograms of observed values with those of imputed values drawn over them, by site and " +
-					"view."}},
 		}}
 }
 

@@ -67,16 +67,13 @@ func described(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted
 // OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows
 // itself how well the model describes all subjects together; what compares sites is left out.
 func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment,
-	settled *figure.Section) *method.Result {
+	settled figure.Section) *method.Result {
 	r := described(set, m, files, all, nil, "subjects of all sites", "between all subjects")
 	about := Reading()
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing " +
 			"values that go with what is missing, and the order of rows are not on this page."}})
-	r.Sections = append(r.Sections, about, Variance(set, "All sites", &all.Explained, nil), m.LoadingSection())
-	if settled != nil {
-		r.Sections = append(r.Sections, *settled)
-	}
+	r.Sections = append(r.Sections, about, Variance(set, "All sites", &all.Explained, nil), m.LoadingSection(), settled)
 	return r
 }
 
@@ -98,7 +95,7 @@ func Unassessed(set ppca.Frame, m *fitted.Model, files []method.File, sites int,
 		Sure: "No site said how well the model describes its subjects: that would have been a further release. " +
 			"Nothing on this page measures how good the model is.",
 	}
-	r.Sections = append(append(append(r.Sections, implied(set, m)), about...), m.LoadingSection())
+	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
 	return r
 }
 

@@ -186,25 +186,9 @@ func AddOutliers(set ppca.Frame, r *method.Result, found []options.Outlier) {
 		t.Add(o.ID, strings.Join(views, ", "))
 	}
 	says := subjectsAre(float64(len(found))) + " so far from all others here that the fit left these values out"
-	sec := figure.Section{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{{Table: &t}}}
-	warn(r, sec, says, "Look for wrong units, missing decimal points, codes for missing values and mixed-up columns. "+
-		"The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and "+
-		"they stand at 0.")
-}
-
-// warn opens a report with a section that begins with a warning.
-func warn(r *method.Result, s figure.Section, title, text string) {
-	s.Items = append([]figure.Item{{Note: &figure.Note{Title: title, Warning: true, Text: text}}}, s.Items...)
-	r.Sections = append([]figure.Section{s}, r.Sections...)
-}
-
-// AddUncounted opens a site's own report with how many of its subjects count for nothing in a
-// private study, for want of a set of views that the plan states. It adds nothing if all count.
-func AddUncounted(r *method.Result, without, all int) {
-	if without > 0 {
-		says := fmt.Sprintf("%d of %d subjects here count for nothing", without, all)
-		warn(r, figure.Section{ID: "uncounted", Title: "Who counts"}, says, "They have none of the sets of views that "+
-			"the plan states for this site (patterns), so nothing of them was in what the site released. Another plan "+
-			"may state theirs. This number is exact and for this site only.")
-	}
+	note := &figure.Note{Title: says, Warning: true, Text: "Look for wrong units, missing decimal points, codes for " +
+		"missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects " +
+		"who have no other, nothing is known, and they stand at 0."}
+	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page",
+		Items: []figure.Item{{Note: note}, {Table: &t}}}}, r.Sections...)
 }

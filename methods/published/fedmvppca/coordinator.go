@@ -126,7 +126,7 @@ func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error)
 func (c coordinator) begin(s *state, scale *ppca.Scale) ([]method.Task, method.Info, error) {
 	s.Scale = scale
 	if p := c.own.Prior; p != nil {
-		s.Model = packPrior(c.Layout, c.initialPrior(p))
+		s.Model = packPrior(c.initialPrior(p))
 	}
 	tasks, err := c.iterate(s)
 	return tasks, nil, err
@@ -185,11 +185,7 @@ func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 	}
 	var params []ppca.Params
 	for _, a := range all {
-		p, err := a.Params.Unpack(c.Layout)
-		if err != nil {
-			return nil, nil, err
-		}
-		params = append(params, *p)
+		params = append(params, a.Params)
 	}
 	model, _, err := updateMaster(c.Layout, params)
 	if err != nil {
@@ -243,7 +239,7 @@ func (c coordinator) nextRound(s *state, model *Prior) (tasks []method.Task, inf
 	if err := model.Check(c.Layout); err != nil {
 		return nil, nil, err
 	}
-	s.Model = packPrior(c.Layout, model)
+	s.Model = packPrior(model)
 	if s.Round < c.own.Rounds {
 		tasks, err = c.iterate(s)
 		return tasks, info, err
@@ -256,7 +252,7 @@ func (c coordinator) nextRound(s *state, model *Prior) (tasks []method.Task, inf
 		return nil, nil, err
 	}
 	model.Params = *turned
-	s.Model, s.Strengths = packPrior(c.Layout, model), strengths
+	s.Model, s.Strengths = packPrior(model), strengths
 	if c.private() {
 		s.Phase = method.Done
 		return nil, info, nil

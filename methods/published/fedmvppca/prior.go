@@ -84,22 +84,18 @@ func (p *Prior) describe(m *fitted.Model) {
 
 // PackedPrior is a [Prior] as it travels and is kept.
 type PackedPrior struct {
-	Params ppca.PackedParams `cbor:"params"`
-	VarW   wire.Vector       `cbor:"var_w"`
-	VarMu  wire.Vector       `cbor:"var_mu"`
-	Alpha  wire.Vector       `cbor:"alpha"`
-	Beta   wire.Vector       `cbor:"beta"`
+	Params ppca.Params `cbor:"params"`
+	VarW   wire.Vector `cbor:"var_w"`
+	VarMu  wire.Vector `cbor:"var_mu"`
+	Alpha  wire.Vector `cbor:"alpha"`
+	Beta   wire.Vector `cbor:"beta"`
 }
 
-func packPrior(l ppca.Layout, p *Prior) *PackedPrior {
-	return &PackedPrior{ppca.PackParams(l, &p.Params), p.VarW, p.VarMu, p.Alpha, p.Beta}
+func packPrior(p *Prior) *PackedPrior {
+	return &PackedPrior{p.Params.Clone(), p.VarW, p.VarMu, p.Alpha, p.Beta}
 }
 
 func (m *PackedPrior) unpack(l ppca.Layout) (*Prior, error) {
-	params, err := m.Params.Unpack(l)
-	if err != nil {
-		return nil, err
-	}
-	p := &Prior{*params, m.VarW, m.VarMu, m.Alpha, m.Beta}
+	p := &Prior{m.Params.Clone(), m.VarW, m.VarMu, m.Alpha, m.Beta}
 	return p, p.Check(l)
 }

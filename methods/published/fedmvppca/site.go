@@ -38,12 +38,12 @@ type iterateTask struct {
 
 // iterateAnswer is what a site found in a round in clear.
 type iterateAnswer struct {
-	Params ppca.PackedParams `cbor:"params"`
+	Params ppca.Params `cbor:"params"`
 }
 
 func (a *iterateAnswer) check(set setup) error {
-	p, err := a.Params.Unpack(set.Layout)
-	if err != nil {
+	p := &a.Params
+	if err := p.Check(set.Layout); err != nil {
 		return err
 	}
 	if p.Rank != set.own.Latent {
@@ -109,7 +109,8 @@ func (h *half) request(kind string) privacy.Request {
 	case taskAssess:
 		fitted.SayAssessment(&r, h.Frame)
 	default:
-		r.Say(h.Layout.Features()*(h.own.Latent+1)+h.Layout.Views(), "loadings, means and noise variances of the site")
+		r.Say(h.Layout.Features()*(h.own.Latent+2)+h.Layout.Views(), "loadings, means and noise variances of the "+
+			"site, and which features it has")
 	}
 	return r
 }
@@ -155,10 +156,10 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 			return nil, err
 		}
 		blocks, scale, err := sums.Scaled(h.Frame, &task.Scale.Scale)
-		if err = cmp.Or(err, h.checkRank(task.Model.W.Cols)); err != nil {
+		if err = cmp.Or(err, h.checkRank(task.Model.Rank)); err != nil {
 			return nil, err
 		}
-		a, err := fitted.Assess(ctx, h.Frame, h.name, task, sums.Patterns, blocks, scale, data)
+		a, err := fitted.Assess(ctx, h.Frame, task, sums.Patterns, blocks, scale, data)
 		if err == nil {
 			a.Order, a.Lacking = nil, nil // of which this method says nothing
 		}
@@ -172,7 +173,7 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 	if err != nil {
 		return nil, err
 	}
-	return &iterateAnswer{Params: ppca.PackParams(h.Layout, found)}, nil
+	return &iterateAnswer{Params: *found}, nil
 }
 
 // read makes the one pass over the site's rows, once.

@@ -32,13 +32,13 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 		// and rounding grows without bound on the way there.
 		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
 		start := factorstest.NewTruth(r, l, q, 1).P
-		prior := factorstest.Must(weak(l, &tr.P))(t)
+		prior := testkit.Get(weak(l, &tr.P))(t)
 		if rapid.Bool().Draw(rt, "no prior") {
 			prior = nil
 		}
 		got := map[string]ppca.Params{}
 		for name, blocks := range factorstest.Forms(l, rows) {
-			s := factorstest.Must(newEM(l, blocks, q, start.W, start.Noise))(t)
+			s := testkit.Get(newEM(l, blocks, q, start.W, start.Noise))(t)
 			for range 6 {
 				testkit.Do(rt, s.step(prior))
 			}
@@ -61,10 +61,10 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	tr := factorstest.NewTruth(r, l, 2, 0.5)
 	rows := tr.Subjects(r, 20)
 	center := factorstest.NewTruth(r, l, 2, 0.7).P
-	prior := factorstest.Must(weak(l, &center))(t)
+	prior := testkit.Get(weak(l, &center))(t)
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
 	start := factorstest.NewTruth(r, l, 2, 1).P
-	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
+	s := testkit.Get(newEM(l, factorstest.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
 	testkit.Do(t, s.step(prior))
 	got := s.params()
 	normal := func(x, mean, variance float64) float64 { return -(x - mean) * (x - mean) / (2 * variance) }
@@ -90,7 +90,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	// The moments: old W and noise, new μ.
 	moments := start.Clone()
 	moments.Mu = got.Mu
-	post := factorstest.Must(factorstest.Must(ppca.NewPredictor(l, &moments))(t).Given(l.AllFeatures()))(t)
+	post := testkit.Get(testkit.Get(ppca.NewPredictor(l, &moments))(t).Given(l.AllFeatures()))(t)
 	expected := func(w, noise []float64, k int) float64 {
 		lo, hi := l.View(k)
 		v := 0.0
@@ -136,7 +136,7 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	start := factorstest.NewTruth(r, l, 2, 1).P
-	s := factorstest.Must(newEM(l, blocks, 2, start.W, start.Noise))(t)
+	s := testkit.Get(newEM(l, blocks, 2, start.W, start.Noise))(t)
 	last := math.Inf(-1)
 	for range 200 {
 		testkit.Do(t, s.step(nil))
@@ -161,10 +161,10 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	l := factorstest.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(8, 1))
 	tr := factorstest.NewTruth(r, l, 2, 0.2)
-	prior := factorstest.Must(weak(l, &tr.P))(t)
+	prior := testkit.Get(weak(l, &tr.P))(t)
 	clear(prior.VarMu)
 	clear(prior.VarW)
-	s := factorstest.Must(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
+	s := testkit.Get(newEM(l, factorstest.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
 	testkit.Do(t, s.step(prior))
 	if p := s.params(); factorstest.Worst(p.W, tr.P.W) != 0 || factorstest.Worst(p.Mu, tr.P.Mu) != 0 {
 		t.Error("variances of zero between sites, and yet the site has values of its own")
@@ -191,8 +191,8 @@ method:
 // What the session is given to clip at 1 is what [clipDifference], which the
 // vectors hold, clips at g.
 func TestChangeInUnitsOfTheClip(t *testing.T) {
-	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
-	l, c := set.Layout, factorstest.Must(newReleases(set, "site-0"))(t)
+	set := testkit.Get(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
+	l, c := set.Layout, testkit.Get(newReleases(set, "site-0"))(t)
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
@@ -256,8 +256,8 @@ func drawPrior(r *rand.Rand, l ppca.Layout) *Prior {
 }
 
 func TestClipWithoutAStandardDeviation(t *testing.T) {
-	set := factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
-	l, c := set.Layout, factorstest.Must(newReleases(set, "site-0"))(t)
+	set := testkit.Get(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t)
+	l, c := set.Layout, testkit.Get(newReleases(set, "site-0"))(t)
 	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
 	prior.Alpha[0], prior.VarW[0] = 2, 0
 	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
@@ -278,7 +278,7 @@ func TestClipWithoutAStandardDeviation(t *testing.T) {
 }
 
 func TestASiteHoldsWhatThePlanSays(t *testing.T) {
-	c := factorstest.Must(newReleases(factorstest.Must(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t),
+	c := testkit.Get(newReleases(testkit.Get(setUp(methodtest.Plan(t, Name, Method{}.Options(), clipped)))(t),
 		"site-1"))(t)
 	views := c.held([][]float64{{1, 2, 3}, {4, 5}})
 	if views[0] == nil || views[1] != nil {
@@ -297,7 +297,7 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 	tr := factorstest.NewTruth(r, c.Layout, 2, 0.3)
 	blocks := factorstest.BlocksOf(t, c.Layout, tr.Subjects(r, 20))
 	for _, factor := range []float64{1, 1e6, 1e12, 1e30} {
-		prior := factorstest.Must(weak(c.Layout, &tr.P))(t)
+		prior := testkit.Get(weak(c.Layout, &tr.P))(t)
 		for i := range prior.W {
 			prior.W[i] *= factor
 			if i%2 == 1 && factor > 1 { // two factors alike: only noise tells them apart
@@ -310,7 +310,7 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 			}
 		}
 		c.blur(prior)
-		it := factorstest.Must(newEM(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
+		it := testkit.Get(newEM(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
 		for range 3 {
 			if err := it.step(prior); err != nil {
 				t.Errorf("loadings times %g: %v", factor, err)

@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
@@ -77,7 +78,7 @@ func studyOf(t testing.TB, opts, protection string, dims ...int) small {
 			}
 			rows = append(rows, row)
 		}
-		s.data[site] = factorstest.Must(dataset.NewTable(s.plan.Schema(), rows))(t)
+		s.data[site] = testkit.Get(dataset.NewTable(s.plan.Schema(), rows))(t)
 	}
 	return s
 }
@@ -100,45 +101,45 @@ func everyStudy(t testing.TB) map[string]small {
 func (s small) play(t testing.TB, asked func(c method.Coordinator, before []byte, task method.Task,
 	said method.Contribution)) *method.Result {
 	t.Helper()
-	c := factorstest.Must(Method{}.Coordinator(s.plan))(t)
-	state := factorstest.Must(c.Init())(t)
+	c := testkit.Get(Method{}.Coordinator(s.plan))(t)
+	state := testkit.Get(c.Init())(t)
 	gates, halves := map[string]*privacy.Gate{}, map[string]method.Site{}
 	lists := map[string][]privacy.Listed{}
 	for _, site := range s.plan.Sites {
-		lists[site] = factorstest.Must(Method{}.Requests(s.plan, site))(t)
+		lists[site] = testkit.Get(Method{}.Requests(s.plan, site))(t)
 		gates[site] = privacy.NewGate(privacy.Study{Digest: "small", Site: site, Requests: lists[site]},
 			privacy.SimulationPolicy(), sitestore.NewMemory(), s.data[site], privacytest.Seeded(3))
-		halves[site] = factorstest.Must(Method{}.Site(s.plan, site))(t)
+		halves[site] = testkit.Get(Method{}.Site(s.plan, site))(t)
 	}
 	for round := 1; ; round++ {
-		step := factorstest.Must(c.Next(state))(t)
+		step := testkit.Get(c.Next(state))(t)
 		if state = step.State; step.Done {
-			return factorstest.Must(c.Result(state))(t)
+			return testkit.Get(c.Result(state))(t)
 		}
 		for _, task := range step.Tasks {
-			before := factorstest.Must(state.MarshalBinary())(t)
-			session := factorstest.Must(gates[task.Site].Admit(privacy.Ask{Study: "small", Site: task.Site,
+			before := testkit.Get(state.MarshalBinary())(t)
+			session := testkit.Get(gates[task.Site].Admit(privacy.Ask{Study: "small", Site: task.Site,
 				Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(t)
-			answer := factorstest.Must(halves[task.Site].Run(t.Context(), task, session))(t)
-			release := factorstest.Must(session.Seal(answer.Body, answer.State))(t)
+			answer := testkit.Get(halves[task.Site].Run(t.Context(), task, session))(t)
+			release := testkit.Get(session.Seal(answer.Body, answer.State))(t)
 			list := lists[task.Site]
-			o := factorstest.Must(privacy.Open(release.Bytes(),
+			o := testkit.Get(privacy.Open(release.Bytes(),
 				list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request))(t)
 			said := method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}
 			asked(c, before, task, said)
-			state = factorstest.Must(c.Fold(factorstest.Must(c.Restore(before))(t), said))(t)
+			state = testkit.Get(c.Fold(testkit.Get(c.Restore(before))(t), said))(t)
 		}
 	}
 }
 
 // digests of studies, on amd64; of private ones under seeded noise.
 var digests = map[string]string{
-	"exact":        "896735832d2125a86a94a971d2b4d46bf8d214f5f28de9360d849347cdb53b70",
-	"exact, prior": "3c7c388021227acef9b4ee6176c51c61d8ce6ffffd089f4a9599caff81633021",
-	"release":      "789225ed06b45e78e37814a5883d178481998f57c11d5be61d3f939b8748e8eb",
-	"total":        "8cd18d6785ff572270e04f21121e8eff51e66a798198d150cc0e83c4a497ad9f",
-	"clear":        "6d512b7118b3d6542de3cb0b1b66d57d5131f8fa9f099830592af7085bc4f99c",
-	"own":          "251eb1d28ccd64c4df53b1673be1a00dd967e04f3bbf8c1ad5c832d9262f51ff",
+	"exact":        "efc9a0e05392638d3711f397922127fc135ec00a9efdd856a442bd71716e4df4",
+	"exact, prior": "18faca72d388e33ea4daec8db915c87395a49812b17696f0e4d90c14c2633ffa",
+	"release":      "938fd50fb458d7ce1bf8bead6d28320f5fc4542d32d076da0e1861165ac96abe",
+	"total":        "47643b8bc280b8eb182eb8adeb0ba720f7c53f08cb5627d63abe5ebb50ad90e9",
+	"clear":        "0927da288f3d748c09aa0ba5e3b90fa7bedf2071415ae391a090d76b2f5c0b0f",
+	"own":          "8a3f3b862180d4ce8016f61ae71029c4d39a20e261f88b8b300659b8925618c8",
 }
 
 func cases(t testing.TB) map[string]methodtest.Case {
@@ -169,15 +170,15 @@ func TestPrivateStudies(t *testing.T) {
 		})
 		for _, site := range s.plan.Sites {
 			var listed []string
-			for _, l := range factorstest.Must(Method{}.Requests(s.plan, site))(t) {
+			for _, l := range testkit.Get(Method{}.Requests(s.plan, site))(t) {
 				listed = append(listed, slices.Repeat([]string{l.Kind}, l.Times)...)
 			}
 			if !slices.Equal(listed, asked[site]) {
 				t.Errorf("%s, %s: asked for %v, where the plan lists %v", name, site, asked[site], listed)
 			}
 		}
-		m := factorstest.Must(fitted.LoadModel(r.Files[0].Data))(t)
-		if again := factorstest.Must(m.Encode())(t); m.Method() != Name || string(again) != string(r.Files[0].Data) {
+		m := testkit.Get(fitted.LoadModel(r.Files[0].Data))(t)
+		if again := testkit.Get(m.Encode())(t); m.Method() != Name || string(again) != string(r.Files[0].Data) {
 			t.Errorf("%s: the model of %s reads back to other bytes", name, m.Method())
 		}
 		if !s.plan.Privacy.Differential() {
@@ -213,7 +214,7 @@ func notesOf(r *method.Result) (notes []string) {
 // charged adds up what a plan costs a site, for a unit.
 func charged(t *testing.T, p *study.Plan, site string, diameter bool) (all []account.Mechanism) {
 	t.Helper()
-	for _, r := range privacy.Requests(factorstest.Must(Method{}.Requests(p, site))(t)) {
+	for _, r := range privacy.Requests(testkit.Get(Method{}.Requests(p, site))(t)) {
 		for _, s := range r.Sums {
 			m := s.Mechanism
 			if !diameter { // one subject moves the site's vector by the diameter of its ball
@@ -237,7 +238,7 @@ func TestWhatStudiesCost(t *testing.T) {
 		epsilon   float64
 	}{{account.ReplaceOne, false, 0.01, 4885}, {account.AddRemove, false, 0.01, 4885},
 		{account.ReplaceOne, true, 0.01, 4885}, {account.ReplaceOne, false, 1e-5, 5020}} {
-		if got := factorstest.Must(account.Epsilon(charged(t, published, "site-0", c.site), c.adjacency,
+		if got := testkit.Get(account.Epsilon(charged(t, published, "site-0", c.site), c.adjacency,
 			c.delta))(t); math.Abs(got-c.epsilon) > 0.001*c.epsilon {
 			t.Errorf("%s, δ %v: ε = %v, want %v", c.adjacency, c.delta, got, c.epsilon)
 		}
@@ -247,7 +248,7 @@ func TestWhatStudiesCost(t *testing.T) {
 			plan := studyOf(t, privateOptions, fmt.Sprintf("{protection: differential, unit: %s, adjacency: %s, "+
 				"total: {epsilon: 3, delta: 1e-5}}", unit, adjacency)).plan
 			for _, site := range plan.Sites {
-				if got := factorstest.Must(account.Epsilon(charged(t, plan, site, unit == study.UnitSite), adjacency,
+				if got := testkit.Get(account.Epsilon(charged(t, plan, site, unit == study.UnitSite), adjacency,
 					1e-5))(t); got > 3 || got < 2.97 {
 					t.Errorf("%s, %s, %s: ε = %v, want 3 or a little less", site, unit, adjacency, got)
 				}
@@ -261,7 +262,7 @@ func TestWhatStudiesCost(t *testing.T) {
 // with a small total split over many rounds it grows until the study ends with the reason.
 func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	s := studyOf(t, "  latent: 5\n  rounds: 21\n  iterations: 2\n  first_iterations: 2\n", perRelease, 33)
-	out := factorstest.Must(local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{Method{}},
+	out := testkit.Get(local.Run(t.Context(), local.Config{Plan: s.plan, Methods: method.Registry{Method{}},
 		Data: s.data}))(t)
 	sd := func(round int) float64 { return out.Rounds[round].Info["loadings between sites, largest sd"] }
 	if got := math.Log10(sd(20) / sd(0)); math.Abs(got+4) > 0.6 {
@@ -279,7 +280,7 @@ func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 func TestSitesLeave(t *testing.T) {
 	for name, s := range everyStudy(t) {
 		s.play(t, func(c method.Coordinator, before []byte, task method.Task, said method.Contribution) {
-			state := factorstest.Must(c.Restore(before))(t)
+			state := testkit.Get(c.Restore(before))(t)
 			left, err := c.Leave(state, task.Site)
 			if err != nil {
 				t.Fatalf("%s: %s leaves at %q: %v", name, task.Site, task.Kind, err)
@@ -290,8 +291,8 @@ func TestSitesLeave(t *testing.T) {
 		})
 	}
 	s := studyOf(t, exactOptions, "")
-	c := factorstest.Must(Method{}.Coordinator(s.plan))(t)
-	state := factorstest.Must(c.Init())(t)
+	c := testkit.Get(Method{}.Coordinator(s.plan))(t)
+	state := testkit.Get(c.Init())(t)
 	for i, site := range s.plan.Sites {
 		next, err := c.Leave(state, site)
 		if last := i == len(s.plan.Sites)-1; (err != nil) != last {
@@ -319,7 +320,7 @@ func TestOptions(t *testing.T) {
 				"loadings: {constant: 1, epsilon: 2, delta: 0.01}, noise_variance: {constant: 1, epsilon: 10}}"},
 	} {
 		p := studyOf(t, c[0], c[1]).plan
-		_, after, _ := strings.Cut(string(factorstest.Must(p.YAML())(t)), "name: "+Name+"\n")
+		_, after, _ := strings.Cut(string(testkit.Get(p.YAML())(t)), "name: "+Name+"\n")
 		before, _, _ := strings.Cut(after, "privacy:")
 		if got := strings.Join(strings.Fields(before), " "); got != c[2] {
 			t.Errorf("%s\ngives %s\nwant  %s", c[0], got, c[2])

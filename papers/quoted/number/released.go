@@ -11,7 +11,7 @@ import (
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/factors/ppca"
-	"parley/methods/factors/statistics"
+	"parley/methods/factors/halves"
 	"parley/papers/deal"
 )
 
@@ -44,9 +44,9 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c method.Select
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == halves.ReleasedName })
 	if at < 0 {
-		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
+		return nil, fmt.Errorf("the result has no %s", halves.ReleasedName)
 	}
 	return factors.Method{}.SelectReleased(ctx, p, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
 }

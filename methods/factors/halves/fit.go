@@ -1,7 +1,4 @@
-// Package federated is the default way to fit: sites answer with the sums of their subjects, exactly, and
-// the coordinator fits one model to them. Where subjects lack cells, sites fill them by the model and
-// answer again, until it no longer changes. Use [Coordinator] and [Site].
-package federated
+package halves
 
 import (
 	"cmp"
@@ -11,112 +8,18 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/between"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/methods/factors/report"
 )
 
-// Coordinator is the coordinator's half of a federated study.
-func Coordinator(set options.Setup) method.Coordinator {
-	return halves.NewCoordinator(set, way{halves.Common{Setup: set}})
-}
-
-// way asks for sums until the model that is fitted to them is that by which cells were filled.
-type way struct{ halves.Common }
-
-// record is how the fit stands.
-type record struct {
-	// Latent are the numbers of factors that were chosen where the plan leaves that to the study, the last of
-	// which holds: from sums that were filled by means, and again once they were filled by a model that has settled.
-	Latent []int    `cbor:"latent,omitempty"`
-	Fit    *outcome `cbor:"fit"`
-	// Said is what the sites answered last, while they are asked again: it stands for sites that leave
-	// meanwhile.
-	Said method.Inbox `cbor:"said,omitempty"`
-	// LogLik is the log-likelihood per subject of all models that sites were sent.
-	LogLik wire.Vector `cbor:"log_lik"`
-	// Steps are the last models that sites were sent, each with that fitted to their answers.
-	Steps []exchanged `cbor:"steps,omitempty"`
-	// Reach is how many times an exchange's change extrapolations go at most; 0 before the first.
-	Reach float64 `cbor:"reach,omitempty"`
-	// Last says that sites are asked for totals once more only to learn how well the final model describes them.
-	Last bool `cbor:"last,omitempty"`
-	// Sent is the model by which sites fill cells at the moment.
-	Sent *ppca.Params `cbor:"sent,omitempty"`
-	// Beside are directions beside those of Sent along which they tell of what is too large to be sent.
-	Beside wire.Vector `cbor:"beside"`
-}
-
-// exchanged is a model by which cells were filled, and the one fitted to the sums, and sites' means where they differ.
-type exchanged struct {
-	Sent  *ppca.Params     `cbor:"sent"`
-	Found *ppca.Params     `cbor:"found"`
-	Apart *between.Offsets `cbor:"apart,omitempty"`
-}
-
-// outcome is the last model, and how its fit went.
-type outcome struct {
-	Converged bool    `cbor:"converged"`
-	Filled    float64 `cbor:"filled"` // cells
-	// nats per subject by which the last exchange moved the model, about; 0 without one
-	Moved float64 `cbor:"moved"`
-	// Starts is how many starts the first fit followed, and AtBest how many of them ended at the likeliest.
-	Starts int `cbor:"starts"`
-	AtBest int `cbor:"at_best"`
-	// Along says that some scatter matrix was too large to be sent, and is told of along directions.
-	Along bool `cbor:"along,omitempty"`
-	// Spread is how sites differ.
-	Spread *spread `cbor:"spread"`
-	// Discords are features whose loadings disagree between sites.
-	Discords []loadingHeterogeneity `cbor:"discords,omitempty"`
-	// Compositions are views whose features add up to a constant.
-	Compositions []int `cbor:"compositions,omitempty"`
-}
-
-func (way) Record() any { return new(record) }
-
-func recordOf(s *halves.State) *record { return s.Own.(*record) }
-
-func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	if s.Phase == options.TaskFit {
-		return c.fitted(s)
-	}
-	tasks, err := c.Ask(s, options.TaskFit, func(string) (any, error) { return FitTask{Scale: *s.Scale}, nil })
-	return tasks, nil, err
-}
-
-// Receive keeps products with directions as what a fit makes of them, so that later no directions need to be known.
-func (c way) Receive(s *halves.State, a method.Contribution) (any, error) {
-	if a.Kind != options.TaskFit {
-		return nil, fmt.Errorf("no such task")
-	}
-	return method.Received(a, func(x *ppca.Description) error {
-		return take(c.Setup, x, c.Bound(recordOf(s).Sent, recordOf(s).Beside).Along)
-	})
-}
-
-func (c way) Describe(s *halves.State, m *fitted.Model) error {
-	spread := recordOf(s).Fit.Spread
-	m.PutSpread(spread.Loadings, spread.Means)
-	if s.SiteMeans != nil {
-		m.PutSiteMeans(c.Layout, s.SiteMeans)
-	}
-	return nil
-}
-
-// Conclude adds what an assessment does not show of features.
-func (c way) Conclude(s *halves.State, m *fitted.Model) {
-	m.Warn(compositionVerdict(m, recordOf(s).Fit.Compositions), discordVerdict(c.Setup, recordOf(s).Fit.Discords))
-}
-
-func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
-	o := recordOf(s)
+// exactResult draws the model that is in these files.
+func (c Coordinator) exactResult(s *State, m *fitted.Model, files []method.File) *method.Result {
+	o := &s.Exact
 	settled := report.Convergence(o.Fit.Converged)
 	settled.Items = append(settled.Items, figure.Item{Note: startsNote(o.Fit)})
 	if n := len(o.Latent); n > 0 {
@@ -128,7 +31,18 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	if note := fillNote(o.Fit, len(o.LogLik)); note != nil {
 		settled.Items = append(settled.Items, figure.Item{Note: note})
 	}
-	return c.AssessedResult(s, m, files, len(o.LogLik), &settled), nil
+	if s.OfTotals != nil {
+		return report.OfTotals(c.Of(s).Frame, m, files, s.OfTotals, settled)
+	}
+	sites := c.reports(s)
+	if len(sites) == 0 {
+		var about []figure.Section
+		if m.Adjusts() {
+			about = append(about, m.AdjustedSection())
+		}
+		return report.Unassessed(c.Of(s).Frame, m, files, len(c.Staying(s)), about...)
+	}
+	return report.Assessed(c.Of(s).Frame, m, files, sites, len(o.LogLik), &settled)
 }
 
 // startsNote says how many starts ended at the best.
@@ -149,36 +63,35 @@ func startsNote(f *outcome) *figure.Note {
 // fillNote says how far the exchanges have come in which sites filled cells, or told of their scatter, by a common
 // model, n of them; nil if one exchange is all.
 func fillNote(f *outcome, n int) *figure.Note {
-	lack := fmt.Sprintf("What subjects lack, %.0f values, was filled", f.Filled)
-	const many = "Features and subjects are so many that sites send variances, and products of each feature with "
-	switch {
-	case f.Filled == 0 && !f.Along:
+	if f.Filled == 0 && !f.Along {
 		return nil
-	case n == 0 && f.Along:
-		return &figure.Note{Title: "Sums were told along drawn directions", Warning: true, Text: many + "some " +
-			"combinations of them: drawn ones, as the plan has rounds: 0. The fit is behind that to all rows, " +
-			"and with more rounds it is not."}
-	case n == 0:
-		return &figure.Note{Title: "Cells were filled by means", Warning: true, Text: lack + " by the means of " +
-			"features, since the plan has rounds: 0. With more it is filled by the model of all sites."}
 	}
-	title, text := "The filled cells have", fmt.Sprintf("%s %d times by the model of all sites.", lack, n)
+	note := &figure.Note{}
 	if f.Along {
-		title = "The exchanges have"
-		text = fmt.Sprintf("%sthe factors, %d times by the model of all sites.", many, n)
-		if f.Filled > 0 {
-			text += " " + lack + " by it."
-		}
+		note.Text = "Features and subjects are so many that sites send variances, and products of each feature with some " +
+			"combinations of them. "
 	}
-	text += fmt.Sprintf(" The last time moved the model by about %.1g nats a subject.", f.Moved)
-	if !(f.Moved < settledBy) {
-		return &figure.Note{Title: title + " not settled", Warning: true, Text: text + " Give the plan more rounds."}
+	if f.Filled > 0 {
+		note.Text += fmt.Sprintf("What subjects lack, %.0f values, was filled. ", f.Filled)
 	}
-	return &figure.Note{Title: title + " settled", Text: text}
+	switch {
+	case n == 0:
+		note.Title, note.Warning = "The sums rest on no model", true
+		note.Text += "The plan has rounds: 0, so that cells are filled by the means of features, and combinations are " +
+			"drawn: the fit is behind that to all rows, and with more rounds it is not."
+		return note
+	case f.Moved < settledBy:
+		note.Title = "The exchanges have settled"
+	default:
+		note.Title, note.Warning = "The exchanges have not settled: give the plan more rounds", true
+	}
+	note.Text += fmt.Sprintf("This followed the model of all sites %d times, and the last time moved it by about %.1g nats "+
+		"a subject.", n, f.Moved)
+	return note
 }
 
 // draws are those by which subjects are divided to leave some out.
-func (c way) draws() *rand.Rand { return options.Draws(c.Plan.Seed, "", 0) }
+func (c Coordinator) draws() *rand.Rand { return options.Draws(c.Plan.Seed, "", 0) }
 
 // cyclesOfSpread bounds the fit that tells how the means of sites differ where the model takes them for
 // samples of one population.
@@ -206,17 +119,17 @@ func (a *answered) add(l ppca.Layout, d *ppca.Description) {
 func (a *answered) again() bool { return a.filled > 0 || a.along }
 
 // answered reads what the sites said, and of sites that have left since what they said before.
-func (c way) answered(s *halves.State) (*answered, error) {
+func (c Coordinator) answered(s *State) (*answered, error) {
 	names := c.Staying(s)
 	all, err := method.Answers[ppca.Description](s.Inbox, names)
 	if err != nil {
 		return nil, err
 	}
 	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool {
-		_, said := recordOf(s).Said[site]
+		_, said := s.Exact.Said[site]
 		return !said || !slices.Contains(s.Left, site)
 	})
-	before, err := method.Answers[ppca.Description](recordOf(s).Said, left)
+	before, err := method.Answers[ppca.Description](s.Exact.Said, left)
 	if err != nil {
 		return nil, err
 	}
@@ -232,12 +145,12 @@ func (c way) answered(s *halves.State) (*answered, error) {
 
 // fitted fits one model to the sums of all sites. Where sites had to fill cells, they are asked again, and
 // fill them by this model.
-func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
+func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 	got, err := c.answered(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	o := recordOf(s)
+	o := &s.Exact
 	if o.Last {
 		return nil, nil, c.endTotals(s, got)
 	}
@@ -292,9 +205,8 @@ func (c way) fitted(s *halves.State) ([]method.Task, method.Info, error) {
 		}
 	}
 	ask := func(model *ppca.Params, about *between.Offsets) ([]method.Task, method.Info, error) {
-		packed := ppca.PackParams(c.Layout, model)
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: &packed, Offset: about.At(site), Beside: o.Beside}, nil
+			return FitTask{Scale: *s.Scale, Model: model, Offset: about.At(site), Beside: o.Beside}, nil
 		})
 		return tasks, info, err
 	}
@@ -329,7 +241,7 @@ type exchange struct {
 }
 
 // exchange fits one model, from a start or several, to what sites said after they were sent another.
-func (c way) exchange(o *record, got *answered, sent, start *ppca.Params) (x exchange, err error) {
+func (c Coordinator) exchange(o *fitState, got *answered, sent, start *ppca.Params) (x exchange, err error) {
 	differ := false
 	if x.Fitted, x.means, differ, err = fitSums(c.Setup, got.sites, start); err != nil {
 		return x, err
@@ -349,7 +261,7 @@ func (c way) exchange(o *record, got *answered, sent, start *ppca.Params) (x exc
 }
 
 // beside are directions to be told of beside those of the model found, where some scatter is told of along directions.
-func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error) {
+func (c Coordinator) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error) {
 	all := slices.Concat(sites...)
 	if !slices.ContainsFunc(all, told) {
 		return nil, nil
@@ -359,8 +271,8 @@ func (c way) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error)
 
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
 // took no part, how sites differ, and what features and sites are odd.
-func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *between.Offsets) (err error) {
-	last, sites := recordOf(s).Fit, got.known
+func (c Coordinator) judge(s *State, p *ppca.Params, got *answered, means *between.Offsets) (err error) {
+	last, sites := s.Exact.Fit, got.known
 	if means == nil { // how they differ all the same
 		o := ppca.FitOptions{LeastNoise: ppca.LeastNoise, MaxIter: cyclesOfSpread}
 		if _, means, err = between.Fit(c.Layout, sites, c.Factors, p, o); err != nil {
@@ -384,7 +296,7 @@ func (c way) judge(s *halves.State, p *ppca.Params, got *answered, means *betwee
 // next is the model to send after one was sent and another found: an extrapolation from the last ones,
 // or, for the last exchange, the one found. Where the likelihood has fallen, the extrapolation led astray, and the one
 // found before is sent in its place: it is no less likely than what was sent before.
-func (c way) next(o *record, last exchanged) (*ppca.Params, *between.Offsets) {
+func (c Coordinator) next(o *fitState, last exchanged) (*ppca.Params, *between.Offsets) {
 	o.Reach = cmp.Or(o.Reach, furthest)
 	if n := len(o.LogLik) - 1; n > 0 && o.LogLik[n] < o.LogLik[n-1] {
 		before := o.Steps

@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"fmt"
@@ -7,47 +7,13 @@ import (
 
 	"parley/method"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
-	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
 
-// Coordinator is the coordinator's half of a study of noised statistics.
-func Coordinator(set options.Setup) (method.Coordinator, error) {
-	noised, err := declaredBy(set)
-	if err != nil {
-		return nil, err
-	}
-	return halves.NewCoordinator(set, way{halves.Common{Setup: set}, noised}), nil
-}
-
-// way makes the model of noised sums.
-type way struct {
-	halves.Common
-	noised map[string]*declared // what every site releases
-}
-
-// record is what the coordinator keeps of the releases.
-type record struct {
-	Pooled *ppca.Explained `cbor:"pooled"` // the variance explained by the noised sums
-	// by site, of those that have given all sums asked for so far
-	Released map[string][]*privacy.Noised `cbor:"released"`
-	// of the coarse and of the fine sums, once they are known
-	Whitenings [2][]moments.Whitening        `cbor:"lenses"`
-	Apart      []moments.BetweenSiteVariance `cbor:"apart,omitempty"`  // by feature
-	Biases     *fitted.Biases                `cbor:"biases,omitempty"` // nil where nothing tells of any
-}
-
-func (way) Record() any {
-	return &record{Released: map[string][]*privacy.Noised{}}
-}
-
-func own(s *halves.State) *record { return s.Own.(*record) }
-
 // releases are what the sites have released, in the plan's order.
-func (c way) releases(o *record) (sites []string, all []moments.Released, err error) {
+func (c Coordinator) releases(o *noisedState) (sites []string, all []moments.Released, err error) {
 	for _, name := range c.Plan.Sites {
 		if sums := o.Released[name]; sums != nil {
 			r, err := c.noised[name].released(sums, o.Whitenings)
@@ -60,31 +26,10 @@ func (c way) releases(o *record) (sites []string, all []moments.Released, err er
 	return sites, all, nil
 }
 
-func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
-	if slices.Contains(kinds, s.Phase) {
-		return c.summed(s)
-	}
-	tasks, err := c.Ask(s, options.TaskOverview, func(string) (any, error) { return SumTask{}, nil })
-	return tasks, nil, err
-}
-
-func (c way) Receive(_ *halves.State, a method.Contribution) (any, error) {
-	at := slices.Index(kinds, a.Kind)
-	if at < 0 {
-		return nil, fmt.Errorf("no such task")
-	}
-	want := c.noised[a.Site].sums[at]
-	sum, err := method.OnlySum(a, want.Name)
-	if err != nil {
-		return nil, err
-	}
-	return sum, sum.Check(want)
-}
-
 // summed keeps the sums of a round, and asks for the next through the whitenings that those of all
 // sites together lead to. Who has left has no part in the model.
-func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
-	o, at, sites := own(s), slices.Index(kinds, s.Phase), c.Staying(s)
+func (c Coordinator) summed(s *State) ([]method.Task, method.Info, error) {
+	o, at, sites := &s.Noised, slices.Index(kinds, s.Phase), c.Staying(s)
 	all, err := method.Answers[privacy.Noised](s.Inbox, sites)
 	if err != nil {
 		return nil, nil, err
@@ -95,26 +40,26 @@ func (c way) summed(s *halves.State) ([]method.Task, method.Info, error) {
 		o.Released[name] = append(before[name], all[i])
 	}
 	if at == len(kinds)-1 {
-		return c.model(s)
+		return c.fitNoised(s)
 	}
-	if o.Whitenings[at], err = c.next(s, at, sites); err != nil {
+	if o.Whitenings[at], err = c.guide(s, at, sites); err != nil {
 		return nil, nil, err
 	}
-	task := SumTask{Whitenings: o.Whitenings[at]}
+	task := sumTask{Whitenings: o.Whitenings[at]}
 	tasks, err := c.Ask(s, kinds[at+1], func(string) (any, error) { return task, nil })
 	return tasks, nil, err
 }
 
-// next are the whitenings that overviews, or coarse sums, of the sites lead to.
-func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments.Whitening, err error) {
+// guide are the whitenings that overviews, or coarse sums, of the sites lead to.
+func (c Coordinator) guide(s *State, at int, sites []string) (whitenings []moments.Whitening, err error) {
 	if at == 0 {
 		var overviews []moments.Overviewed
 		for _, name := range sites {
-			overviews = append(overviews, c.noised[name].overviewed(own(s).Released[name][0]))
+			overviews = append(overviews, c.noised[name].overviewed(s.Noised.Released[name][0]))
 		}
 		return moments.Whitenings(c.Layout, overviews)
 	}
-	_, releases, err := c.releases(own(s))
+	_, releases, err := c.releases(&s.Noised)
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +73,10 @@ func (c way) next(s *halves.State, at int, sites []string) (whitenings []moments
 	return whitenings, nil
 }
 
-// model makes the model of what all sites released. Nothing after this costs anything.
-func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
+// fitNoised makes the model of what all sites released. Nothing after this costs anything.
+func (c Coordinator) fitNoised(s *State) ([]method.Task, method.Info, error) {
 	s.Phase = method.Done
-	sites, releases, err := c.releases(own(s))
+	sites, releases, err := c.releases(&s.Noised)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,7 +94,10 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 	if err := c.Finish(s, &fit.Params); err != nil {
 		return nil, nil, err
 	}
-	if own(s).Pooled, _, _, err = ppca.NewExplained(c.Layout, s.Model, repaired.Blocks()); err != nil {
+	if s.Noised.Pooled, _, _, err = ppca.NewExplained(c.Layout, s.Model, repaired.Blocks()); err != nil {
+		return nil, nil, err
+	}
+	if s.Noised.Gains, err = c.gains(s); err != nil {
 		return nil, nil, err
 	}
 	told := make([][]moments.NoisyMoments, len(releases))
@@ -158,8 +106,8 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}
-	own(s).Apart = repaired.Apart(told, s.Model)
-	if own(s).Biases, err = c.biases(repaired, s.Model, sites, releases, told); err != nil {
+	s.Noised.Apart = repaired.Apart(told, s.Model)
+	if s.Noised.Biases, err = c.biases(repaired, s.Model, sites, releases, told); err != nil {
 		return nil, nil, err
 	}
 	subjects, _ := subjectsOf(releases...)
@@ -168,8 +116,8 @@ func (c way) model(s *halves.State) ([]method.Task, method.Info, error) {
 }
 
 // biases are those of predictions at single sites; nil where nothing tells of any.
-func (c way) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string, releases []moments.Released,
-	told [][]moments.NoisyMoments) (*fitted.Biases, error) {
+func (c Coordinator) biases(repaired *moments.ProjectedMoments, model *ppca.Params, sites []string,
+	releases []moments.Released, told [][]moments.NoisyMoments) (*fitted.Biases, error) {
 	found, err := repaired.Biases(told, model)
 	if err != nil || math.IsNaN(found.All) {
 		return nil, err

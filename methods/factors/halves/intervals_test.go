@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"crypto/sha256"
@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/factors/factorstest"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
@@ -26,8 +26,8 @@ import (
 type play struct {
 	options.Setup
 	t     testing.TB
-	way   way
-	sites map[string]*halves.Site
+	way   Coordinator
+	sites map[string]*Site
 	lists map[string][]privacy.Listed
 	gates map[string]*privacy.Gate
 	study string // as the gates know it
@@ -35,14 +35,14 @@ type play struct {
 
 func newPlay(t testing.TB, plan string) *play {
 	t.Helper()
-	set := factorstest.Must(options.SetUp(methodtest.Plan(t, "factors", options.Defaults(), plan)))(t)
-	p := &play{Setup: set, t: t, sites: map[string]*halves.Site{}, lists: map[string][]privacy.Listed{}}
-	p.way = way{halves.Common{Setup: set}, factorstest.Must(declaredBy(set))(t)}
+	set := testkit.Get(options.SetUp(methodtest.Plan(t, "factors", options.Defaults(), plan)))(t)
+	p := &play{Setup: set, t: t, sites: map[string]*Site{}, lists: map[string][]privacy.Listed{}}
+	p.way = testkit.Get(NewCoordinator(set))(t)
 	for _, name := range set.Plan.Sites {
-		p.sites[name] = factorstest.Must(Site(set, name))(t)
+		p.sites[name] = testkit.Get(NewSite(set, name))(t)
 		for kind, times := range set.Options.Schedule(set.Plan) {
 			p.lists[name] = append(p.lists[name], privacy.Listed{Kind: kind, Times: times,
-				Request: factorstest.Must(p.sites[name].Request(kind))(t)})
+				Request: testkit.Get(p.sites[name].Request(kind))(t)})
 		}
 	}
 	return p
@@ -53,7 +53,7 @@ func (p *play) behindGates(data map[string]*dataset.Table, seed uint64) {
 	p.t.Helper()
 	p.gates = map[string]*privacy.Gate{}
 	for site, table := range data {
-		study := factorstest.Must(privacy.StudyOf(p.Plan, site, p.lists[site]))(p.t)
+		study := testkit.Get(privacy.StudyOf(p.Plan, site, p.lists[site]))(p.t)
 		p.gates[site], p.study = privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), table,
 			privacytest.Seeded(seed)), study.Digest
 	}
@@ -62,37 +62,37 @@ func (p *play) behindGates(data map[string]*dataset.Table, seed uint64) {
 // answer lets a site answer a task, through its gate.
 func (p *play) answer(round int, task method.Task) method.Contribution {
 	p.t.Helper()
-	session := factorstest.Must(p.gates[task.Site].Admit(privacy.Ask{Study: p.study, Site: task.Site, Round: round,
+	session := testkit.Get(p.gates[task.Site].Admit(privacy.Ask{Study: p.study, Site: task.Site, Round: round,
 		Kind: task.Kind, Task: sha256.Sum256(task.Body)}))(p.t)
-	a := factorstest.Must(p.sites[task.Site].Run(p.t.Context(), task, session))(p.t)
-	release := factorstest.Must(session.Seal(a.Body, a.State))(p.t)
+	a := testkit.Get(p.sites[task.Site].Run(p.t.Context(), task, session))(p.t)
+	release := testkit.Get(session.Seal(a.Body, a.State))(p.t)
 	list := p.lists[task.Site]
 	at := slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })
-	o := factorstest.Must(privacy.Open(release.Bytes(), list[at].Request))(p.t)
+	o := testkit.Get(privacy.Open(release.Bytes(), list[at].Request))(p.t)
 	return method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}
 }
 
 // run plays the study to its end.
-func (p *play) run() (*halves.State, *method.Result) {
+func (p *play) run() (*State, *method.Result) {
 	p.t.Helper()
-	c := halves.NewCoordinator(p.Setup, p.way)
-	state := factorstest.Must(c.Init())(p.t)
+	c := p.way
+	state := testkit.Get(c.Init())(p.t)
 	for round := 1; ; round++ {
-		step := factorstest.Must(c.Next(state))(p.t)
+		step := testkit.Get(c.Next(state))(p.t)
 		if state = step.State; step.Done {
-			return state.(*halves.State), factorstest.Must(c.Result(state))(p.t)
+			return state.(*State), testkit.Get(c.Result(state))(p.t)
 		}
 		for _, task := range step.Tasks {
-			state = factorstest.Must(c.Fold(state, p.answer(round, task)))(p.t)
+			state = testkit.Get(c.Fold(state, p.answer(round, task)))(p.t)
 		}
 	}
 }
 
 // held is the share of each view's values that intervals of 90 % hold, predicted from the subjects' other views.
-func (p *play) held(s *halves.State, subjects [][][]float64) []float64 {
+func (p *play) held(s *State, subjects [][][]float64) []float64 {
 	p.t.Helper()
 	model, scale, l := s.Model, p.RangeScale(), p.Layout
-	predictor := factorstest.Must(ppca.NewPredictor(l, model))(p.t)
+	predictor := testkit.Get(ppca.NewPredictor(l, model))(p.t)
 	inside, of := make([]float64, l.Views()), make([]float64, l.Views())
 	for k := range of {
 		for _, row := range subjects {
@@ -162,7 +162,7 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 			for k := i; k < len(subjects); k += len(p.Plan.Sites) {
 				mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: subjects[k]})
 			}
-			data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
+			data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
 		}
 		p.behindGates(data, 5)
 		state, _ := p.run()
@@ -224,12 +224,12 @@ func held(t *testing.T, seed uint64, sites, rows int, change func(r *rand.Rand, 
 			}
 			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%d-%05d", i, k), Views: x})
 		}
-		data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
+		data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
 	}
 	p.behindGates(data, seed)
 	_, result := p.run()
 	at := slices.IndexFunc(result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	m := factorstest.Must(fitted.LoadModel(result.Files[at].Data))(t)
+	m := testkit.Get(fitted.LoadModel(result.Files[at].Data))(t)
 	share = covered(t, m, l, all["s00"][rows:])
 	m.Biases = nil
 	return share, covered(t, m, l, all["s00"][rows:])

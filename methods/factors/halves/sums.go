@@ -1,37 +1,27 @@
-package federated
+package halves
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
-	"parley/dataset"
 	"parley/method"
 	"parley/methods/factors/between"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
 
-// Site is a site's half of a federated study.
-func Site(set options.Setup, name string) *halves.Site {
-	return halves.NewSite(set, name, siteWay{set})
-}
-
-// siteWay is a site's part of the exchanges.
-type siteWay struct{ options.Setup }
-
-func (h siteWay) Request(string) (privacy.Request, error) {
+// sayFit adds the numbers of a [ppca.Description] to what is released: upper bounds.
+func sayFit(r *privacy.Request, h options.Setup) {
 	d := h.Layout.Features()
-	r := privacy.Request{Protection: privacy.Unprotected}
 	sets := 1 << min(h.Layout.Views(), 16) // of views, each in half of them
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
-	r.Say((d+2)*sets/2+1, "which features these have")
+	r.Say((d+3)*sets/2+1, "which features these have")
 	bound, most, along := h.Bound(nil, nil), h.Most, ""
 	if !bound.Triangle(d) {
 		most = max(most, d*(1+bound.Along.Count))
@@ -44,33 +34,10 @@ func (h siteWay) Request(string) (privacy.Request, error) {
 		"person's values can tell from it whether the person is among them", along, ppca.Fewest))
 	r.Say(2+d*half, "number of missing values that were filled in, and of each feature of each set; "+
 		"log-likelihood of the subjects")
-	return r, nil
-}
-
-func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
-	if t.Kind != options.TaskFit {
-		return nil, fmt.Errorf("unknown task %q", t.Kind)
-	}
-	return halves.Open(t, func(task *FitTask) (any, error) {
-		return half.Exact(ctx, s, task.Scale.Effects, func(*ppca.RowSums, dataset.Source) (any, error) {
-			blocks, err := half.Scaled(&task.Scale)
-			if err != nil {
-				return nil, err
-			}
-			model, err := h.model(task)
-			if err != nil {
-				return nil, err
-			}
-			if err := h.CheckBeside(task.Beside); err != nil {
-				return nil, err
-			}
-			return h.describe(model, task.Beside, blocks)
-		})
-	})
 }
 
 // describe is the site's answer. The model fills what subjects lack, if there is one.
-func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
+func describe(h options.Setup, model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
 	bound, given := h.Bound(model, beside), [][]int(nil)
 	if h.Options.OnePopulation() {
 		if h.Plan.Privacy.Secure() || h.Options.Rounds > 0 { // what sets that add up lack, exchanges fill
@@ -83,16 +50,12 @@ func (h siteWay) describe(model *ppca.Params, beside []float64, blocks []ppca.Bl
 	return ppca.Describe(h.Layout, model, blocks, given, bound)
 }
 
-// model is the one by which the site fills cells, about a mean of its own where sites have such.
-func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
+// model is the one by which a site fills cells, about a mean of its own where sites have such.
+func (t *FitTask) model(h options.Setup) (*ppca.Params, error) {
 	if t.Model == nil {
 		return nil, nil
 	}
-	model, err := t.Model.Unpack(h.Layout)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.CheckRank(model.Rank); err != nil {
+	if err := cmp.Or(t.Model.Check(h.Layout), h.CheckRank(t.Model.Rank)); err != nil {
 		return nil, err
 	}
 	if t.Offset != nil {
@@ -100,21 +63,21 @@ func (h siteWay) model(t *FitTask) (*ppca.Params, error) {
 			return nil, err
 		}
 	}
-	return atSite(model, t.Offset), nil
+	return atSite(t.Model, t.Offset), nil
 }
 
 // Sums is what sites say of their rows on a common scale: first, or, if a number of factors is given, once a model of
 // so many has settled. Again says whether another model would have them say something else.
 func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 	rank int) (sites [][]ppca.Block, again bool, err error) {
-	c, o := way{halves.Common{Setup: set.With(max(rank, 1))}}, new(record)
+	c, o := Coordinator{Setup: set.With(max(rank, 1))}, new(fitState)
 	var sent *ppca.Params
 	var means *between.Offsets
 	for {
 		got := &answered{names: set.Plan.Sites}
 		for i, sums := range rows {
 			model := atSite(sent, means.At(set.Plan.Sites[i]))
-			said, err := (siteWay{c.Setup}).describe(model, o.Beside, sums.In(scale))
+			said, err := describe(c.Setup, model, o.Beside, sums.In(scale))
 			if err == nil {
 				err = take(c.Setup, said, c.Bound(sent, o.Beside).Along)
 			}
@@ -148,7 +111,7 @@ func atSite(model *ppca.Params, offset *between.SiteOffset) *ppca.Params {
 
 // Raw is the answer to a task as numbers that add up over sites, of one set after the other.
 func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, error) {
-	model, err := siteWay{set}.model(task)
+	model, err := task.model(set)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +198,7 @@ func AnswerOf(set options.Setup, sums []float64) (*ppca.Description, error) {
 
 // endTotals ends a study of totals, in which no site is asked how well the model describes it: by its sums the
 // coordinator knows how well it describes all subjects. What was filled counts as its expectation.
-func (c way) endTotals(s *halves.State, got *answered) error {
+func (c Coordinator) endTotals(s *State, got *answered) error {
 	s.Phase = method.Done
 	if err := c.Finish(s, s.Model); err != nil {
 		return err

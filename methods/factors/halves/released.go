@@ -1,11 +1,10 @@
-package statistics
+package halves
 
 import (
 	"fmt"
 	"slices"
 
 	"parley/method"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/privacy"
@@ -17,8 +16,7 @@ import (
 type Study struct {
 	options.Setup
 	Releases []moments.Released // of the sites that released something, in the plan's order
-	noised   map[string]*declared
-	record   record
+	noised   noisedState
 	file     []byte
 }
 
@@ -26,7 +24,7 @@ type Study struct {
 // it is what the plan declares. The plan's mechanism has to be statistics.
 func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	p := set.Plan
-	noised, err := declaredBy(set)
+	c, err := NewCoordinator(set)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +48,8 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
 			len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
 	}
-	o := record{Released: map[string][]*privacy.Noised{}, Whitenings: [2][]moments.Whitening{file.Coarse, file.Fine}}
+	o := noisedState{Released: map[string][]*privacy.Noised{},
+		Whitenings: [2][]moments.Whitening{file.Coarse, file.Fine}}
 	last := -1
 	for i := range file.Sites {
 		site := &file.Sites[i]
@@ -61,8 +60,8 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 		}
 		last, o.Released[site.Site] = at, []*privacy.Noised{&site.Overview, &site.Coarse, &site.Fine}
 	}
-	_, releases, err := way{halves.Common{Setup: set}, noised}.releases(&o)
-	return &Study{set, releases, noised, o, data}, err
+	_, releases, err := c.releases(&o)
+	return &Study{set, releases, o, data}, err
 }
 
 // Refit makes the result of the study with another number of factors.
@@ -70,21 +69,17 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	if err := r.CheckLatent(latent); err != nil {
 		return nil, err
 	}
-	w := way{halves.Common{Setup: r.With(latent)}, r.noised} // the plan keeps its own number of factors
-	c := halves.NewCoordinator(w.Setup, w)
-	ms, err := c.Init()
+	c, err := NewCoordinator(r.With(latent)) // the plan keeps its own number of factors
 	if err != nil {
 		return nil, err
 	}
-	s, o := ms.(*halves.State), r.record // of which the model is made anew
-	s.Phase, s.Round, s.Steps, s.Scale = options.TaskFine, 1, len(kinds), &options.Scale{Scale: *r.RangeScale()}
-	s.Own = &o
+	s := &State{Noised: r.noised, Scale: &options.Scale{Scale: *r.RangeScale()}} // of which the model is made anew
 	for _, site := range r.Plan.Sites {
-		if o.Released[site] == nil {
+		if r.noised.Released[site] == nil {
 			s.Left = append(s.Left, site)
 		}
 	}
-	if _, _, err := w.model(s); err != nil {
+	if _, _, err := c.fitNoised(s); err != nil {
 		return nil, err
 	}
 	out, err := c.Result(s)

@@ -1,4 +1,4 @@
-package federated
+package halves
 
 import (
 	"math"

@@ -1,19 +1,10 @@
-// Package statistics is the way to fit under differential privacy: each site releases
-// three clipped and noised sums over its subjects, and the coordinator makes the model of
-// them. Use [Coordinator] and [Site], and [ReadReleased] for another model of the same
-// releases. All sites are asked the same, by what the sums of all of them told before, and
-// answer with noised sums alone; the sums themselves, and what is made of them, are package
-// moments.
-package statistics
+package halves
 
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"parley/dataset"
-	"parley/method"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -53,10 +44,6 @@ func newDeclared(set options.Setup, site string) (*declared, error) {
 	var ranges [][2]float64
 	for _, v := range p.Views {
 		for _, f := range v.Features {
-			if f.Range == nil {
-				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name,
-					options.MechanismStatistics)
-			}
 			ranges = append(ranges, *f.Range)
 		}
 	}
@@ -87,12 +74,8 @@ func mechanisms(sums []privacy.Sum) (ms []account.Mechanism) {
 // kinds are the tasks that ask for the sums, in their order.
 var kinds = []string{options.TaskOverview, options.TaskCoarse, options.TaskFine}
 
-// Request implements [halves.SiteWay].
-func (p *declared) Request(kind string) (privacy.Request, error) {
-	at := slices.Index(kinds, kind)
-	if at < 0 {
-		return privacy.Request{}, fmt.Errorf("unknown task %q", kind)
-	}
+// request is what the task of a kind, by its place, releases.
+func (p *declared) request(at int) privacy.Request {
 	what := []string{
 		"noised number of subjects per pattern of present views, how far each view spreads, and sum and number of " +
 			"missing values of each feature",
@@ -100,33 +83,27 @@ func (p *declared) Request(kind string) (privacy.Request, error) {
 		"the same about what the sums of all sites told before, strong directions squeezed",
 	}[at]
 	return privacy.Request{Protection: privacy.Differential, Sums: p.sums[at : at+1],
-		Contents: []privacy.Content{{What: what, Values: p.sums[at].Entries()}}}, nil
+		Contents: []privacy.Content{{What: what, Values: p.sums[at].Entries()}}}
 }
 
-// Run implements [halves.SiteWay]: the overview is a sum by the plan alone, and each sum of moments one through a
-// whitening for each pattern.
-func (p *declared) Run(ctx context.Context, t method.Task, s *privacy.Session, _ *halves.Site) (any, error) {
-	at := slices.Index(kinds, t.Kind)
-	if at < 0 {
-		return nil, fmt.Errorf("unknown task %q", t.Kind)
-	}
-	return halves.Open(t, func(task *SumTask) (any, error) {
-		write := p.Overview
-		if at > 0 {
-			for i := range task.Whitenings {
-				if err := task.Whitenings[i].Check(p.layout); err != nil {
-					return nil, err
-				}
+// release makes such a sum: the overview by the plan alone, and each sum of moments through a whitening for each
+// pattern.
+func (p *declared) release(ctx context.Context, at int, task *sumTask, s *privacy.Session) error {
+	write := p.Overview
+	if at > 0 {
+		for i := range task.Whitenings {
+			if err := task.Whitenings[i].Check(p.layout); err != nil {
+				return err
 			}
-			own, err := p.Own(task.Whitenings)
-			if err != nil {
-				return nil, err
-			}
-			write = p.Contribution(own)
 		}
-		_, err := s.Sum(ctx, p.sums[at].Name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
-		return nil, err
-	})
+		own, err := p.Own(task.Whitenings)
+		if err != nil {
+			return err
+		}
+		write = p.Contribution(own)
+	}
+	_, err := s.Sum(ctx, p.sums[at].Name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
+	return err
 }
 
 // overviewed is what a site's overview tells.
@@ -168,17 +145,8 @@ func (p *declared) released(sums []*privacy.Noised, whitenings [2][]moments.Whit
 	return r, r.Check(p.layout)
 }
 
-// SumTask asks for a sum. It is the same at every site.
-type SumTask struct {
+// sumTask asks for a sum. It is the same at every site.
+type sumTask struct {
 	// Whitenings of moments, of every pattern that a site can have; none for the overview, which the plan says all of.
 	Whitenings []moments.Whitening `cbor:"lenses,omitempty"`
-}
-
-// Site is a site's half of a study of noised statistics.
-func Site(set options.Setup, name string) (*halves.Site, error) {
-	noised, err := newDeclared(set, name)
-	if err != nil {
-		return nil, err
-	}
-	return halves.NewSite(set, name, noised), nil
 }

@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/report"
 	"parley/privacy"
@@ -38,22 +37,23 @@ type releasedOfASite struct {
 	Fine     privacy.Noised `json:"fine"`
 }
 
-// Result is the result where the sites released noised statistics.
-func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*method.Result, error) {
-	sites, releases, err := c.releases(own(s))
+// noisedResult is the result where the sites released noised statistics.
+func (c Coordinator) noisedResult(s *State, m *fitted.Model, files []method.File) (*method.Result, error) {
+	sites, releases, err := c.releases(&s.Noised)
 	if err != nil {
 		return nil, err
 	}
-	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: own(s).Whitenings[0], Fine: own(s).Whitenings[1]}
+	guided := s.Noised.Whitenings
+	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan, Coarse: guided[0], Fine: guided[1]}
 	for _, name := range sites {
-		sums := own(s).Released[name]
+		sums := s.Noised.Released[name]
 		out.Sites = append(out.Sites, releasedOfASite{name, *sums[0], *sums[1], *sums[2]})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", ReleasedName, err)
 	}
-	explained := own(s).Pooled
+	explained := s.Noised.Pooled
 	subjects, noise := subjectsOf(releases...)
 	r := &method.Result{
 		Files: append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
@@ -78,11 +78,7 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	}
 	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s),
 		m.LoadingSection(), releasedSection()}
-	gains, err := c.gains(s)
-	if err != nil {
-		return nil, err
-	}
-	for k, gain := range gains {
+	for k, gain := range s.Noised.Gains {
 		if !math.IsNaN(gain) {
 			r.Metrics["gain_over_mean/"+c.Plan.Views[k].Name] = gain
 		}
@@ -91,21 +87,16 @@ func (c way) Result(s *halves.State, m *fitted.Model, files []method.File) (*met
 	return r, nil
 }
 
-// Describe implements [halves.Way].
-func (c way) Describe(s *halves.State, m *fitted.Model) error {
-	m.Explains(own(s).Pooled)
+// describeNoised adds to the model's file what only noised sums tell.
+func (c Coordinator) describeNoised(s *State, m *fitted.Model) {
+	m.Explains(s.Noised.Pooled)
 	m.Doubts(s.Doubt)
-	m.Biases = own(s).Biases
-	gains, err := c.gains(s)
-	if err != nil {
-		return err
-	}
-	m.Warn(c.verdictOf(gains), c.apartVerdict(own(s)))
-	return nil
+	m.Biases = s.Noised.Biases
+	m.Warn(c.verdictOf(s.Noised.Gains), c.apartVerdict(&s.Noised))
 }
 
 // overview shows who has what, by the sites' noised counts.
-func (c way) overview(sites []releasedOfASite, releases []moments.Released) figure.Section {
+func (c Coordinator) overview(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	var all []figure.SiteSubjects
 	for i, site := range sites {
 		_, noise := subjectsOf(releases[i])
@@ -135,19 +126,11 @@ func releasedSection() figure.Section {
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
-func (c way) noisedVarianceSection(s *halves.State) figure.Section {
-	sec := report.Variance(c.Frame, "All sites", own(s).Pooled, nil)
-	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the " +
-		"mean of the subjects of all sites together: differences between sites count as differences between " +
-		"subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors " +
-		"have to correct it.\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise " +
-		"that is known to be in them. The model was made of the same releases and follows their noise a little, so " +
-		"what it explains of new subjects is less."
-	sec.Items[0].Figure.Caption = "The darker a cell, the more of that view's variance the factor accounts for by " +
-		"itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never " +
-		"added up across views."
-	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites " +
-		"together."
+func (c Coordinator) noisedVarianceSection(s *State) figure.Section {
+	sec := report.Variance(c.Frame, "All sites", s.Noised.Pooled, nil)
+	sec.Lead += "\n\nBoth sums of squares are estimates from the noised releases, repaired for the noise that is " +
+		"known to be in them. The model was made of the same releases and follows their noise a little, so what it " +
+		"explains of new subjects is less."
 	return sec
 }
 

@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"parley/internal/testkit"
 	"parley/methods/factors/assess"
 	"parley/methods/factors/factorstest"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/ppca"
 )
 
@@ -52,7 +51,7 @@ func several(t *testing.T, seed uint64, sites, rows int, epsilon string, change 
 		for k, views := range factorstest.SplitAll(l, all[site]) {
 			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%d-%05d", i, k), Views: views})
 		}
-		data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
+		data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
 	}
 	p.behindGates(data, seed)
 	_, result := p.run()
@@ -69,8 +68,8 @@ const (
 	otherMeans = "Sites' means differ, which is part of the variance: "
 )
 
-// alike changes nothing.
-func alike(int, []float64, []float64) {}
+// unchanged changes nothing.
+func unchanged(int, []float64, []float64) {}
 
 // Sites whose means are one and a half apart, where values within them have a standard deviation of
 // about 1, are named, and sites alike are not.
@@ -98,7 +97,7 @@ func TestSitesOfOtherMeansAreNamed(t *testing.T) {
 			if all++; several(t, 700+seed, c.sites, c.rows, c.epsilon, apart, otherMeans) != nil {
 				named++
 			}
-			if said := several(t, 700+seed, c.sites, c.rows, c.epsilon, alike, otherMeans); said != nil {
+			if said := several(t, 700+seed, c.sites, c.rows, c.epsilon, unchanged, otherMeans); said != nil {
 				t.Errorf("%+v, seed %d, sites alike: %q", c, seed, said)
 			}
 		}
@@ -134,7 +133,7 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 				for k := i; k < len(subjects); k += len(names) {
 					mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: subjects[k]})
 				}
-				data[site] = factorstest.Must(dataset.NewTable(p.Plan.Schema(), mine))(t)
+				data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
 			}
 			p.behindGates(data, seed)
 			state, result := p.run()
@@ -170,19 +169,19 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 }
 
 // gains are what predicting each view from the others gains over the subjects' own mean.
-func (p *play) gains(s *halves.State, subjects [][][]float64) (gains []float64) {
+func (p *play) gains(s *State, subjects [][][]float64) (gains []float64) {
 	p.t.Helper()
 	model, scale := s.Model, p.RangeScale()
 	others := assess.Of(testkit.Get(ppca.NewPredictor(p.Layout, model))(p.t))
 	n, d := float64(len(subjects)), p.Layout.Features()
 	sum, squares, x := make([]float64, d), make([]float64, d), make([]float64, d)
-	sums, r := assess.NewSums(p.Layout.Views()), rand.New(rand.NewPCG(1, 1))
+	sums := assess.NewSums(p.Layout.Views())
 	for _, row := range subjects {
 		for j, v := range slices.Concat(row...) {
 			x[j] = (v - scale.Shift[j]) * scale.Factor[j]
 			sum[j], squares[j] = sum[j]+x[j], squares[j]+x[j]*x[j]
 		}
-		testkit.Do(p.t, others.Add(sums, p.Layout.AllFeatures(), x, r))
+		testkit.Do(p.t, others.Add(sums, p.Layout.AllFeatures(), x))
 	}
 	for k := range p.Layout.Views() {
 		whole := 0.0

@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/factors/fitted"
-	"parley/methods/factors/halves"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
 	"parley/methods/factors/ppca"
@@ -27,12 +26,12 @@ const leastGain = 0.1
 // known law of the noise lead to expect: the variance that the model leaves, and what
 // privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
 // claims.
-func (c way) gains(s *halves.State) (gains []float64, err error) {
+func (c Coordinator) gains(s *State) (gains []float64, err error) {
 	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
 	if err != nil {
 		return nil, err
 	}
-	explained, all := own(s).Pooled, c.Layout.AllFeatures()
+	explained, all := s.Noised.Pooled, c.Layout.AllFeatures()
 	_, md := predictor.Model()
 	for k := range c.Layout.Views() {
 		gain := explained.R2(k, explained.Rank())
@@ -65,7 +64,7 @@ const (
 
 // apartVerdict names the views, or else features, of which much lies between sites, beyond the noise
 // and beyond chance; nothing if there are none.
-func (c way) apartVerdict(r *record) fitted.Verdict {
+func (c Coordinator) apartVerdict(r *noisedState) fitted.Verdict {
 	far := distuv.UnitNormal.Quantile(1 - falseApart/float64(2*max(1, len(r.Released))*c.Layout.Features()))
 	var found fitted.Found
 	var views []string // a site whose means are others in one view may have others in any
@@ -98,7 +97,7 @@ func (c way) apartVerdict(r *record) fitted.Verdict {
 }
 
 // verdictOf warns of the views that gain nothing; nothing if all do.
-func (c way) verdictOf(gains []float64) (v fitted.Verdict) {
+func (c Coordinator) verdictOf(gains []float64) (v fitted.Verdict) {
 	var poor []string
 	for k, gain := range gains {
 		if !(gain >= leastGain) {

@@ -1,4 +1,4 @@
-package federated
+package halves
 
 import (
 	"cmp"
@@ -23,10 +23,10 @@ type spread struct {
 	Means    wire.Vector `cbor:"means"`
 }
 
-// moments adds up what differs between sites beyond chance, and how much a variance of one would add.
-type moments struct{ beyond, times float64 }
+// excess adds up what differs between sites beyond chance, and how much a variance of one would add.
+type excess struct{ beyond, times float64 }
 
-func (m *moments) sd() float64 {
+func (m *excess) sd() float64 {
 	if !(m.times > 0) {
 		return -1
 	}
@@ -49,7 +49,7 @@ func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []fl
 	for group, j := l.GroupOf(), 0; j < len(within); j++ {
 		within[j] = p.Noise[group[j]] + floats.Dot(p.W[j*q:][:q], p.W[j*q:][:q])
 	}
-	loadings, leverage := make([]moments, l.Views()), leverages(l, p)
+	loadings, leverage := make([]excess, l.Views()), leverages(l, p)
 	for j, sets := range regressions(l, p, sites, fewestOfSpread) {
 		all := slices.Concat(sets...) // the model has the same loadings whatever views a subject has
 		if found, ok := departures(q, all, func(r *regression) float64 {
@@ -152,7 +152,7 @@ func compositionVerdict(m *fitted.Model, views []int) fitted.Verdict {
 // FitTask asks for a site's sums, what its subjects lack being filled by a model if there is one.
 type FitTask struct {
 	Scale  options.Scale       `cbor:"scale"`
-	Model  *ppca.PackedParams  `cbor:"model,omitempty"`
+	Model  *ppca.Params        `cbor:"model,omitempty"`
 	Offset *between.SiteOffset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
 	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }

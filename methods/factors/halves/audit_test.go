@@ -1,4 +1,4 @@
-package statistics
+package halves
 
 import (
 	"fmt"
@@ -9,9 +9,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/testkit"
 	"parley/method"
-	"parley/methods/factors/factorstest"
-	"parley/methods/factors/halves"
 	"parley/privacy"
 )
 
@@ -31,11 +30,11 @@ method: {name: factors, latent: 1}
 // loss is ln p(release | with the subject)/p(release | nobody) of the whole
 // adaptive release of one site: each sum's noise is Gaussian about what the
 // subject adds through the whitenings that the sums before it led to.
-func loss(t *testing.T, plan *declared, s *halves.State, row [][]float64) (loss float64) {
+func loss(t *testing.T, plan *declared, s *State, row [][]float64) (loss float64) {
 	t.Helper()
-	a := own(s).Released["north"]
-	whitenings := own(s).Whitenings
-	r := factorstest.Must(plan.released(a, whitenings))(t)[0]
+	a := s.Noised.Released["north"]
+	whitenings := s.Noised.Whitenings
+	r := testkit.Get(plan.released(a, whitenings))(t)[0]
 	v := make([]float64, 64)
 	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, squares bool) {
 		clear(v)
@@ -80,17 +79,17 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	row := [][]float64{{1}, {-1}}
 	p := newPlay(t, fmt.Sprintf(audited, epsilon, delta))
 	release := func(seed uint64, rows []dataset.Row) float64 {
-		p.behindGates(map[string]*dataset.Table{"north": factorstest.Must(dataset.NewTable(p.Plan.Schema(), rows))(t)},
+		p.behindGates(map[string]*dataset.Table{"north": testkit.Get(dataset.NewTable(p.Plan.Schema(), rows))(t)},
 			seed)
-		c := halves.NewCoordinator(p.Setup, p.way)
-		state := factorstest.Must(c.Init())(t)
+		c := p.way
+		state := testkit.Get(c.Init())(t)
 		for round := range kinds { // without the model, which tells nothing more
-			step := factorstest.Must(c.Next(state))(t)
-			state = factorstest.Must(c.Fold(step.State, p.answer(round+1, step.Tasks[0])))(t)
+			step := testkit.Get(c.Next(state))(t)
+			state = testkit.Get(c.Fold(step.State, p.answer(round+1, step.Tasks[0])))(t)
 		}
-		s := state.(*halves.State)
-		own(s).Released["north"] = append(own(s).Released["north"],
-			factorstest.Must(method.Answers[privacy.Noised](s.Inbox, []string{"north"}))(t)[0])
+		s := state.(*State)
+		s.Noised.Released["north"] = append(s.Noised.Released["north"],
+			testkit.Get(method.Answers[privacy.Noised](s.Inbox, []string{"north"}))(t)[0])
 		return loss(t, p.way.noised["north"], s, row)
 	}
 	var with, without []float64
