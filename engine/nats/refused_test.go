@@ -148,10 +148,7 @@ func TestRepliesReachNothingOfOthers(t *testing.T) {
 			`"replay_policy":"instant"}}`},
 		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
 	} {
-		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value),
-			Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
-		reply := testkit.Get(r.RequestMsg(m, 10*time.Second))(t)
-		mine = testkit.Get(s.answer(reply))(t)
+		mine = testkit.Get(s.publish(within(t), answer, answer, []byte(x.value), mine))(t)
 		// the value, without a head: an order as it is
 		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil {
 			t.Fatal(err)
