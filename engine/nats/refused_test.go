@@ -148,7 +148,7 @@ func TestRepliesReachNothingOfOthers(t *testing.T) {
 			`"replay_policy":"instant"}}`},
 		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
 	} {
-		mine = testkit.Get(s.publish(within(t), answer, answer, []byte(x.value), mine))(t)
+		mine = testkit.Get(s.publish(within(t), answer, expecting(answer, answer, mine), []byte(x.value)))(t)
 		// the value, without a head: an order as it is
 		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil {
 			t.Fatal(err)

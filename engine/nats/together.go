@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"strconv"
 	"sync"
 
@@ -14,30 +15,31 @@ import (
 // round take a few commits, not one for each site. Below fewest values a batch takes more than they do. Servers of a
 // cluster commit together what comes together, without being told.
 const (
-	fewest, mostTogether = 10, 500  // values
-	shortTogether        = 64 << 10 // bytes of each, at most,
-	sizeTogether         = 8 << 20  // and of all
+	fewest, mostTogether = 10, 500  // messages of a batch
+	shortTogether        = 16 << 10 // bytes of each
 )
 
-// putting is a value that waits to be put.
+// putting is a message that waits to be stored.
 type putting struct {
 	p        place
+	header   nats.Header
 	data     []byte
-	after    uint64
 	revision uint64
 	err      error
 	done     chan struct{}
 }
 
-// together publishes a value with all others that wait to be put into its bucket.
-func (c *Conn) together(ctx context.Context, p, _ place, data []byte, after uint64) (uint64, error) {
-	this := &putting{p: p, data: data, after: after, done: make(chan struct{})}
+// together publishes a message with all others that wait to be stored in its bucket.
+func (c *Conn) together(ctx context.Context, this *putting) (uint64, error) {
+	if c.o.Server == nil || len(this.data) > shortTogether {
+		return c.publish(ctx, this.p, this.header, this.data)
+	}
 	c.mu.Lock()
-	queue, busy := c.putting[p.bucket]
-	c.putting[p.bucket] = append(queue, this)
+	queue, busy := c.putting[this.p.bucket]
+	c.putting[this.p.bucket] = append(queue, this)
 	c.mu.Unlock()
 	if !busy {
-		go c.putAll(p.bucket)
+		go c.putAll(this.p.bucket)
 	}
 	select {
 	case <-this.done:
@@ -47,30 +49,27 @@ func (c *Conn) together(ctx context.Context, p, _ place, data []byte, after uint
 	}
 }
 
-// putAll puts what waits in a bucket, until nothing does. A batch that the broker does not take, as if one value has
+// putAll stores what waits for a bucket, until nothing does. A batch that the broker does not take, as if one value has
 // changed, goes one by one.
 func (c *Conn) putAll(bucket string) {
 	for {
 		c.mu.Lock()
-		queue, n := c.putting[bucket], 0
-		for size := 0; n < min(len(queue), mostTogether) && size < sizeTogether; n++ {
-			size += len(queue[n].data)
-		}
-		if c.putting[bucket] = queue[n:]; n == 0 {
+		queue := c.putting[bucket]
+		batch := queue[:min(len(queue), mostTogether)]
+		if c.putting[bucket] = queue[len(batch):]; len(batch) == 0 {
 			delete(c.putting, bucket)
-		}
-		c.mu.Unlock()
-		if n == 0 {
+			c.mu.Unlock()
 			return
 		}
-		if n < fewest || c.commit(queue[:n]) != nil {
+		c.mu.Unlock()
+		if len(batch) < fewest || c.commit(batch) != nil {
 			var group sync.WaitGroup
-			for _, each := range queue[:n] {
-				group.Go(func() { each.revision, each.err = c.publish(c.ctx, each.p, each.p, each.data, each.after) })
+			for _, each := range batch {
+				group.Go(func() { each.revision, each.err = c.publish(c.ctx, each.p, each.header, each.data) })
 			}
 			group.Wait()
 		}
-		for _, each := range queue[:n] {
+		for _, each := range batch {
 			close(each.done)
 		}
 	}
@@ -81,14 +80,14 @@ func (c *Conn) commit(batch []*putting) error {
 	nc, err := c.connection(c.ctx)
 	id, last := rand.Text()[:8], len(batch)-1
 	for i := 0; i <= last && err == nil; i++ {
-		each, header := batch[i], expecting(batch[i].after)
+		each, header := batch[i], maps.Clone(batch[i].header)
 		header["Nats-Batch-Id"], header["Nats-Batch-Sequence"] = []string{id}, []string{strconv.Itoa(i + 1)}
 		if i < last {
 			err = nc.PublishMsg(&nats.Msg{Subject: each.p.subject(), Header: header, Data: each.data})
 			continue
 		}
 		header["Nats-Batch-Commit"] = []string{"1"}
-		each.revision, err = c.publishWith(c.ctx, each.p, header, each.data)
+		each.revision, err = c.publish(c.ctx, each.p, header, each.data)
 	}
 	for i, each := range batch {
 		each.revision = batch[last].revision - uint64(last-i)

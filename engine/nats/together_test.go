@@ -19,7 +19,7 @@ func TestPutsAreCommittedTogether(t *testing.T) {
 	o.URLs, o.Server = nil, w.server
 	c := w.connect(o)
 	bucket, after := bucketOf(study), map[string]uint64{}
-	// round puts a value for each site, which all wait for one that is on its way; it counts commits, and those too late.
+	// round puts a value for each site, while another is on its way; it counts commits, and those too late.
 	round := func(value string, sites int) (alone, batches, moved int) {
 		var group sync.WaitGroup
 		var mu sync.Mutex

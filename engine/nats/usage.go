@@ -76,18 +76,19 @@ type sentBy struct {
 	messages, bytes int64
 }
 
-// userOf is whose key a connection has proved to have, as its token says; empty if it has none. What a client calls
-// itself beside it, which NATS takes for the user, it may make up.
-func userOf(c *server.ConnInfo) string {
+// userOf is whose key a connection has proved to have, and of which end, as its token says; empty if it has none. What
+// a client calls itself beside it, which NATS takes for the user, it may make up.
+func userOf(c *server.ConnInfo) (user, name string) {
 	var claims struct {
 		Subject string `json:"sub"`
+		Name    string `json:"name"`
 	}
 	if parts := strings.Split(c.JWT, "."); c.IssuerKey != "" && len(parts) == 3 {
 		if data, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
 			json.Unmarshal(data, &claims) // the server has read it
 		}
 	}
-	return claims.Subject
+	return claims.Subject, claims.Name
 }
 
 // Usage is what each key takes; nil if, since the server was asked last, nobody has connected, and fewer than few
@@ -131,7 +132,8 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 			continue // counted before
 		}
 		before := s.sent[c.Cid]
-		user := cmp.Or(before.user, userOf(c))
+		user, _ := userOf(c)
+		user = cmp.Or(before.user, user)
 		u := by[user]
 		if u == nil {
 			u = &Usage{User: user}
@@ -178,7 +180,7 @@ func (s *Server) Connections(user string) (n int) {
 		return 0
 	}
 	for _, c := range open.Conns {
-		if userOf(c) == user {
+		if of, _ := userOf(c); of == user {
 			n++
 		}
 	}

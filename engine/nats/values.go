@@ -251,20 +251,17 @@ type ack struct {
 	} `json:"error"`
 }
 
-// publish stores one message if the value is still after.
-func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after uint64) (uint64, error) {
-	header := expecting(after)
+// expecting is the header of a message that is stored only if the value is still after.
+func expecting(p, value place, after uint64) nats.Header {
+	header := nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(after, 10)}}
 	if p != value {
 		header["Nats-Expected-Last-Subject-Sequence-Subject"] = []string{value.subject()}
 	}
-	return c.publishWith(ctx, p, header, data)
+	return header
 }
 
-func expecting(after uint64) nats.Header {
-	return nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(after, 10)}}
-}
-
-func (c *Conn) publishWith(ctx context.Context, p place, header nats.Header, data []byte) (uint64, error) {
+// publish stores one message.
+func (c *Conn) publish(ctx context.Context, p place, header nats.Header, data []byte) (uint64, error) {
 	sequence, err := c.api(ctx, p.subject(), header, data)
 	if err == nil {
 		c.mu.Lock()
@@ -374,11 +371,8 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 // lost its disk in the middle of a study.
 func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uint64) (uint64, error) {
 	for wait := 20 * time.Millisecond; ; wait *= 2 {
-		publish := c.publish
-		if c.o.Server != nil && p == value && len(data) <= shortTogether {
-			publish = c.together
-		}
-		revision, err := publish(ctx, p, value, data, after)
+		this := &putting{p, expecting(p, value, after), data, 0, nil, make(chan struct{})}
+		revision, err := c.together(ctx, this)
 		if errors.Is(err, errBusy) && wait < requestMost {
 			if err := wire.Pause(ctx, min(wait, time.Second)); err != nil {
 				return 0, err
