@@ -166,12 +166,8 @@ func coordinatorGauges(f *coordinator.Folder) gauges {
 					"site", st.Site)
 			}
 			set("site_answer_seconds", "How long the site's last answer took.", st.Took, "site", st.Site)
-			refused := 0.0
-			if st.Refused {
-				refused = 1
-			}
-			set("site_refused", "1 if the embedded broker refuses the site for a while: it took too much.", refused,
-				"site", st.Site)
+			set("site_refused", "1 if the embedded broker refuses the site for a while: it took too much.",
+				map[bool]float64{true: 1}[st.Refused], "site", st.Site)
 			set("site_waiting_seconds", "For how long some study has waited for the site, or for its people; 0 if "+
 				"none does.", waiting[st.Site], "site", st.Site)
 		}

@@ -427,7 +427,7 @@ func TestAuthorityIsKept(t *testing.T) {
 	}
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
 	seed := testkit.Get(w.authority.account.Seed())(t)
-	foreign := testkit.Get(AccountAuthority(seed))(t)
+	foreign := testkit.Get(AccountAuthority("", seed))(t)
 	data = testkit.Get(foreign.MarshalBinary())(t)
 	foreign = testkit.Get(ParseAuthority(data))(t)
 	for _, a := range []*Authority{again, foreign} {
@@ -437,7 +437,7 @@ func TestAuthorityIsKept(t *testing.T) {
 	if _, err := StartServer(ServerOptions{Dir: t.TempDir(), Authority: foreign}); err == nil {
 		t.Error("a server was started with the authority of another's cluster")
 	}
-	if _, err := AccountAuthority([]byte("SU")); err == nil {
+	if _, err := AccountAuthority("", []byte("SU")); err == nil {
 		t.Error("SU is no seed")
 	}
 	if _, err := ParseAuthority(data[:len(data)-1]); err == nil {

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -124,13 +125,9 @@ func (s *Server) serverOptions() (*server.Options, error) {
 
 func hostPort(address string) (string, int, error) {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
+	n, bad := strconv.ParseUint(port, 10, 16)
+	if err = cmp.Or(err, bad); err != nil {
 		return "", 0, fmt.Errorf("listening on %q: %w\n  hint: HOST:PORT, such as 0.0.0.0:4222", address, err)
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return "", 0, fmt.Errorf("listening on %q: the port is no number\n  hint: HOST:PORT, such as 0.0.0.0:4222",
-			address)
 	}
 	if n == 0 {
 		return host, server.RANDOM_PORT, nil

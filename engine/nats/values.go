@@ -89,7 +89,11 @@ func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool
 	var t *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	t = time.AfterFunc(within+time.Duration(size)*time.Second/slowest, func() {
+	first := within + time.Duration(size)*time.Second/slowest
+	if size > 0 {
+		first += requestWithin // it is stored behind those of all sites, which may come at once
+	}
+	t = time.AfterFunc(first, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := c.t.in.Load()

@@ -189,7 +189,7 @@ func (c *Cluster) accounts(file string) (system string, tokens map[string]string
 	token, err := oc.Encode(operator)
 	c.must(err)
 	c.must(os.WriteFile(file, []byte(token), 0o600))
-	c.Authority, err = nats.AccountAuthority(c.AccountSeed())
+	c.Authority, err = nats.AccountAuthority("", c.AccountSeed())
 	c.must(err)
 	return sc.Subject, tokens
 }
