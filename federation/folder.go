@@ -279,7 +279,7 @@ const (
 func (q *Quiet) Line(text string, now time.Time) (line string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	text = Printable(text)
+	text = wire.Words(text)
 	if q.told == nil {
 		q.told, q.room, q.at = map[string]time.Time{}, quietAtOnce, now
 	}

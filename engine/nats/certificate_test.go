@@ -14,8 +14,8 @@ import (
 	"parley/internal/testkit"
 )
 
-// Who is connected when the broker's certificate ends stays so, and whoever comes is told why it cannot. With a new one of
-// the same authority all go on.
+// Who is connected when the broker's certificate ends stays so, and whoever comes is told why it cannot. With a new one
+// of the same authority all go on.
 func TestWhenACertificateEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

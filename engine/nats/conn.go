@@ -43,6 +43,18 @@ type Options struct {
 	Log func(line string)
 }
 
+// Roots reads those of [Options] from PEM; nil, and so whom the system trusts, if it is empty.
+func Roots(pem []byte) (*x509.CertPool, error) {
+	if len(pem) == 0 {
+		return nil, nil
+	}
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the pinned certificate cannot be read")
+	}
+	return p, nil
+}
+
 // Conn is one end's connection. It connects again for ever when it is lost. Its
 // methods may be called at the same time.
 type Conn struct {

@@ -14,14 +14,11 @@ import (
 // Who can hold how many of a broker's places, of which there are maxConnections:
 //
 //   - known sites, by the first connection of each key: all of them;
-//   - all others together, who are strangers that have shown no key, guests, and what a site has beyond its first
-//     connection: half. What goes beyond is closed within everyLook, that of strangers first, of these
-//     the oldest; and then of the key that has most, of which a guest's first counts as its second;
-//   - of these, strangers of one address: burstGreetings that have begun a handshake, and passGreetings more each
-//     second, for helloWithin seconds each; and a key: what the coordinator lets it have, before it refuses it.
+//   - strangers, who have shown no key, guests, and what a site has beyond its first connection: half, together. What
+//     is above is closed within everyLook, of strangers first, the oldest; then of the key that has most, where a
+//     guest's first counts as a second. Those whom greetings or the coordinator refuse take none of it.
 //
-// So half is left to those who come: the server would have to take 40 thousand a second to be full in between, which it
-// cannot.
+// So half is left to those who come: the server would have to take 40 thousand a second to be full in between.
 const (
 	maxConnections = 8192 // places
 	everyLook      = 100 * time.Millisecond
@@ -41,16 +38,11 @@ func (s *Server) keepPlaces(ns *server.Server, places int) {
 	}
 }
 
-// makeRoom closes so many connections, or all that may be. Keys are looked at if strangers are too few: each costs the
-// check of a signature.
+// makeRoom closes so many connections, or all that may be. Keys are looked at if strangers are too few.
 func (s *Server) makeRoom(ns *server.Server, many int) {
 	for _, keys := range []bool{false, true} {
-		open, err := ns.Connz(&server.ConnzOptions{Username: keys, Limit: maxConnections})
-		if err != nil {
-			return
-		}
 		rank, has := map[uint64]int{}, map[string]int{}
-		for _, c := range slices.Backward(open.Conns) { // the newest of each key first
+		for _, c := range slices.Backward(connections(ns, keys)) { // the newest of each key first
 			switch user, name := userOf(c); {
 			case c.Lang == "" && c.IP != "": // a client says its language with its key
 				rank[c.Cid] = math.MaxInt

@@ -91,6 +91,15 @@ func userOf(c *server.ConnInfo) (user, name string) {
 	return claims.Subject, claims.Name
 }
 
+// connections lists those that are open, by age, with their keys or without: each key costs the check of a signature.
+func connections(of *server.Server, keys bool) []*server.ConnInfo {
+	open, err := of.Connz(&server.ConnzOptions{Username: keys, Limit: maxConnections})
+	if err != nil {
+		return nil // of other options
+	}
+	return open.Conns
+}
+
 // Usage is what each key takes; nil if, since the server was asked last, nobody has connected, and fewer than few
 // messages have come: these count when it is asked again.
 func (s *Server) Usage(few int64) ([]Usage, error) {
@@ -103,23 +112,17 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, messages := int64(sum.TotalConnections)-s.total[0], sum.InMsgs-s.total[1]
-	if connections == 0 && messages >= 0 && messages < few {
+	begun, messages := int64(sum.TotalConnections)-s.total[0], sum.InMsgs-s.total[1]
+	if begun == 0 && messages >= 0 && messages < few {
 		return nil, nil
 	}
 	s.total = [2]int64{int64(sum.TotalConnections), sum.InMsgs}
-	// Whose open connections are costs the check of each one's signature: it is asked when one has made its handshake
-	// since.
-	all := server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections}
-	open, err := s.running.Connz(&all)
-	if err == nil && slices.ContainsFunc(open.Conns, func(c *server.ConnInfo) bool {
+	// Keys are asked for when somebody has made a handshake since.
+	open := connections(s.running, false)
+	if slices.ContainsFunc(open, func(c *server.ConnInfo) bool {
 		return s.sent[c.Cid].user == "" && (c.TLSVersion != "" || c.IP == "")
 	}) {
-		all.Username = true
-		open, err = s.running.Connz(&all)
-	}
-	if err != nil {
-		return nil, err
+		open = connections(s.running, true)
 	}
 	ended, err := s.running.Connz(&server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed})
 	if err != nil {
@@ -127,7 +130,7 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	}
 	sent, by, from := map[uint64]sentBy{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()
-	for _, c := range append(open.Conns, ended.Conns...) {
+	for _, c := range append(open, ended.Conns...) {
 		if c.Stop != nil && !c.Stop.After(s.asked) {
 			continue // counted before
 		}
@@ -175,11 +178,7 @@ func (s *Server) Connections(user string) (n int) {
 	if s.running == nil {
 		return 0
 	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, Limit: maxConnections})
-	if err != nil {
-		return 0
-	}
-	for _, c := range open.Conns {
+	for _, c := range connections(s.running, true) {
 		if of, _ := userOf(c); of == user {
 			n++
 		}

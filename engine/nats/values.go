@@ -89,10 +89,8 @@ func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool
 	var t *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	first := within + time.Duration(size)*time.Second/slowest
-	if size > 0 {
-		first += requestWithin // it is stored behind those of all sites, which may come at once
-	}
+	// A value is stored behind those of all sites, which may come at once.
+	first := within + time.Duration(size)*time.Second/slowest + time.Duration(min(size, 1))*requestWithin
 	t = time.AfterFunc(first, func() {
 		mu.Lock()
 		defer mu.Unlock()

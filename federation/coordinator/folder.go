@@ -190,19 +190,6 @@ func (r *Registry) member(site string) *Member {
 	return nil
 }
 
-// keep makes the site of a certificate a member, in place of the one before.
-func (r *Registry) keep(c federation.Certificate) (m Member, err error) {
-	m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer,
-		Joined: time.Now().UTC().Truncate(time.Second)}
-	m.Certificate, err = c.Encode()
-	if old := r.member(c.Site); old != nil {
-		*old = m
-	} else {
-		r.Members = append(r.Members, m)
-	}
-	return m, err
-}
-
 // other says whether a key is that with which another site or a guest connects.
 func (r *Registry) other(site, user string) bool {
 	return slices.ContainsFunc(r.Members, func(m Member) bool { return m.Site != site && m.User == user }) ||

@@ -229,6 +229,19 @@ func (d *Daemon) introduce(c federation.Certificate) (joined Member, err error) 
 	return joined, err
 }
 
+// keep makes the site of a certificate a member, in place of the one before.
+func (r *Registry) keep(c federation.Certificate) (m Member, err error) {
+	m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer,
+		Joined: time.Now().UTC().Truncate(time.Second)}
+	m.Certificate, err = c.Encode()
+	if old := r.member(c.Site); old != nil {
+		*old = m
+	} else {
+		r.Members = append(r.Members, m)
+	}
+	return m, err
+}
+
 // settle withdraws the key of the invitation by which a site has joined, now that
 // it connects with its own.
 func (d *Daemon) settle(user string, r Registry) error {
@@ -466,7 +479,7 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, qui
 func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) (g federation.Grant, err error) {
 	if own := d.program; own.Protocol != r.Program.Protocol {
 		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s "+
-			"speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
+			"speaks version %d", own.Version, own.Protocol, wire.Words(r.Program.Version), r.Program.Protocol)
 		return g, nil
 	}
 	// Before anything is kept: a key that cannot be one could not be revoked later.
