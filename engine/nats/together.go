@@ -14,7 +14,7 @@ import (
 // at once. So what the coordinator puts while a put of its own is on its way there goes as one batch: the tasks of a
 // round take a few commits, not one for each site. Below fewest values a batch takes more than they do. Servers of a
 // cluster commit together what comes together, without being told.
-const fewest, mostTogether, shortTogether = 10, 500, 16 << 10 // messages, and bytes of each at most
+const fewest, mostTogether, shortTogether = 10, 250, 16 << 10 // messages, and bytes of each at most
 
 // putting is a message that waits to be stored.
 type putting struct {
