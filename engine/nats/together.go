@@ -11,10 +11,10 @@ import (
 )
 
 // A server within this program syncs each message to its disk before it takes the next one of a bucket, and a batch
-// at once. So what the coordinator puts while a put of its own is on its way there goes as one batch: the tasks of a
-// round take a few commits, not one for each site. Below fewest values a batch takes more than they do. Servers of a
-// cluster commit together what comes together, without being told.
-const fewest, mostTogether, shortTogether = 10, 250, 16 << 10 // messages, and bytes of each at most
+// by seven syncs, however long it is. So what the coordinator puts while a put of its own is on its way there goes as
+// one batch, but no longer one than lets sites begin while others have yet to be asked. Servers of a cluster commit
+// together what comes together, without being told. Answers are each another writer's, and are not joined.
+const fewest, mostTogether, shortTogether = 10, 64, 16 << 10 // messages, and bytes of each at most
 
 // putting is a message that waits to be stored.
 type putting struct {

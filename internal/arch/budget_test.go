@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 117_602
-	maxTests     = 72_084
+	maxSource    = 117_660
+	maxTests     = 72_320
 	maxPackages  = 75
 	papersSource = 16_030
 	papersTests  = 3_940
