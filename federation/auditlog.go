@@ -88,7 +88,7 @@ func (l *Log) change(e *LogEntry) (err error) {
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lock, err := lockLog(l.path + ".lock")
+	lock, err := acquire(l.path+".lock", patience)
 	if err != nil {
 		return err
 	}
@@ -118,15 +118,6 @@ func (l *Log) change(e *LogEntry) (err error) {
 		return nil
 	}
 	return l.append(f, *e)
-}
-
-func lockLog(path string) (*files.Lock, error) {
-	for begin := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		lock, err := files.Acquire(path)
-		if !errors.Is(err, files.ErrHeld) || time.Since(begin) > patience {
-			return lock, err
-		}
-	}
 }
 
 // catchUp verifies the lines after those that are known, and returns what stands

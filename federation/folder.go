@@ -74,6 +74,16 @@ func (f *Folder) ReadJSON(name string, v any) error {
 	return nil
 }
 
+// Kept reads what WriteJSON wrote; nil if there is no such file.
+func Kept[T any](f *Folder, name ...string) (*T, error) {
+	v := new(T)
+	err := f.ReadJSON(filepath.Join(name...), v)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return v, err
+}
+
 // Alone runs do while no other process changes the folder. It waits five seconds.
 func (f *Folder) Alone(do func() error) (err error) {
 	lock, err := acquire(f.File("lock"), 5*time.Second)
@@ -164,15 +174,9 @@ func (f *Folder) Find(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return find(name, list, f.Plan)
-}
-
-// find returns which of the studies with these digests a person means: by the
-// name of its plan, or by at least six digits of its digest.
-func find(name string, digests []string, plan func(digest string) (*study.Plan, error)) (string, error) {
 	var found, names, meant []string
-	for _, d := range digests {
-		p, err := plan(d)
+	for _, d := range list {
+		p, err := f.Plan(d)
 		if err != nil { // one that cannot be read hides no other
 			if len(name) >= 6 && strings.HasPrefix(d, name) {
 				return "", err
@@ -275,7 +279,7 @@ const (
 func (q *Quiet) Line(text string, now time.Time) (line string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	text = Printable(text)
+	text = wire.Words(text)
 	if q.told == nil {
 		q.told, q.room, q.at = map[string]time.Time{}, quietAtOnce, now
 	}

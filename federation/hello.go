@@ -12,7 +12,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"parley/engine/wire"
 	encoding "parley/internal/wire"
@@ -126,26 +125,14 @@ func (h *Hello) check() error {
 		if len(s.Study) != studyDigits || len(s.Word) > maxNonce {
 			return errors.New("it speaks of a study that cannot be one")
 		}
-		s.Text = Printable(s.Text)
+		s.Text = wire.Words(s.Text)
 	}
-	h.Program.Version, h.Program.Platform = Printable(h.Program.Version), Printable(h.Program.Platform)
+	h.Program.Version, h.Program.Platform = wire.Words(h.Program.Version), wire.Words(h.Program.Platform)
 	return nil
 }
 
 // studyDigits is the length of a study's digest in hexadecimal.
 const studyDigits = 64
-
-// Printable is what another organisation says, for logs and pages: one line, and
-// not a long one.
-func Printable(text string) string {
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text[:min(len(text), maxText)])
-	return strings.TrimSpace(line)
-}
 
 // Posted is a study that waits for a site's decision or its answers.
 type Posted struct {
@@ -162,7 +149,7 @@ type Posted struct {
 // said of each, and maxNonce what is drawn at random.
 const (
 	maxPosted = 1000
-	maxText   = 2000
+	maxText   = wire.MostWords
 	maxNonce  = 64
 )
 
@@ -210,14 +197,14 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 			p.Study != strings.ToLower(p.Study) {
 			return b, errors.New("it posts a study that cannot be one") // its digest names a folder
 		}
-		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)
+		p.Needs, p.Stopped = wire.Words(p.Needs), wire.Words(p.Stopped)
 		if len(p.Plan) > 0 {
 			if p.Plan, err = expand(p.Plan, encoding.MaxValue); err != nil {
 				return b, fmt.Errorf("the plan of study %.12s: %w", p.Study, err)
 			}
 		}
 	}
-	b.Program.Version, b.Program.Platform = Printable(b.Program.Version), Printable(b.Program.Platform)
+	b.Program.Version, b.Program.Platform = wire.Words(b.Program.Version), wire.Words(b.Program.Platform)
 	if b.Handed != nil {
 		return b, checkFiles(b.Handed.Files)
 	}
@@ -323,7 +310,7 @@ func (e Ending) Encode() ([]byte, error) { return encoding.Marshal(e) }
 // whose names lead elsewhere, are an error.
 func ParseEnding(data []byte) (e Ending, err error) {
 	if err = encoding.Unmarshal(data, &e); err == nil {
-		e.Words = Printable(e.Words)
+		e.Words = wire.Words(e.Words)
 		err = checkFiles(e.Files)
 	}
 	if err != nil {

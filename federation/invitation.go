@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -84,13 +85,9 @@ func ParseInvitation(text []byte) (*Invitation, error) {
 	if _, err := hex.DecodeString(i.ID); err != nil || i.ID == "" || i.Site == "" || len(i.URLs) == 0 {
 		return nil, errors.New("the invitation lacks its name, its site, or an address")
 	}
-	for _, parse := range []func() error{
-		func() error { _, err := wire.ParsePeer(i.Coordinator); return err },
-		func() error { _, err := wire.ParseKey(i.Secret); return err },
-	} {
-		if err := parse(); err != nil {
-			return nil, fmt.Errorf("the invitation: %w", err)
-		}
+	_, bad := wire.ParsePeer(i.Coordinator)
+	if _, err = wire.ParseKey(i.Secret); cmp.Or(bad, err) != nil {
+		return nil, fmt.Errorf("the invitation: %w", cmp.Or(bad, err))
 	}
 	return &i, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley/federation"
@@ -49,7 +50,8 @@ func newMonitor(state gauges) *monitor {
 		ready: prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready",
 			Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
 	}
-	m.registry.MustRegister(m.rounds, m.answers, m.ready, state)
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	m.registry.MustRegister(m.rounds, m.answers, m.ready, state, process)
 	return m
 }
 
@@ -164,6 +166,8 @@ func coordinatorGauges(f *coordinator.Folder) gauges {
 					"site", st.Site)
 			}
 			set("site_answer_seconds", "How long the site's last answer took.", st.Took, "site", st.Site)
+			set("site_refused", "1 if the embedded broker refuses the site for a while: it took too much.",
+				map[bool]float64{true: 1}[st.Refused], "site", st.Site)
 			set("site_waiting_seconds", "For how long some study has waited for the site, or for its people; 0 if "+
 				"none does.", waiting[st.Site], "site", st.Site)
 		}

@@ -71,21 +71,13 @@ func (a *Authority) derive() error {
 	return errors.Join(err1, err2, err3)
 }
 
-// AccountAuthority signs for an account of an existing cluster, with the seed of
-// the account itself (SA…).
-func AccountAuthority(seed []byte) (*Authority, error) {
-	account, err := accountKey(seed)
-	if err != nil {
-		return nil, err
-	}
-	issuer, err := account.PublicKey()
-	return &Authority{account: account, issuer: issuer}, err
-}
-
-// SigningAuthority signs for an account of an existing cluster, with the seed of
-// one of its signing keys (SA…). account is the account's own public key (A…).
-func SigningAuthority(account string, seed []byte) (*Authority, error) {
+// AccountAuthority signs for an account of an existing cluster, with the seed of one of its signing keys (SA…). account
+// is the account's own public key (A…); empty if the seed is that of the account itself.
+func AccountAuthority(account string, seed []byte) (*Authority, error) {
 	key, err := accountKey(seed)
+	if err == nil && account == "" {
+		account, err = key.PublicKey()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +122,7 @@ func ParseAuthority(data []byte) (*Authority, error) {
 	if err := wire.Unmarshal(data, &b); err != nil {
 		return nil, fmt.Errorf("reading the broker's authority: %w", err)
 	}
-	a, err := SigningAuthority(b.Issuer, b.Account)
+	a, err := AccountAuthority(b.Issuer, b.Account)
 	if err != nil {
 		return nil, fmt.Errorf("reading the broker's authority: %w", err)
 	}

@@ -43,6 +43,18 @@ type Options struct {
 	Log func(line string)
 }
 
+// Roots reads those of [Options] from PEM; nil, and so whom the system trusts, if it is empty.
+func Roots(pem []byte) (*x509.CertPool, error) {
+	if len(pem) == 0 {
+		return nil, nil
+	}
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the pinned certificate cannot be read")
+	}
+	return p, nil
+}
+
 // Conn is one end's connection. It connects again for ever when it is lost. Its
 // methods may be called at the same time.
 type Conn struct {
@@ -68,6 +80,7 @@ type Conn struct {
 	heard   time.Time                     // when the last wake came
 	stored  map[string]time.Time          // by bucket: when the broker last acknowledged a put of this end
 	most    map[place]int                 // bytes of a value: see Limit
+	putting map[string][]*putting         // by bucket, while something is put there: see together
 }
 
 const (
@@ -104,7 +117,7 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
 		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
 		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{}, stored: map[string]time.Time{},
-		most: map[place]int{},
+		most: map[place]int{}, putting: map[string][]*putting{},
 	}
 	go c.run(jitter)
 	return c, nil

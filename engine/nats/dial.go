@@ -2,6 +2,7 @@ package nats
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -20,19 +21,15 @@ const connectWithin = 15 * time.Second
 // traffic counts what passes at the socket, encryption included.
 type traffic struct{ in, out atomic.Uint64 }
 
-// counted is a connection that counts, and may begin with what was read ahead.
+// counted is a connection that counts, and is read from a reader.
 type counted struct {
 	net.Conn
-	t     *traffic
-	ahead io.Reader // nil: nothing
+	t    *traffic
+	from io.Reader
 }
 
-func (c *counted) Read(p []byte) (n int, err error) {
-	if c.ahead != nil {
-		n, err = c.ahead.Read(p)
-	} else {
-		n, err = c.Conn.Read(p)
-	}
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
 	c.t.in.Add(uint64(n))
 	return n, err
 }
@@ -75,7 +72,7 @@ func (d *dialer) keep(c net.Conn, err error) (net.Conn, error) {
 	if counting, ok := c.(*counted); ok {
 		return counting, nil
 	}
-	return &counted{Conn: c, t: d.t}, nil
+	return &counted{c, d.t, c}, nil
 }
 
 func (d *dialer) dial(address string) (net.Conn, error) {
@@ -145,27 +142,8 @@ func (d *dialer) tunnel(ctx context.Context, via *url.URL, address string) (_ ne
 		return nil, fmt.Errorf("it refuses to connect to %s (%s)\n  hint: ask those who run it to allow CONNECT to "+
 			"this address", address, response.Status)
 	}
-	read := &counted{Conn: c, t: d.t}
-	if n := ahead.Buffered(); n > 0 {
-		first, _ := ahead.Peek(n)
-		read.ahead = &then{first: append([]byte(nil), first...), rest: c}
-	}
-	return read, nil
-}
-
-// then reads some bytes and then the rest.
-type then struct {
-	first []byte
-	rest  io.Reader
-}
-
-func (t *then) Read(p []byte) (int, error) {
-	if len(t.first) > 0 {
-		n := copy(p, t.first)
-		t.first = t.first[n:]
-		return n, nil
-	}
-	return t.rest.Read(p)
+	first, _ := ahead.Peek(ahead.Buffered())
+	return &counted{c, d.t, io.MultiReader(bytes.NewReader(first), c)}, nil
 }
 
 // Dial opens the socket that an end would connect by, and nothing more, for whoever

@@ -339,7 +339,7 @@ func TestAfterAReconnectReadersLook(t *testing.T) {
 		known := s.watched[p.wake()]
 		return known != nil && known.seen == after
 	})
-	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
+	if _, err := c.publish(within(t), p, expecting(p, p, after), encodeShort([]byte("two"))); err != nil { // no wake
 		t.Fatal(err)
 	}
 	testkit.Do(t, w.server.Restart())

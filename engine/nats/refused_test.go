@@ -148,10 +148,7 @@ func TestRepliesReachNothingOfOthers(t *testing.T) {
 			`"replay_policy":"instant"}}`},
 		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
 	} {
-		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value),
-			Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
-		reply := testkit.Get(r.RequestMsg(m, 10*time.Second))(t)
-		mine = testkit.Get(s.answer(reply))(t)
+		mine = testkit.Get(s.publish(within(t), answer, expecting(answer, answer, mine), []byte(x.value)))(t)
 		// the value, without a head: an order as it is
 		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil {
 			t.Fatal(err)
@@ -430,7 +427,7 @@ func TestAuthorityIsKept(t *testing.T) {
 	}
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
 	seed := testkit.Get(w.authority.account.Seed())(t)
-	foreign := testkit.Get(AccountAuthority(seed))(t)
+	foreign := testkit.Get(AccountAuthority("", seed))(t)
 	data = testkit.Get(foreign.MarshalBinary())(t)
 	foreign = testkit.Get(ParseAuthority(data))(t)
 	for _, a := range []*Authority{again, foreign} {
@@ -440,7 +437,7 @@ func TestAuthorityIsKept(t *testing.T) {
 	if _, err := StartServer(ServerOptions{Dir: t.TempDir(), Authority: foreign}); err == nil {
 		t.Error("a server was started with the authority of another's cluster")
 	}
-	if _, err := AccountAuthority([]byte("SU")); err == nil {
+	if _, err := AccountAuthority("", []byte("SU")); err == nil {
 		t.Error("SU is no seed")
 	}
 	if _, err := ParseAuthority(data[:len(data)-1]); err == nil {

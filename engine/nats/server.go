@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -40,16 +41,14 @@ type Server struct {
 	sent      map[uint64]sentBy // by connection, when [Server.Usage] was asked last:
 	asked     time.Time         // then
 	total     [2]int64          // of connections and of messages, then
+	places    int               // connections at once
 	stored    uint64            // when [Server.Stored] was asked last, and the next revision in each bucket then:
 	next      map[string]uint64
 }
 
-// maxConnections is how many there may be at once. One that does not say who it is ends after helloWithin, so that
-// strangers hold none for long.
 const (
-	maxConnections = 8192
-	maxClosed      = 4096 // that are remembered
-	helloWithin    = 4    // seconds
+	maxClosed   = 4096 // connections that are remembered
+	helloWithin = 4    // seconds: a connection that does not say who it is ends then
 	// What may wait to be stored in one bucket: more is refused, and those whose it is try again. Else what one end has
 	// sent in a second holds up all others for as long as it takes to store it.
 	maxWaiting, maxWaitingBytes = 1024, 64 << 20
@@ -65,7 +64,8 @@ func StartServer(o ServerOptions) (*Server, error) {
 		return nil, errors.New("a broker needs a folder and an authority")
 	}
 	o.Revoked = slices.Clone(o.Revoked)
-	s := &Server{options: o, addr: o.Listen, ws: o.WebSocket, greetings: greetings{by: map[netip.Prefix]int{}}}
+	s := &Server{places: maxConnections, options: o, addr: o.Listen, ws: o.WebSocket,
+		greetings: greetings{by: map[netip.Prefix]int{}}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.start(); err != nil {
@@ -99,7 +99,7 @@ func (s *Server) serverOptions() (*server.Options, error) {
 		MaxPayload: maxMessage + room,
 		// The token of a site with the longest name has about 2 kB.
 		MaxControlLine: 16 << 10,
-		MaxConn:        maxConnections, MaxSubs: 256, MaxClosedClients: maxClosed,
+		MaxConn:        s.places, MaxSubs: 256, MaxClosedClients: maxClosed,
 		AuthTimeout: helloWithin, TLSTimeout: helloWithin,
 		// A client that has been silent for so long is asked once, and disconnected after as long again. Those
 		// of this program ping more often, so nobody asks while a long value keeps an answer back.
@@ -125,13 +125,9 @@ func (s *Server) serverOptions() (*server.Options, error) {
 
 func hostPort(address string) (string, int, error) {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
+	n, bad := strconv.ParseUint(port, 10, 16)
+	if err = cmp.Or(err, bad); err != nil {
 		return "", 0, fmt.Errorf("listening on %q: %w\n  hint: HOST:PORT, such as 0.0.0.0:4222", address, err)
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		return "", 0, fmt.Errorf("listening on %q: the port is no number\n  hint: HOST:PORT, such as 0.0.0.0:4222",
-			address)
 	}
 	if n == 0 {
 		return host, server.RANDOM_PORT, nil
@@ -190,6 +186,7 @@ func (s *Server) start() error {
 		s.ws = u.Host
 	}
 	s.running, s.sent = ns, nil // numbers of connections begin anew
+	go s.keepPlaces(ns, s.places)
 	return nil
 }
 

@@ -37,8 +37,8 @@ func (c *Conn) explain(address string, err error) string {
 		return fmt.Sprintf("%s: its certificate is not valid: %v\n  hint: compare the clock of this machine",
 			address, err)
 	case errors.As(err, &record):
-		return address + ": it does not speak TLS first\n  hint: a server of somebody else's needs handshake_first: " +
-			"auto, or the address nats://HOST:PORT"
+		return address + ": it does not speak TLS first\n  hint: it may have no place left, and is tried again; a " +
+			"server of somebody else's needs handshake_first: auto, or the address nats://HOST:PORT"
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired),
 		errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
 		return address + ": " + c.unauthorised(err)

@@ -76,18 +76,28 @@ type sentBy struct {
 	messages, bytes int64
 }
 
-// userOf is whose key a connection has proved to have, as its token says; empty if it has none. What a client calls
-// itself beside it, which NATS takes for the user, it may make up.
-func userOf(c *server.ConnInfo) string {
+// userOf is whose key a connection has proved to have, and of which end, as its token says; empty if it has none. What
+// a client calls itself beside it, which NATS takes for the user, it may make up.
+func userOf(c *server.ConnInfo) (user, name string) {
 	var claims struct {
 		Subject string `json:"sub"`
+		Name    string `json:"name"`
 	}
 	if parts := strings.Split(c.JWT, "."); c.IssuerKey != "" && len(parts) == 3 {
 		if data, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
 			json.Unmarshal(data, &claims) // the server has read it
 		}
 	}
-	return claims.Subject
+	return claims.Subject, claims.Name
+}
+
+// connections lists those that are open, by age, with their keys or without: each key costs the check of a signature.
+func connections(of *server.Server, keys bool) []*server.ConnInfo {
+	open, err := of.Connz(&server.ConnzOptions{Username: keys, Limit: maxConnections})
+	if err != nil {
+		return nil // of other options
+	}
+	return open.Conns
 }
 
 // Usage is what each key takes; nil if, since the server was asked last, nobody has connected, and fewer than few
@@ -102,23 +112,17 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	connections, messages := int64(sum.TotalConnections)-s.total[0], sum.InMsgs-s.total[1]
-	if connections == 0 && messages >= 0 && messages < few {
+	begun, messages := int64(sum.TotalConnections)-s.total[0], sum.InMsgs-s.total[1]
+	if begun == 0 && messages >= 0 && messages < few {
 		return nil, nil
 	}
 	s.total = [2]int64{int64(sum.TotalConnections), sum.InMsgs}
-	// Whose open connections are costs the check of each one's signature: it is asked when one has made its handshake
-	// since.
-	all := server.ConnzOptions{State: server.ConnOpen, Limit: maxConnections}
-	open, err := s.running.Connz(&all)
-	if err == nil && slices.ContainsFunc(open.Conns, func(c *server.ConnInfo) bool {
+	// Keys are asked for when somebody has made a handshake since.
+	open := connections(s.running, false)
+	if slices.ContainsFunc(open, func(c *server.ConnInfo) bool {
 		return s.sent[c.Cid].user == "" && (c.TLSVersion != "" || c.IP == "")
 	}) {
-		all.Username = true
-		open, err = s.running.Connz(&all)
-	}
-	if err != nil {
-		return nil, err
+		open = connections(s.running, true)
 	}
 	ended, err := s.running.Connz(&server.ConnzOptions{State: server.ConnClosed, Limit: maxClosed})
 	if err != nil {
@@ -126,12 +130,13 @@ func (s *Server) Usage(few int64) ([]Usage, error) {
 	}
 	sent, by, from := map[uint64]sentBy{}, map[string]*Usage{}, map[string]int{}
 	now := time.Now()
-	for _, c := range append(open.Conns, ended.Conns...) {
+	for _, c := range append(open, ended.Conns...) {
 		if c.Stop != nil && !c.Stop.After(s.asked) {
 			continue // counted before
 		}
 		before := s.sent[c.Cid]
-		user := cmp.Or(before.user, userOf(c))
+		user, _ := userOf(c)
+		user = cmp.Or(before.user, user)
 		u := by[user]
 		if u == nil {
 			u = &Usage{User: user}
@@ -173,12 +178,8 @@ func (s *Server) Connections(user string) (n int) {
 	if s.running == nil {
 		return 0
 	}
-	open, err := s.running.Connz(&server.ConnzOptions{Username: true, Limit: maxConnections})
-	if err != nil {
-		return 0
-	}
-	for _, c := range open.Conns {
-		if userOf(c) == user {
+	for _, c := range connections(s.running, true) {
+		if of, _ := userOf(c); of == user {
 			n++
 		}
 	}

@@ -89,7 +89,9 @@ func (c *Conn) limit(cancel context.CancelCauseFunc, size int) (stop func() bool
 	var t *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	t = time.AfterFunc(within+time.Duration(size)*time.Second/slowest, func() {
+	// A value is stored behind those of all sites, which may come at once.
+	first := within + time.Duration(size)*time.Second/slowest + time.Duration(min(size, 1))*requestWithin
+	t = time.AfterFunc(first, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		now := c.t.in.Load()
@@ -251,17 +253,18 @@ type ack struct {
 	} `json:"error"`
 }
 
-// publish stores one message if the value is still after.
-func (c *Conn) publish(ctx context.Context, p, value place, data []byte, after uint64) (uint64, error) {
+// expecting is the header of a message that is stored only if the value is still after.
+func expecting(p, value place, after uint64) nats.Header {
 	header := nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(after, 10)}}
 	if p != value {
 		header["Nats-Expected-Last-Subject-Sequence-Subject"] = []string{value.subject()}
 	}
-	msg, err := c.request(ctx, p.subject(), header, data)
-	if err != nil {
-		return 0, err
-	}
-	sequence, err := c.answer(msg)
+	return header
+}
+
+// publish stores one message.
+func (c *Conn) publish(ctx context.Context, p place, header nats.Header, data []byte) (uint64, error) {
+	sequence, err := c.api(ctx, p.subject(), header, data)
 	if err == nil {
 		c.mu.Lock()
 		c.stored[p.bucket], c.stored[""] = time.Now(), time.Now()
@@ -279,8 +282,12 @@ func (c *Conn) Stored(key string) time.Time {
 	return c.stored[bucketOf(first)]
 }
 
-// answer reads what JetStream says.
-func (c *Conn) answer(msg *nats.Msg) (uint64, error) {
+// api asks JetStream for something, and returns the sequence that it acknowledges.
+func (c *Conn) api(ctx context.Context, subject string, header nats.Header, payload []byte) (uint64, error) {
+	msg, err := c.request(ctx, subject, header, payload)
+	if err != nil {
+		return 0, err
+	}
 	var a ack
 	if err := json.Unmarshal(msg.Data, &a); err != nil {
 		return 0, fmt.Errorf("the broker answers with something else: %w", err)
@@ -366,7 +373,8 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 // lost its disk in the middle of a study.
 func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uint64) (uint64, error) {
 	for wait := 20 * time.Millisecond; ; wait *= 2 {
-		revision, err := c.publish(ctx, p, value, data, after)
+		this := &putting{p, expecting(p, value, after), data, 0, nil, make(chan struct{})}
+		revision, err := c.together(ctx, this)
 		if errors.Is(err, errBusy) && wait < requestMost {
 			if err := wire.Pause(ctx, min(wait, time.Second)); err != nil {
 				return 0, err
@@ -399,15 +407,12 @@ func (c *Conn) create(ctx context.Context, p place) error {
 		"retention": "limits", "storage": "file", "discard": "new", "duplicate_window": 0,
 		"max_consumers": -1, "max_msgs": maxMessages, "max_bytes": -1, "max_age": 0, "max_msgs_per_subject": 1,
 		"max_msg_size": -1, "num_replicas": c.o.Replicas, "allow_direct": true, "deny_delete": true,
-		"first_seq": time.Now().UnixMilli(),
+		"first_seq": time.Now().UnixMilli(), "allow_atomic": c.o.Server != nil,
 	})
 	if err != nil {
 		return err
 	}
-	msg, err := c.request(ctx, "$JS.API.STREAM.CREATE."+p.stream(), nil, config)
-	if err == nil {
-		_, err = c.answer(msg)
-	}
+	_, err = c.api(ctx, "$JS.API.STREAM.CREATE."+p.stream(), nil, config)
 	if errors.Is(err, errExists) {
 		return nil
 	}
@@ -431,11 +436,7 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 	if !token.MatchString(p.bucket) {
 		return fmt.Errorf("%.100q names no bucket", bucket)
 	}
-	msg, err := c.request(ctx, "$JS.API.STREAM.DELETE."+p.stream(), nil, nil)
-	if err == nil {
-		_, err = c.answer(msg)
-	}
-	if err != nil && !errors.Is(err, errNoBucket) {
+	if _, err := c.api(ctx, "$JS.API.STREAM.DELETE."+p.stream(), nil, nil); err != nil && !errors.Is(err, errNoBucket) {
 		return fmt.Errorf("removing the bucket %s: %w", p.bucket, err)
 	}
 	c.mu.Lock()

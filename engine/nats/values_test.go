@@ -151,7 +151,7 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 		"nothing": {}, "another form": {7, 1}, "half a head": encodeParts(2, []byte("abc"))[:20],
 		"parts that are not there": encodeParts(2, bytes.Repeat([]byte("x"), 99)),
 	} {
-		r := testkit.Get(s.publish(within(t), p, p, data, after))(t)
+		r := testkit.Get(s.publish(within(t), p, expecting(p, p, after), data))(t)
 		if value, revision, err := c.Get(within(t), key); value != nil || revision != r || err != nil {
 			t.Errorf("%s: %q, revision %d, %v", name, value, revision, err)
 		}
@@ -173,7 +173,7 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 	if got := <-done; got != string(long) {
 		t.Errorf("%d bytes came", len(got))
 	}
-	testkit.Get(s.publish(within(t), p.part(1), p, []byte("torn"), r))(t)
+	testkit.Get(s.publish(within(t), p.part(1), expecting(p.part(1), p, r), []byte("torn")))(t)
 	if value, revision, err := c.Get(within(t), key); value != nil || revision != r || err != nil {
 		t.Errorf("a torn value came as %d bytes, revision %d, %v", len(value), revision, err)
 	}
@@ -237,7 +237,7 @@ func TestALateAnswerWakes(t *testing.T) {
 		watch := s.watched[p.wake()]
 		return watch != nil && watch.seen == after && watch.looked == watch.wakes
 	})
-	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
+	if _, err := c.publish(within(t), p, expecting(p, p, after), encodeShort([]byte("two"))); err != nil { // no wake
 		t.Fatal(err)
 	}
 	if _, err := c.Put(within(t), key, []byte("two"), after); !errors.Is(err, wire.ErrMoved) {
@@ -263,7 +263,7 @@ func TestWakesAreHintsOnly(t *testing.T) {
 		value, _, err := s.Wait(within(t), key, after)
 		came <- fmt.Sprint(string(value), err)
 	}()
-	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
+	if _, err := c.publish(within(t), p, expecting(p, p, after), encodeShort([]byte("two"))); err != nil { // no wake
 		t.Fatal(err)
 	}
 	if got := <-came; got != "two<nil>" {

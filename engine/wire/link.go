@@ -82,7 +82,7 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 			return engine.Reply{Release: release, Ledger: answer.Ledger, Key: l.Peer.Name(), Records: answer.Records},
 				nil
 		case sayRefuse:
-			return engine.Reply{}, &engine.Refusal{Public: words(answer.Body)}
+			return engine.Reply{}, &engine.Refusal{Public: Words(answer.Body)}
 		case sayBehind:
 			if answer.Records >= 0 && answer.Records < p.First {
 				l.have = answer.Records
@@ -93,7 +93,7 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 				return engine.Reply{}, err
 			}
 		case sayForked:
-			return engine.Reply{}, &engine.ForkedError{Err: fmt.Errorf("site %s: %s", l.Site, words(answer.Body))}
+			return engine.Reply{}, &engine.ForkedError{Err: fmt.Errorf("site %s: %s", l.Site, Words(answer.Body))}
 		}
 	}
 }
@@ -309,7 +309,7 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte, with
 			}
 		case a.Say == sayWaiting:
 			if l.Waiting != nil {
-				l.Waiting(words(a.Body))
+				l.Waiting(Words(a.Body))
 			}
 		case final(say, a.Say):
 			return a, true, nil
@@ -371,17 +371,19 @@ func (l *Link) audit(format string, a ...any) {
 	}
 }
 
-// words are what another organisation says, for logs and reports: one line, and
-// not a long one.
-func words(text []byte) string {
+// Words are what another organisation says, for logs and reports: one line, and not a long one.
+func Words[T string | []byte](text T) string {
 	line := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, string(text[:min(len(text), 1000)]))
+	}, string(text[:min(len(text), MostWords)]))
 	return strings.TrimSpace(line)
 }
+
+// MostWords is how many bytes they have at most.
+const MostWords = 2000
 
 // Pause waits, or fails when ctx ends.
 func Pause(ctx context.Context, d time.Duration) error {

@@ -132,6 +132,9 @@ func TestLivePages(t *testing.T) {
 		t.Errorf("approving: status %d", status)
 	}
 	w.sees("", func(v live.View) bool {
+		if len(v.Studies) == 1 && v.Studies[0].State == "stopped" { // the refusal was heard of before
+			w.do("coordinator", "submit", w.home(), w.plan)
+		}
 		return len(v.Studies) == 1 && v.Studies[0].State == "done" && len(v.Studies[0].Sites) == len(three) &&
 			len(v.Log) > 0
 	})
@@ -153,7 +156,8 @@ func TestLivePages(t *testing.T) {
 	rules := testkit.Get(os.ReadFile(policy))(t)
 	testkit.Do(t, os.WriteFile(policy, append(rules, "lifetime: {epsilon: 3, delta: 1e-5}\n"...), 0o600))
 	said := scrape(metrics, metrics, http.StatusOK) + scrape(siteMetrics["south"], siteMetrics["south"], http.StatusOK)
-	for _, want := range []string{`parley_site_waiting_seconds{site="south"} 0`, `parley_studies{state="done"} 1`,
+	for _, want := range []string{`parley_site_waiting_seconds{site="south"} 0`, `parley_site_refused{site="south"} 0`,
+		`parley_studies{state="done"} 1`,
 		`parley_lifetime_left_ratio{adjacency="add-remove"} 1`} {
 		if !strings.Contains(said, want+"\n") {
 			t.Errorf("the scrape lacks %s:\n%s", want, said)
@@ -164,7 +168,7 @@ func TestLivePages(t *testing.T) {
 	}
 	for _, file := range []string{"prometheus-alerts.yaml", "grafana-dashboard.json"} {
 		text := string(testkit.Get(os.ReadFile(filepath.Join("../../deploy", file)))(t))
-		for _, name := range regexp.MustCompile(`parley_\w+`).FindAllString(text, -1) {
+		for _, name := range regexp.MustCompile(`(parley|process)_\w+`).FindAllString(text, -1) {
 			if !strings.Contains(said, "\n"+name) {
 				t.Errorf("%s asks for %s, which the scrape lacks", file, name)
 			}

@@ -217,26 +217,29 @@ func (d *Daemon) introduce(c federation.Certificate) (joined Member, err error) 
 	}
 	err = d.Folder.change(func(r *Registry, s *Secrets) error {
 		m := r.member(c.Site)
-		switch {
-		case s.revoked(c.Site, c.Serial) || m != nil && m.Serial > c.Serial:
+		if s.revoked(c.Site, c.Serial) || m != nil && m.Serial > c.Serial {
 			return fmt.Errorf("its keys have been revoked, or replaced")
-		case m == nil:
-			r.Members = append(r.Members, Member{})
-			m = &r.Members[len(r.Members)-1]
 		}
-		data, err := c.Encode()
-		if err != nil {
-			return err
-		}
-		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: data,
-			Joined: time.Now().UTC().Truncate(time.Second)}
-		joined = *m
-		return nil
+		joined, err = r.keep(c)
+		return err
 	})
 	if err == nil {
 		err = d.Folder.Audit.Add("known again", "", c.Site, "by the certificate that this coordinator has given it")
 	}
 	return joined, err
+}
+
+// keep makes the site of a certificate a member, in place of the one before.
+func (r *Registry) keep(c federation.Certificate) (m Member, err error) {
+	m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer,
+		Joined: time.Now().UTC().Truncate(time.Second)}
+	m.Certificate, err = c.Encode()
+	if old := r.member(c.Site); old != nil {
+		*old = m
+	} else {
+		r.Members = append(r.Members, m)
+	}
+	return m, err
 }
 
 // settle withdraws the key of the invitation by which a site has joined, now that
@@ -476,7 +479,7 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, qui
 func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) (g federation.Grant, err error) {
 	if own := d.program; own.Protocol != r.Program.Protocol {
 		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s "+
-			"speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
+			"speaks version %d", own.Version, own.Protocol, wire.Words(r.Program.Version), r.Program.Protocol)
 		return g, nil
 	}
 	// Before anything is kept: a key that cannot be one could not be revoked later.
@@ -511,10 +514,7 @@ func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) 
 			return nil
 		}
 		c := federation.Certificate{Site: i.Site, Serial: uint64(time.Now().UnixNano()), Peer: r.Peer, User: r.User}
-		if m == nil {
-			reg.Members = append(reg.Members, Member{})
-			m = &reg.Members[len(reg.Members)-1]
-		} else {
+		if m != nil {
 			c.Serial = max(c.Serial, m.Serial+1)
 			if !m.Revoked {
 				s.revoke(m)
@@ -523,15 +523,9 @@ func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) 
 		if err := c.Issue(s.Key); err != nil {
 			return err
 		}
-		var err error
-		if g.Certificate, err = c.Encode(); err != nil {
-			return err
-		}
-		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: g.Certificate,
-			Joined: time.Now().UTC().Truncate(time.Second)}
-		reg.Invitations[at].UsedBy = r.User
-		fresh = true
-		return nil
+		joined, err := reg.keep(c)
+		g.Certificate, reg.Invitations[at].UsedBy, fresh = joined.Certificate, r.User, true
+		return err
 	})
 	if err != nil || g.Refused != "" {
 		if g.Refused != "" {

@@ -71,12 +71,8 @@ func newSecrets(account Account) (s *Secrets, err error) {
 	if s.User, _, err = nats.NewUser(); err != nil {
 		return nil, err
 	}
-	switch {
-	case account.ID != "":
-		s.Authority, err = nats.SigningAuthority(account.ID, account.Seed)
-		return s, err
-	case account.Seed != nil:
-		s.Authority, err = nats.AccountAuthority(account.Seed)
+	if account.Seed != nil || account.ID != "" {
+		s.Authority, err = nats.AccountAuthority(account.ID, account.Seed)
 		return s, err
 	}
 	if s.Authority, err = nats.NewAuthority(); err != nil {

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"crypto/rand"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,9 +152,8 @@ func (d *Daemon) connect() (err error) {
 		Log: func(line string) { d.Log.Info(line) }}
 	if len(f.Config.NATS) > 0 {
 		o.URLs, o.Replicas = f.Config.NATS, max(f.Config.Replicas, 1)
-		if roots := f.Roots(); len(roots) > 0 {
-			o.Roots = x509.NewCertPool()
-			o.Roots.AppendCertsFromPEM(roots)
+		if o.Roots, err = nats.Roots(f.Roots()); err != nil {
+			return err
 		}
 	} else {
 		certificate, err := f.Secrets.certificate(f.Config.Hosts)

@@ -227,11 +227,8 @@ func (s *running) standing(site string) StandingState {
 	s.daemon.mu.Lock()
 	m := s.daemon.members[site]
 	s.daemon.mu.Unlock()
-	if m == nil && left {
-		return at(Left, why, time.Time{})
-	}
 	if m == nil {
-		return at(NotJoined, "", time.Time{})
+		m = &member{}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

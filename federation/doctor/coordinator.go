@@ -38,7 +38,7 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	if r.OK() { // the status is made of all these files
 		r = append(r, sites(f)...)
 	}
-	roots, err := pool(f.Roots())
+	roots, err := nats.Roots(f.Roots())
 	if err != nil {
 		return append(r, fail("tls", "give the right file as --ca, and make the folder again from its key: parley "+
 			"coordinator rebuild", err))

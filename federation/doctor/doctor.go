@@ -231,7 +231,7 @@ func Site(ctx context.Context, path string, methods method.Registry, o Options) 
 	}
 	r = append(r, certified(f)...)
 	r = append(r, token(f.Config.JWT, time.Now()))
-	roots, err := pool([]byte(f.Config.Roots))
+	roots, err := nats.Roots([]byte(f.Config.Roots))
 	if err != nil {
 		return append(r, fail("tls", "bring site.json back from a backup", err))
 	}

@@ -295,18 +295,6 @@ func ways(ctx context.Context, urls []string, roots *x509.CertPool, o Options,
 	return r
 }
 
-// pool makes one of PEM; nil for the system's.
-func pool(pem []byte) (*x509.CertPool, error) {
-	if len(pem) == 0 {
-		return nil, nil
-	}
-	p := x509.NewCertPool()
-	if !p.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the pinned certificate cannot be read")
-	}
-	return p, nil
-}
-
 // knock connects to one address with credentials, and hands over the connection.
 func knock(ctx context.Context, n nats.Options, o Options,
 	use func(context.Context, *nats.Conn) Report) (Report, bool) {

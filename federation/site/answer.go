@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -395,15 +394,11 @@ func (a *answering) work(begins bool, h *host.Host) {
 func (a *answering) decided(h *host.Host) error {
 	f := a.daemon.Folder
 	name := filepath.Join("studies", a.digest, "go-on.json")
-	var e engine.RolledBackError
-	err := f.ReadJSON(name, &e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	e, err := federation.Kept[engine.RolledBackError](&f.Folder, name)
+	if e == nil || err != nil {
+		return err
 	}
-	if err == nil {
-		err = h.GoOn(a.digest, &e)
-	}
-	if err != nil {
+	if err := h.GoOn(a.digest, e); err != nil {
 		return err
 	}
 	os.Remove(f.File(f.rollback(a.digest)))

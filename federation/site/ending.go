@@ -33,12 +33,7 @@ func endingFile(digest string) string { return filepath.Join("studies", digest, 
 
 // keptEnding reads it; nil if there is none.
 func (f *Folder) keptEnding(digest string) (*ending, error) {
-	var e ending
-	err := f.ReadJSON(endingFile(digest), &e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return &e, err
+	return federation.Kept[ending](&f.Folder, endingFile(digest))
 }
 
 // over says whether the site has what it may have of a study.

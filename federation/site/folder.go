@@ -358,12 +358,7 @@ type Decision struct {
 
 // Decision reads it; nil if nobody has decided.
 func (f *Folder) Decision(digest string) (*Decision, error) {
-	var d Decision
-	err := f.ReadJSON(filepath.Join("studies", digest, "decision.json"), &d)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return &d, err
+	return federation.Kept[Decision](&f.Folder, "studies", digest, "decision.json")
 }
 
 func (f *Folder) decide(digest string, d Decision) error {
@@ -526,10 +521,9 @@ func (f *Folder) rollback(digest string) string {
 // GoOn records that a person lets the site go on after the loss that stopped it.
 // The daemon takes it up.
 func (f *Folder) GoOn(digest string) error {
-	var e engine.RolledBackError
-	err := f.ReadJSON(f.rollback(digest), &e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("nothing of study %.12s waits for such a decision", digest)
+	e, err := federation.Kept[engine.RolledBackError](&f.Folder, f.rollback(digest))
+	if err == nil && e == nil {
+		err = fmt.Errorf("nothing of study %.12s waits for such a decision", digest)
 	}
 	if err != nil {
 		return err
@@ -554,12 +548,7 @@ type Ended struct {
 
 // Ended reads it; nil while the study goes on.
 func (f *Folder) Ended(digest string) (*Ended, error) {
-	var e Ended
-	err := f.ReadJSON(filepath.Join("studies", digest, "ended.json"), &e)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return &e, err
+	return federation.Kept[Ended](&f.Folder, "studies", digest, "ended.json")
 }
 
 // options are those with which the site connects.

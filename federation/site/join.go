@@ -3,7 +3,6 @@ package site
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -24,13 +23,8 @@ import (
 func connection(urls []string, roots, jwt string, seed []byte, name string,
 	log func(string)) (o nats.Options, err error) {
 	o = nats.Options{URLs: urls, JWT: jwt, Seed: seed, Name: name, Log: log}
-	if roots != "" {
-		o.Roots = x509.NewCertPool()
-		if !o.Roots.AppendCertsFromPEM([]byte(roots)) {
-			return o, errors.New("the pinned certificate cannot be read")
-		}
-	}
-	return o, nil
+	o.Roots, err = nats.Roots([]byte(roots))
+	return o, err
 }
 
 // Join makes path the folder of the site that an invitation is for. Keys are made
@@ -154,41 +148,17 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 	if err != nil {
 		return g, err
 	}
-	put := false
 	var seen uint64
-	for {
-		if ctx.Err() != nil {
-			if errors.Is(ctx.Err(), context.Canceled) { // by a person
-				return g, ctx.Err()
+	for ctx.Err() == nil {
+		err := federation.Put(ctx, conn, federation.RequestKey(i.ID), message)
+		if err == nil {
+			var value []byte
+			if value, seen, err = conn.Wait(ctx, federation.GrantKey(i.ID), seen); err == nil {
+				g, err = i.OpenGrant(s.Key, value)
 			}
-			if trouble := conn.Trouble(); trouble != "" && time.Now().Unix() > i.Expires {
-				return g, fmt.Errorf("the invitation has expired, by this machine's clock: %s\n  hint: ask the "+
-					"coordinator's people for another", trouble)
-			} else if trouble != "" {
-				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator "+
-					"serving, and does a proxy stand between? The invitation is still good", trouble)
-			}
-			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the " +
-				"invitation is still good")
 		}
-		if !put {
-			if err := federation.Put(ctx, conn, federation.RequestKey(i.ID), message); err != nil {
-				wire.Pause(ctx, 200*time.Millisecond)
-				continue
-			}
-			put = true
-		}
-		value, revision, err := conn.Wait(ctx, federation.GrantKey(i.ID), seen)
-		if err != nil {
-			put = false
-			wire.Pause(ctx, 200*time.Millisecond)
-			continue
-		}
-		seen = revision
-		g, err = i.OpenGrant(s.Key, value)
 		switch {
-		case err != nil: // for somebody else who has tried the invitation: this request may have been lost
-			put = false
+		case err != nil: // as if it is for somebody else who has tried the invitation: this request may have been lost
 			wire.Pause(ctx, 200*time.Millisecond)
 		case g.Refused != "":
 			return g, fmt.Errorf("%w: %s\n  hint: ask its people for another invitation", errRefused, g.Refused)
@@ -196,6 +166,18 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 			return g, nil
 		}
 	}
+	switch trouble := conn.Trouble(); {
+	case errors.Is(ctx.Err(), context.Canceled): // by a person
+		return g, ctx.Err()
+	case trouble != "" && time.Now().Unix() > i.Expires:
+		return g, fmt.Errorf("the invitation has expired, by this machine's clock: %s\n  hint: ask the coordinator's "+
+			"people for another", trouble)
+	case trouble != "":
+		return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator serving, "+
+			"and does a proxy stand between? The invitation is still good", trouble)
+	}
+	return g, errors.New("the coordinator has not answered\n  hint: it has to serve meanwhile; the invitation is " +
+		"still good")
 }
 
 // WaitForStudies waits until the coordinator has said which studies it has for the

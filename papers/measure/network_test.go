@@ -13,7 +13,13 @@ import (
 
 // What passes at the sockets is bounded by the bodies, and the model has the bytes of one process.
 func TestBytesAtTheSocket(t *testing.T) {
-	o := networkOptions{sites: testkit.Sized(60, 200), rounds: 5, features: 88, dir: t.TempDir()}
+	for _, sites := range testkit.Sized([]int{60}, []int{200, 1000}) {
+		t.Run(fmt.Sprint(sites), func(t *testing.T) { bytesAtTheSocket(t, sites) })
+	}
+}
+
+func bytesAtTheSocket(t *testing.T, sites int) {
+	o := networkOptions{sites: sites, rounds: 5, features: 88, dir: t.TempDir()}
 	r := testkit.Get(measureNetwork(t.Context(), o, t.Logf))(t)
 	t.Log(r)
 	if r.socket > r.bound() {

@@ -92,13 +92,13 @@ func NewCluster(t testing.TB, root, program string) *Cluster {
 	values["OPERATOR"], values["SYSTEM"] = filepath.Join(shared, "operator.jwt"), system
 	var servers, routes []string
 	for range 3 {
-		a := freeAddress(t)
+		a := c.freeAddress()
 		servers, routes = append(servers, a), append(routes, "tls://"+a)
 	}
 	values["ROUTES"] = routes
 	for i, a := range servers {
 		name, dir := fmt.Sprint("m", i), t.TempDir()
-		clients := freeAddress(t)
+		clients := c.freeAddress()
 		c.URLs, c.folders[name] = append(c.URLs, "tls://"+clients), dir
 		values["NAME"], values["CLIENTS"], values["SERVERS"], values["FOLDER"] = name, clients, a,
 			filepath.Join(dir, "store")
@@ -189,7 +189,7 @@ func (c *Cluster) accounts(file string) (system string, tokens map[string]string
 	token, err := oc.Encode(operator)
 	c.must(err)
 	c.must(os.WriteFile(file, []byte(token), 0o600))
-	c.Authority, err = nats.AccountAuthority(c.AccountSeed())
+	c.Authority, err = nats.AccountAuthority("", c.AccountSeed())
 	c.must(err)
 	return sc.Subject, tokens
 }
@@ -202,12 +202,9 @@ func (c *Cluster) AccountSeed() []byte {
 	return seed
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
+func (c *Cluster) freeAddress() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.must(err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -262,8 +259,7 @@ func (c *Cluster) Leader(study string) string {
 		if name := c.leader(subject); c.running[name] != nil {
 			return name
 		}
-		tick := time.NewTimer(20 * time.Millisecond)
-		<-tick.C
+		<-time.After(20 * time.Millisecond)
 	}
 	return ""
 }
