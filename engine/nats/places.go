@@ -32,7 +32,7 @@ func (s *Server) keepPlaces(ns *server.Server, places int) {
 		case n <= most:
 			left = most
 		case n > left: // than what had to stay last
-			s.makeRoom(ns, n-most)
+			s.makeRoom(ns, n-most+places/16) // and some, so that it need not be looked at each time who is there
 			left = max(most, ns.NumClients()+places/64)
 		}
 	}

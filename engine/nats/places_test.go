@@ -47,7 +47,7 @@ func TestPlacesAreKeptForKnownSites(t *testing.T) {
 				case <-open():
 				case <-ctx.Done():
 				}
-				wire.Pause(ctx, everyLook/2)
+				wire.Pause(ctx, 4*everyLook)
 			}
 		}()
 	}
@@ -82,22 +82,22 @@ func TestPlacesAreKeptForKnownSites(t *testing.T) {
 		return w.authority.Guest("g", public, time.Time{})
 	})
 	greedy := w.siteOptions("greedy")
-	for range places / 2 {
+	for range 2 * places { // come back to 200 places in everyLook
 		again(stranger)
 	}
-	for range places / 8 {
+	for range places / 32 {
 		again(client(guest))
 		again(client(greedy))
 	}
 	time.Sleep(10 * everyLook)
 	began := time.Now()
 	north := w.connect(w.siteOptions("north"))
+	eventually(t, "north is connected", north.Connected)
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
 	put(t, north, wire.AnswerKey(study, "north"), "answer", 0)
 	holds(t, c, wire.AnswerKey(study, "north"), "answer")
-	t.Logf("north has answered after %v; %d connections", time.Since(began), w.server.running.NumClients())
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+	if took := time.Since(began); took > 30*time.Second { // on a busy machine; else it takes tenths of a second
+		t.Errorf("north has answered after %v", took)
 	}
 	for i, s := range known {
 		if s.Begun() != 1 {
