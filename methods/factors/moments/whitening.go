@@ -174,8 +174,8 @@ func centres(sum, lack []float64, unit, variance float64) (less, doubt float64) 
 		sum[j] *= f
 		square, noise = square+sum[j]*sum[j]/p, noise+f*f*variance/p
 	}
-	excess := max(0, square-noise)
-	keep := min(excess/max(square, 1e-300), meanSpread*meanSpread/(meanSpread*meanSpread+noise))
+	excess, surely := max(0, square-noise), max(0, square-(1+math.Sqrt(2/p))*noise)
+	keep := min(surely/max(square, 1e-300), meanSpread*meanSpread/(meanSpread*meanSpread+noise))
 	for j := range sum {
 		sum[j] = min(max(keep*sum[j], -0.5), 0.5)
 	}
@@ -195,9 +195,9 @@ func missingShares(share []float64, unit, variance float64) {
 	for _, x := range share {
 		excess += ((x-mean)*(x-mean) - variance) / p
 	}
-	prior := min(mean*mean, usualMissing*usualMissing)
-	centre := max(mean, 0) * prior / (prior + variance/p)
-	prior = min(max(excess, 0), usualMissing*usualMissing)
+	prior, surely := usualMissing*usualMissing, max(0, mean-math.Sqrt(variance/p))
+	centre := surely * prior / (prior + variance/p)
+	prior = min(max(excess, 0), prior)
 	for j, x := range share {
 		share[j] = min(max(centre+prior/(prior+variance)*(x-mean), 0), 1-leastObserved)
 	}
