@@ -56,12 +56,9 @@ func (s *Session) Total(name string, numbers []float64) error {
 	case len(numbers) != s.request.Totals[i].Numbers:
 		return fmt.Errorf("total %q: %d numbers, and %d were declared", name, len(numbers), s.request.Totals[i].Numbers)
 	}
-	g := s.request.Totals[i].Grid
-	v := make(masks.Vector, len(numbers)*g.Words)
-	for j, x := range numbers {
-		if err := g.Put(x, v[j*g.Words:][:g.Words]); err != nil {
-			return fmt.Errorf("total %q: %w", name, err)
-		}
+	v, err := s.request.Totals[i].Grid.Vector(numbers)
+	if err != nil {
+		return fmt.Errorf("total %q: %w", name, err)
 	}
 	if s.totals == nil {
 		s.totals = map[string]masks.Vector{}
@@ -188,14 +185,11 @@ func (r Request) Unmasked(v masks.Vector,
 		}
 	}
 	for _, t := range r.Totals {
-		numbers := make([]float64, t.Numbers)
-		for j := range numbers {
-			if numbers[j], err = t.Grid.Get(v[:t.Grid.Words], sites); err != nil {
-				return nil, nil, err
-			}
-			v = v[t.Grid.Words:]
+		own := v[:t.Numbers*t.Grid.Words]
+		if totals[t.Name], err = t.Grid.Numbers(own, sites); err != nil {
+			return nil, nil, err
 		}
-		totals[t.Name] = numbers
+		v = v[len(own):]
 	}
 	return sums, totals, nil
 }
