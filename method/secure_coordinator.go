@@ -35,7 +35,7 @@ type secureState struct {
 	Waiting  []string       `cbor:"waiting"`  // openers who have not answered
 	Left     []string       `cbor:"left"`     // sites
 	Openers  []string       `cbor:"openers"`  // of totals; none as long as they are the plan's
-	Body     []byte         `cbor:"body"`     // of the sum's task, where it could be asked for once more
+	Body     []byte         `cbor:"body"`     // of the sum's task
 	Everyone []int          `cbor:"everyone"` // sites of the first exact total, and of all that follow
 	Exchange int            `cbor:"exchange"` // sums asked for
 
@@ -151,9 +151,8 @@ func (c secureCoordinator) ask(s *secureState, step Step, t Task) (_ Step, err e
 	if _, err := c.replace(s); err != nil {
 		return step, err
 	}
-	s.Phase = t.Kind
+	s.Phase, s.Body = t.Kind, t.Body
 	if c.plan.Privacy.Spare != "" {
-		s.Body = t.Body
 		if t.Body, err = wire.Marshal(staffed{c.places(s), s.Body}); err != nil {
 			return step, err
 		}
@@ -247,7 +246,7 @@ func (c secureCoordinator) take(s *secureState) error {
 	in := Contribution{Site: cohort, Kind: s.Kind}
 	sums, numbers, err := r.Unmasked(v, len(s.Set))
 	if err == nil && c.additive != nil {
-		in.Body, err = c.additive.Answer(c.one, s.Kind, numbers)
+		in.Body, err = c.additive.Answer(c.one, Task{Site: cohort, Kind: s.Kind, Body: s.Body}, numbers)
 	}
 	if err == nil {
 		in.Sums = sums

@@ -218,10 +218,10 @@ func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]f
 }
 
 // Answer implements [method.Additive].
-func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
-	answer, err := formOf(p, kind)
+func (Method) Answer(p *study.Plan, t method.Task, sums map[string][]float64) ([]byte, error) {
+	answer, err := formOf(p, t.Kind)
 	if err == nil {
-		err = method.Unflatten(answer, sums[sumName(kind)])
+		err = method.Unflatten(answer, sums[sumName(t.Kind)])
 	}
 	if err != nil {
 		return nil, err

@@ -182,12 +182,8 @@ func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dat
 	return nil
 }
 
-// Assess puts the model into its canonical form and asks every site about it. The study
-// goes on without those that do not answer.
+// Assess asks every site about the final model. The study goes on without those that do not answer.
 func (c Common) Assess(s *State) ([]method.Task, error) {
-	if err := c.Finish(s, s.Model); err != nil {
-		return nil, err
-	}
 	model := ppca.PackParams(c.Layout, s.Model)
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
 		return fitted.AssessTask{Scale: *s.Scale, Model: model, Offset: s.SiteMeans.At(site)}, nil
@@ -218,8 +214,9 @@ func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	sum := fitted.Together(all)
-	s.LogLik = sum.LogLik / float64(sum.Subjects())
+	if sum := fitted.Together(all); s.LogLik == 0 { // no total has told it
+		s.LogLik = sum.LogLik / float64(sum.Subjects())
+	}
 	s.Noise, err = c.siteNoise(s)
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, err
 }
