@@ -72,7 +72,7 @@ func totalsData(t testing.TB, p *study.Plan, lacks lacks) map[string]dataset.Sou
 					v[j] = math.NaN()
 				}
 			}
-			row := dataset.Row{ID: fmt.Sprintf("%s%03d", site, i)}
+			row := dataset.Row{ID: fmt.Sprintf("%s%04d", site, i)}
 			for _, view := range p.Views {
 				n := len(view.Features)
 				row.Views, v = append(row.Views, v[:n]), v[n:]
@@ -154,7 +154,6 @@ func saying(t *testing.T, out *local.Outcome) any {
 
 // inUnits are rows of which feature j, counted over the views, is so many times as large, and then so much larger.
 func inUnits(t testing.TB, data map[string]dataset.Source, unit func(j int) (times, more float64)) {
-	t.Helper()
 	for site, from := range data {
 		var rows []dataset.Row
 		for row, err := range from.Rows(t.Context()) {
@@ -239,7 +238,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		}
 		share := 1e-9
 		if strings.Contains(x.what, "name: factors") {
-			share = 1e-14
+			share = 1e-14 // sums of likelihoods are rounded
 		}
 		if err := closeTo(found[0], found[1], share); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -517,5 +516,18 @@ func TestPlansAmongOtherSites(t *testing.T) {
 		if _, err := method.ForPlan(regression.Method{}, p).Coordinator(p); err != nil {
 			t.Errorf("%v: %v", x.sites, err)
 		}
+	}
+}
+
+// A private regression of 34 sites, with 22 sums: go test ./engine/local -run '^$' -bench StudyOfTotals -benchtime 3x
+func BenchmarkStudyOfTotals(b *testing.B) {
+	for _, privacy := range []string{noised, noisedSecure} {
+		p := totalsPlan(b, ofRegression, privacy).Among(strings.Split("abcdefghijklmnopqrstuvwxyzABCDEFGH", ""))
+		b.Run(fmt.Sprintf("secure=%t", p.Privacy.Secure()), func(b *testing.B) {
+			config := local.Config{Plan: p, Methods: ours, Data: totalsData(b, p, nil)}
+			for b.Loop() {
+				testkit.Get(local.Run(b.Context(), config))(b)
+			}
+		})
 	}
 }
