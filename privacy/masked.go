@@ -212,8 +212,12 @@ func (g *Gate) Vet(a Ask, body []byte) (Ask, error) {
 	if err := wire.Unmarshal(body, &o); err != nil {
 		return a, refusal(fmt.Sprintf("the task to open a sum cannot be read: %v", err))
 	}
-	if _, err := g.opens(r, &o); err != nil {
+	own, err := g.opens(r, &o)
+	if err != nil {
 		return a, err
+	}
+	if err := g.study.Party.Opens(o.Sum, o.Set, own); err != nil {
+		return a, refusal(err.Error())
 	}
 	var set []string
 	for _, s := range o.Set {
@@ -258,7 +262,7 @@ func (s *Session) Unmask(body []byte) ([]byte, error) {
 	return v.Bytes(), err
 }
 
-// opens reports why a sum will not be opened for a set, and returns the digest of what this site has sent for it.
+// opens reports why a sum will not be opened for any set, and returns the digest of what this site has sent for it.
 func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 	switch {
 	case g.study.Party == nil:
@@ -278,9 +282,6 @@ func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 	if sent == nil || !sent.Sum.Same(o.Sum) {
 		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d, or its store was put back "+
 			"since", o.Sum.Round))
-	}
-	if err := g.study.Party.Opens(o.Sum, o.Set, sent.Signed.Digest); err != nil {
-		return own, refusal(err.Error())
 	}
 	return sent.Signed.Digest, nil
 }

@@ -99,20 +99,19 @@ func Parts(n, m float64) (parts [4]float64) {
 // Together is the mean of n numbers in groups, and what the groups' means add to the sums of squares about them, of
 // sums of [Parts].
 func Together(n float64, parts [4]float64) (mean, between float64) {
-	const exact, rounding = 512, 0x1p-70
 	if n == 0 {
 		return 0, 0
 	}
 	sum := func(x, y float64) *big.Float {
-		z := new(big.Float).SetPrec(exact).SetFloat64(x)
+		z := new(big.Float).SetPrec(512).SetFloat64(x)
 		return z.Add(z, big.NewFloat(y))
 	}
 	all, s, squares := sum(n, 0), sum(parts[0], parts[1]), sum(parts[2], parts[3])
 	mean, _ = new(big.Float).Quo(s, all).Float64()
 	s.Quo(s.Mul(s, s), all)
 	between, _ = s.Sub(squares, s).Float64()
-	if between < rounding*parts[2] {
-		between = 0
+	if between < 0x1p-70*parts[2] {
+		between = 0 // which rounding leaves
 	}
 	return mean, between
 }
