@@ -228,11 +228,11 @@ func (c way) answered(s *halves.State) (*answered, error) {
 		return got, nil
 	}
 	said, task := append(all, before...), &FitTask{Scale: *s.Scale}
-	if len(said) > 1 && c.Triangles() {
+	if len(said) > 1 && c.Options.Rounds > 0 && c.Triangles() {
 		if total, err := Total(c.Setup, said, task); err == nil && take(c.Setup, total, nil) == nil {
 			got.sites, got.filled, got.logLik = [][]ppca.Block{total.Blocks}, total.Filled, total.LogLik
 			return got, nil
-		} // else no secure sum has room for it, or its sets are others
+		} // else no secure sum has room for it
 	}
 	got.sites = [][]ppca.Block{ppca.Merge(slices.Concat(got.sites...))}
 	return got, nil
