@@ -71,37 +71,6 @@ func Optional(tasks []Task) []Task {
 	return tasks
 }
 
-// Kept holds what a state has kept of sites' answers, by site, to what Fold asked of them: a checkpoint may be
-// damaged, and [Coordinator] Restore takes nothing that Next cannot use.
-func Kept[A any](kept map[string]*A, sites []string, what string, check func(*A) error) error {
-	for site, a := range kept {
-		if err := Member(sites, site); err != nil {
-			return fmt.Errorf("the state's %s: %w", what, err)
-		}
-		if a == nil {
-			return fmt.Errorf("the state's %s of site %s are missing", what, site)
-		}
-		if err := check(a); err != nil {
-			return fmt.Errorf("the state's %s of site %s: %w", what, site, err)
-		}
-	}
-	return nil
-}
-
-// KnownPhase reports a state in a phase that is none of these, [Done] or the start, or in which a site has left
-// that is none of the plan's.
-func KnownPhase(phase string, left, sites []string, phases ...string) error {
-	if phase != "" && phase != Done && !slices.Contains(phases, phase) {
-		return fmt.Errorf("the state is in a phase %q, which the plan does not have", phase)
-	}
-	for _, site := range left {
-		if err := Member(sites, site); err != nil {
-			return fmt.Errorf("of the state's sites that have left: %w", err)
-		}
-	}
-	return nil
-}
-
 // sealed is an encoded state and its SHA-256.
 type sealed struct {
 	State  wire.Raw `cbor:"state"`

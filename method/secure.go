@@ -28,8 +28,8 @@ type Additive interface {
 	Totals(p *study.Plan, kind string) ([]privacy.Total, error)
 	// Numbers are the sums of one site's answer, by their names: those of two sites add up to those of both.
 	Numbers(p *study.Plan, t Task, body []byte) (map[string][]float64, error)
-	// Answer is the body that the coordinator's half takes, as one site with all subjects would have sent it.
-	Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error)
+	// Answer is the body that the coordinator's half takes, as one site with all subjects would have answered the task.
+	Answer(p *study.Plan, t Task, sums map[string][]float64) ([]byte, error)
 }
 
 // ForPlan returns the method as it serves a plan. Where the plan has a secure sum the coordinator's half is told of one

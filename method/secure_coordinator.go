@@ -2,7 +2,6 @@ package method
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,7 +34,7 @@ type secureState struct {
 	Waiting  []string       `cbor:"waiting"`  // openers who have not answered
 	Left     []string       `cbor:"left"`     // sites
 	Openers  []string       `cbor:"openers"`  // of totals; none as long as they are the plan's
-	Body     []byte         `cbor:"body"`     // of the sum's task, where it could be asked for once more
+	Body     []byte         `cbor:"body"`     // of the sum's task
 	Everyone []int          `cbor:"everyone"` // sites of the first exact total, and of all that follow
 	Exchange int            `cbor:"exchange"` // sums asked for
 
@@ -47,7 +46,7 @@ func (s *secureState) MarshalBinary() (b []byte, err error) {
 	if s.Inner, err = s.live.MarshalBinary(); err != nil {
 		return nil, err
 	}
-	return wire.Marshal(s)
+	return SealState(s)
 }
 
 // Init implements [Coordinator].
@@ -59,46 +58,10 @@ func (c secureCoordinator) Init() (State, error) {
 // Restore implements [Coordinator].
 func (c secureCoordinator) Restore(data []byte) (State, error) {
 	s := new(secureState)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
+	err := OpenState(data, s)
+	if err == nil {
+		s.live, err = c.inner.Restore(s.Inner)
 	}
-	if err := KnownPhase(s.Phase, slices.Concat(s.Left, s.Waiting), c.plan.Sites, s.Kind, s.Kind+again,
-		kindOpen); err != nil {
-		return nil, err
-	}
-	if _, err := c.group.With(c.places(s)); err != nil {
-		return nil, fmt.Errorf("the state's openers: %w", err)
-	}
-	if s.Phase != "" {
-		r, err := c.request(s.Kind)
-		if err != nil {
-			return nil, err
-		}
-		if len(s.Set) > 0 {
-			if s.Sum == nil || !s.Sum.Same(masks.Sum{Study: s.Sum.Study, Round: s.Sum.Round, Task: s.Sum.Task,
-				Shape: r.Shape()}) {
-				return nil, errors.New("the state's sum is none of the plan's")
-			}
-			if _, err := s.Sum.Shape.Vector(s.Total); err != nil {
-				return nil, fmt.Errorf("the state's total: %w", err)
-			}
-		}
-		if s.Phase == kindOpen {
-			if s.Sum == nil {
-				return nil, errors.New("the state opens a sum that is not there")
-			}
-			if err := c.group.CheckSet(*s.Sum, s.Set); err != nil {
-				return nil, fmt.Errorf("the state's set: %w", err)
-			}
-		}
-	}
-	for _, i := range s.Everyone {
-		if i < 0 || i >= len(c.plan.Sites) {
-			return nil, fmt.Errorf("the state has a site %d, and the plan has %d", i+1, len(c.plan.Sites))
-		}
-	}
-	var err error
-	s.live, err = c.inner.Restore(s.Inner)
 	return s, err
 }
 
@@ -151,9 +114,8 @@ func (c secureCoordinator) ask(s *secureState, step Step, t Task) (_ Step, err e
 	if _, err := c.replace(s); err != nil {
 		return step, err
 	}
-	s.Phase = t.Kind
+	s.Phase, s.Body = t.Kind, t.Body
 	if c.plan.Privacy.Spare != "" {
-		s.Body = t.Body
 		if t.Body, err = wire.Marshal(staffed{c.places(s), s.Body}); err != nil {
 			return step, err
 		}
@@ -247,7 +209,7 @@ func (c secureCoordinator) take(s *secureState) error {
 	in := Contribution{Site: cohort, Kind: s.Kind}
 	sums, numbers, err := r.Unmasked(v, len(s.Set))
 	if err == nil && c.additive != nil {
-		in.Body, err = c.additive.Answer(c.one, s.Kind, numbers)
+		in.Body, err = c.additive.Answer(c.one, Task{Site: cohort, Kind: s.Kind, Body: s.Body}, numbers)
 	}
 	if err == nil {
 		in.Sums = sums

@@ -56,12 +56,9 @@ func (s *Session) Total(name string, numbers []float64) error {
 	case len(numbers) != s.request.Totals[i].Numbers:
 		return fmt.Errorf("total %q: %d numbers, and %d were declared", name, len(numbers), s.request.Totals[i].Numbers)
 	}
-	g := s.request.Totals[i].Grid
-	v := make(masks.Vector, len(numbers)*g.Words)
-	for j, x := range numbers {
-		if err := g.Put(x, v[j*g.Words:][:g.Words]); err != nil {
-			return fmt.Errorf("total %q: %w", name, err)
-		}
+	v, err := s.request.Totals[i].Grid.Vector(numbers)
+	if err != nil {
+		return fmt.Errorf("total %q: %w", name, err)
 	}
 	if s.totals == nil {
 		s.totals = map[string]masks.Vector{}
@@ -188,14 +185,11 @@ func (r Request) Unmasked(v masks.Vector,
 		}
 	}
 	for _, t := range r.Totals {
-		numbers := make([]float64, t.Numbers)
-		for j := range numbers {
-			if numbers[j], err = t.Grid.Get(v[:t.Grid.Words], sites); err != nil {
-				return nil, nil, err
-			}
-			v = v[t.Grid.Words:]
+		own := v[:t.Numbers*t.Grid.Words]
+		if totals[t.Name], err = t.Grid.Numbers(own, sites); err != nil {
+			return nil, nil, err
 		}
-		totals[t.Name] = numbers
+		v = v[len(own):]
 	}
 	return sums, totals, nil
 }
@@ -218,8 +212,12 @@ func (g *Gate) Vet(a Ask, body []byte) (Ask, error) {
 	if err := wire.Unmarshal(body, &o); err != nil {
 		return a, refusal(fmt.Sprintf("the task to open a sum cannot be read: %v", err))
 	}
-	if _, err := g.opens(r, &o); err != nil {
+	own, err := g.opens(r, &o)
+	if err != nil {
 		return a, err
+	}
+	if err := g.study.Party.Opens(o.Sum, o.Set, own); err != nil {
+		return a, refusal(err.Error())
 	}
 	var set []string
 	for _, s := range o.Set {
@@ -264,7 +262,7 @@ func (s *Session) Unmask(body []byte) ([]byte, error) {
 	return v.Bytes(), err
 }
 
-// opens reports why a sum will not be opened for a set, and returns the digest of what this site has sent for it.
+// opens reports why a sum will not be opened for any set, and returns the digest of what this site has sent for it.
 func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 	switch {
 	case g.study.Party == nil:
@@ -284,9 +282,6 @@ func (g *Gate) opens(r Request, o *Opening) (own [32]byte, err error) {
 	if sent == nil || !sent.Sum.Same(o.Sum) {
 		return own, refusal(fmt.Sprintf("this site has answered no such task in round %d, or its store was put back "+
 			"since", o.Sum.Round))
-	}
-	if err := g.study.Party.Opens(o.Sum, o.Set, sent.Signed.Digest); err != nil {
-		return own, refusal(err.Error())
 	}
 	return sent.Signed.Digest, nil
 }

@@ -310,7 +310,8 @@ var _ method.Additive = Method{}
 
 // What the sums of a study with a secure sum are called, as sites' people read it.
 const (
-	sumMoments = "number of values of each feature, their sum, and the sum of their squares"
+	sumMoments = "number of values of each feature, their sum, and the sums of their squares about the mean of their " +
+		"site and of the squares of that mean, the sum and the last in two parts"
 	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature " +
 		"and of products of any two of them, and how many values were filled in; the log-likelihood"
 	sumAlong = "for each set of views that the plan names, and for all: number of subjects, sums of each feature, of " +
@@ -334,7 +335,7 @@ func (m Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
 	}
 	switch kind {
 	case options.TaskScale:
-		return []privacy.Total{{Name: sumMoments, Numbers: 3 * set.Layout.Features(), Grid: masks.Raw}}, nil
+		return []privacy.Total{{Name: sumMoments, Numbers: ppca.RawSums * set.Layout.Features(), Grid: masks.Raw}}, nil
 	case options.TaskFit:
 		return []privacy.Total{{Name: sumName(set), Numbers: set.SumNumbers(), Grid: masks.Standardised}}, nil
 	}
@@ -365,15 +366,19 @@ func (m Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][
 }
 
 // Answer implements [method.Additive].
-func (m Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
+func (m Method) Answer(p *study.Plan, t method.Task, sums map[string][]float64) ([]byte, error) {
 	set, err := m.setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	if kind == options.TaskScale {
+	if t.Kind == options.TaskScale {
 		return wire.Marshal(ppca.FeatureSumsOf(sums[sumMoments]))
 	}
-	answer, err := halves.AnswerOf(set, sums[sumName(set)])
+	task := new(halves.FitTask)
+	if err := method.OpenTask(t, task); err != nil {
+		return nil, err
+	}
+	answer, err := halves.AnswerOf(set, sums[sumName(set)], task)
 	if err != nil {
 		return nil, err
 	}

@@ -209,7 +209,7 @@ func (Method) Numbers(_ *study.Plan, _ method.Task, body []byte) (map[string][]f
 }
 
 // Answer implements [method.Additive].
-func (Method) Answer(_ *study.Plan, _ string, sums map[string][]float64) ([]byte, error) {
+func (Method) Answer(_ *study.Plan, _ method.Task, sums map[string][]float64) ([]byte, error) {
 	v := sums[sumOfAll]
 	n := len(v) - 2
 	return wire.Marshal(sumsAnswer{Sums: v[:n], Rows: int(v[n]), Lacking: int(v[n+1])})

@@ -73,7 +73,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 23 }
+func (Method) Revision() int { return 24 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
@@ -162,8 +162,9 @@ var _ method.Additive = Method{}
 
 // What the sums of a study with a secure sum are called, as sites' people read it.
 var sumNames = map[string]string{
-	options.TaskScale: "number of values of each number, their sum and that of their squares, and how often each " +
-		"level of each category was observed",
+	options.TaskScale: "number of values of each number, their sum, and the sums of their squares about the mean of " +
+		"their site and of the squares of that mean, the sum and the last in two parts; how often each level of each " +
+		"category was observed",
 	"nested": "log-likelihood of rows, and without each term of the model that and its derivatives by all " +
 		"weights",
 	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",
@@ -218,10 +219,10 @@ func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]f
 }
 
 // Answer implements [method.Additive].
-func (Method) Answer(p *study.Plan, kind string, sums map[string][]float64) ([]byte, error) {
-	answer, err := formOf(p, kind)
+func (Method) Answer(p *study.Plan, t method.Task, sums map[string][]float64) ([]byte, error) {
+	answer, err := formOf(p, t.Kind)
 	if err == nil {
-		err = method.Unflatten(answer, sums[sumName(kind)])
+		err = method.Unflatten(answer, sums[sumName(t.Kind)])
 	}
 	if err != nil {
 		return nil, err

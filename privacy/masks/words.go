@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 )
 
@@ -191,14 +190,64 @@ func (g Grid) Get(from []uint64, of int) (float64, error) {
 	if v[len(v)-1]>>(63-room) >= uint64(of) {
 		return 0, errTotal
 	}
-	m := new(big.Int)
-	for i := len(v) - 1; i >= 0; i-- {
-		m.Lsh(m, 64).Or(m, new(big.Int).SetUint64(v[i]))
+	top := len(v) - 1
+	for top > 0 && v[top] == 0 {
+		top--
 	}
-	f := new(big.Float).SetInt(m)
-	x, _ := f.SetMantExp(f, -g.Places).Float64()
+	m, places := v[top], g.Places-64*top
+	if top > 0 { // the highest 64 bits, of which the last says whether there is anything below them
+		up := bits.LeadingZeros64(m)
+		m, places = m<<up|v[top-1]>>(64-up), places+up
+		v[top-1] <<= up
+		for _, below := range v[:top] {
+			m |= min(below, 1)
+		}
+	}
+	x := math.Ldexp(float64(m), -places)
 	if negative {
 		x = -x
 	}
 	return x, nil
+}
+
+// Vector writes numbers one after the other, each by [Grid.Put].
+func (g Grid) Vector(numbers []float64) (Vector, error) {
+	v := make(Vector, len(numbers)*g.Words)
+	for i, x := range numbers {
+		if err := g.Put(x, v[i*g.Words:][:g.Words]); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// Numbers reads the total of so many such vectors, each by [Grid.Get].
+func (g Grid) Numbers(total Vector, of int) ([]float64, error) {
+	numbers, err := make([]float64, len(total)/g.Words), error(nil)
+	for i := range numbers {
+		if numbers[i], err = g.Get(total[i*g.Words:][:g.Words], of); err != nil {
+			return nil, err
+		}
+	}
+	return numbers, nil
+}
+
+// Sum is the total of the numbers of some parties as a secure sum tells it, where nothing is secret.
+func (g Grid) Sum(parties int, of func(i int) ([]float64, error)) ([]float64, error) {
+	var total Vector
+	for i := range parties {
+		numbers, err := of(i)
+		if err != nil {
+			return nil, err
+		}
+		v, err := g.Vector(numbers)
+		if err != nil {
+			return nil, err
+		}
+		if total == nil {
+			total = make(Vector, len(v))
+		}
+		Shape{{Numbers: len(numbers), Words: g.Words}}.Add(total, v)
+	}
+	return g.Numbers(total, parties)
 }

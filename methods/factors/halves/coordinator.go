@@ -113,7 +113,7 @@ func (c Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
 		})
 		return tasks, nil, err
 	}
-	s.scaled(ppca.StartScale(c.Frame))
+	s.Scale = &options.Scale{Scale: *ppca.StartScale(c.Frame), Effects: s.effects()}
 	return c.begin(s)
 }
 
@@ -186,15 +186,13 @@ func (c Coordinator) poolScale(s *State) error {
 	if err != nil {
 		return err
 	}
-	scale, apart, err := ppca.PoolScale(c.Frame, sites, all)
+	scale, units, apart, err := ppca.PoolScale(c.Frame, sites, all)
 	if err != nil {
 		return err
 	}
-	s.Apart = apart
-	s.scaled(scale)
+	s.Apart, s.Scale = apart, &options.Scale{Scale: *scale, Effects: s.effects()}
+	if c.Totals {
+		s.Scale.Units = units
+	}
 	return nil
-}
-
-func (s *State) scaled(scale *ppca.Scale) {
-	s.Scale = &options.Scale{Scale: *scale, Effects: s.effects()}
 }

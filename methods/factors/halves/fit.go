@@ -137,9 +137,17 @@ func (c Coordinator) answered(s *State) (*answered, error) {
 	for _, a := range append(all, before...) {
 		got.add(c.Layout, a)
 	}
-	if c.Options.OnePopulation() {
-		got.sites = [][]ppca.Block{ppca.Merge(slices.Concat(got.sites...))}
+	if !c.Totals {
+		return got, nil
 	}
+	said, task := append(all, before...), &FitTask{Scale: *s.Scale}
+	if len(said) > 1 && c.Options.Rounds > 0 && c.Triangles() {
+		if total, err := Total(c.Setup, said, task); err == nil && take(c.Setup, total, nil) == nil {
+			got.sites, got.filled, got.logLik = [][]ppca.Block{total.Blocks}, total.Filled, total.LogLik
+			return got, nil
+		} // else no secure sum has room for it
+	}
+	got.sites = [][]ppca.Block{ppca.Merge(slices.Concat(got.sites...))}
 	return got, nil
 }
 
@@ -157,7 +165,7 @@ func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 	sent, asked := o.Sent, c
 	if c.Options.Latent == options.Select {
 		if len(o.Latent) == 0 {
-			q, err := assess.ChooseRank(c.Layout, got.known, false, c.Factors, c.draws())
+			q, err := assess.ChooseRank(c.Layout, got.sites, false, c.Factors, c.draws())
 			if err != nil {
 				return nil, nil, err
 			}
@@ -195,7 +203,7 @@ func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 	more := got.again() && len(o.LogLik) < c.Options.Rounds
 	settled := sent != nil && last.Moved < settledBy
 	if more && settled && asked.Options.Latent == options.Select {
-		q, err := assess.ChooseRank(c.Layout, got.known, true, c.Factors, c.draws())
+		q, err := assess.ChooseRank(c.Layout, got.sites, true, c.Factors, c.draws())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -215,15 +223,21 @@ func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 		return ask(found.next, found.about)
 	}
 	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
-	if err := c.judge(s, &found.Params, got, found.means); err != nil {
+	err = c.judge(s, &found.Params, got, found.means)
+	if err == nil {
+		err = c.Finish(s, s.Model)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
-	if !c.Options.Asks(c.Plan, options.TaskAssess) {
-		if o.Last = got.again(); o.Last {
-			o.Sent = s.Model
-			return ask(s.Model, nil)
+	if o.Last = got.again() && !c.Options.Asks(c.Plan, options.TaskAssess); o.Last {
+		o.Sent = s.Model
+		return ask(s.Model, nil)
+	}
+	if c.Totals && !got.again() {
+		if err := c.endTotals(s, got); err != nil || s.Phase == method.Done {
+			return nil, info, err
 		}
-		return nil, info, c.endTotals(s, got)
 	}
 	tasks, err := c.Assess(s)
 	return tasks, info, err
@@ -322,4 +336,27 @@ func (c Coordinator) next(o *fitState, last exchanged) (*ppca.Params, *between.O
 		return last.Found, last.Apart
 	}
 	return next, last.Apart
+}
+
+// endTotals says how well the model describes all subjects by their total. Where no site is asked for that, the study
+// ends. What was filled counts as its expectation.
+func (c Coordinator) endTotals(s *State, got *answered) error {
+	x, logLik, subjects, err := ppca.NewExplained(c.Layout, s.Model, got.sites[0])
+	if err != nil {
+		return err
+	}
+	if got.again() {
+		logLik = got.logLik // of cells that subjects have
+	}
+	if s.LogLik = logLik / subjects; c.Options.Asks(c.Plan, options.TaskAssess) {
+		return nil
+	}
+	a := &fitted.Assessment{Explained: *x, LogLik: logLik}
+	views := make([]int, c.Layout.Views())
+	for k := range views {
+		views[k] = k
+	}
+	a.Patterns = []ppca.Pattern{{Views: views, Subjects: int(subjects), Share: 1}}
+	s.Phase, s.OfTotals = method.Done, a
+	return nil
 }

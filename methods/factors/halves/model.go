@@ -145,12 +145,8 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	return result, err
 }
 
-// Assess puts the model into its canonical form and asks every site about it. The study
-// goes on without those that do not answer.
+// Assess asks every site about the final model. The study goes on without those that do not answer.
 func (c Coordinator) Assess(s *State) ([]method.Task, error) {
-	if err := c.Finish(s, s.Model); err != nil {
-		return nil, err
-	}
 	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
 		return fitted.AssessTask{Scale: *s.Scale, Model: *s.Model, Offset: s.SiteMeans.At(site)}, nil
 	})
@@ -180,8 +176,9 @@ func (c Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
 	if len(all) == 0 {
 		return nil, nil, nil
 	}
-	sum := fitted.Together(all)
-	s.LogLik = sum.LogLik / float64(sum.Subjects())
+	if sum := fitted.Together(all); s.LogLik == 0 { // no total has told it
+		s.LogLik = sum.LogLik / float64(sum.Subjects())
+	}
 	s.Noise, err = c.siteNoise(s)
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, err
 }

@@ -154,11 +154,8 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 		answer, err = openTask(t, func(task *FitTask) (any, error) {
 			return h.Exact(ctx, s, task.Scale.Effects, func(*ppca.RowSums, dataset.Source) (any, error) {
 				blocks, err := h.Scaled(&task.Scale)
-				if err != nil {
-					return nil, err
-				}
-				model, err := task.model(h.Setup)
-				if err = cmp.Or(err, h.CheckBeside(task.Beside)); err != nil {
+				model, wrong := task.modelAt(h.Setup)
+				if err := cmp.Or(err, wrong, h.CheckBeside(task.Beside)); err != nil {
 					return nil, err
 				}
 				return describe(h.Setup, model, task.Beside, blocks)

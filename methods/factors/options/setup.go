@@ -29,6 +29,7 @@ func SetUp(p *study.Plan) (Setup, error) {
 		return Setup{}, fmt.Errorf("the plan's options are of method %s, not of factors", p.Method.Name)
 	}
 	frame, err := ppca.NewFrame(p, opts.NoiseGroups(), int(opts.Latent), opts.Scaling)
+	frame.Totals = opts.OnePopulation()
 	if opts.Latent == Select { // as many as the features can tell
 		d, q := frame.Layout.Features(), 1
 		for q+1 < d && q < mostSelected && !ppca.TooMany(d, q+1) {
@@ -43,17 +44,21 @@ func SetUp(p *study.Plan) (Setup, error) {
 // was sent, or along drawn ones. Where only totals are told, all sets are as large as the plan makes them.
 func (s Setup) Bound(sent *ppca.Params, beside []float64) ppca.Bound {
 	b := ppca.Bound{Numbers: s.Most, Along: ppca.DirectionsOf(s.Layout, sent, beside, s.Factors, s.Surplus())}
-	if !s.Plan.Privacy.Secure() {
-		return b
+	if s.Plan.Privacy.Secure() {
+		if b.Numbers = 0; s.Triangles() {
+			b.Numbers = math.MaxInt32
+		}
 	}
+	return b
+}
+
+// Triangles says whether the exact scatter matrices of all sets of which only totals are told are within the bound.
+func (s Setup) Triangles() bool {
 	numbers := 0
 	for _, features := range s.TotalSets() {
 		numbers += len(features) * (len(features) + 5) / 2
 	}
-	if b.Numbers = math.MaxInt32; numbers > s.Most {
-		b.Numbers = 0
-	}
-	return b
+	return numbers <= s.Most
 }
 
 // Surplus is along how many directions a site tells of a scatter matrix beside those of a model: 100, if these are not
@@ -150,6 +155,8 @@ type Scale struct {
 	// Effects of covariates are taken out of the values before; none where the plan adjusts
 	// for nothing.
 	Effects *Effects `cbor:"effects,omitempty"`
+	// Units are those of totals over the sites, which have one for each feature: see [ppca.PoolScale].
+	Units []float64 `cbor:"units,omitempty"`
 }
 
 // ScaleTask asks for the sums that the plan's scaling needs.

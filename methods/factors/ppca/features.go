@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/stats"
 	"parley/internal/wire"
+	"parley/privacy/masks"
 	"parley/problem"
 )
 
@@ -24,25 +25,26 @@ func newFeatureSums(d int) *FeatureSums {
 	return &FeatureSums{N: make([]float64, d), A: make([]float64, d), B: make([]float64, d)}
 }
 
-// Raw is the sums of moments as numbers that add up over sites: N, Σ y and Σ y² of each feature.
-func (s *FeatureSums) Raw() []float64 {
-	d := len(s.N)
-	out := make([]float64, 3*d)
+// RawSums is how many numbers [FeatureSums.Raw] has of each feature.
+const RawSums = 6
+
+// Raw is the sums of moments as numbers that add up over sites.
+func (s *FeatureSums) Raw() (out []float64) {
 	for j, n := range s.N {
-		out[j], out[d+j], out[2*d+j] = n, n*s.A[j], s.B[j]+n*s.A[j]*s.A[j]
+		parts := stats.Parts(n, s.A[j])
+		out = append(append(out, n, s.B[j]), parts[:]...)
 	}
 	return out
 }
 
-// FeatureSumsOf is the inverse of [FeatureSums.Raw].
+// FeatureSumsOf is the inverse of [FeatureSums.Raw], of all sites.
 func FeatureSumsOf(raw []float64) *FeatureSums {
-	d := len(raw) / 3
-	s := newFeatureSums(d)
-	for j := range d {
-		if n := raw[j]; n > 0 {
-			s.N[j], s.A[j] = n, raw[d+j]/n
-			s.B[j] = max(0, raw[2*d+j]-n*s.A[j]*s.A[j])
-		}
+	s := newFeatureSums(len(raw) / RawSums)
+	for j := range s.N {
+		x := raw[j*RawSums:]
+		s.N[j] = x[0]
+		s.A[j], s.B[j] = stats.Together(x[0], [4]float64(x[2:6]))
+		s.B[j] += x[1]
 	}
 	return s
 }
@@ -206,24 +208,39 @@ func (s *FeatureSums) centre(j int, extremes bool) (centre, spread float64) {
 }
 
 // PoolScale makes the scale of a study of what its sites say, in the plan's order, and names
-// the views of sites that seem to be in other units; sites are numbered as in the plan.
-func PoolScale(set Frame, sites []string, all []*FeatureSums) (scale *Scale, apart []Apart, err error) {
-	extremes := set.Scaling == ScaleMinMax
-	apart = liesApart(set.Layout, all, extremes)
+// the views of sites that seem to be in other units; sites are numbered as in the plan. Units are powers of two near
+// the features' standard deviations in this scale, but no less than 2⁻²⁰: a value that is filled may be as large as
+// the view's others, whatever its feature.
+func PoolScale(set Frame, sites []string, all []*FeatureSums) (scale *Scale, units []float64, apart []Apart,
+	err error) {
+	apart = liesApart(set.Layout, all, set.Scaling == ScaleMinMax)
 	for i := range apart {
 		apart[i].Site = slices.Index(set.Plan.Sites, sites[apart[i].Site])
 	}
-	scale, err = set.pooled(all)
-	return scale, apart, err
+	sum := set.pooled(all)
+	if scale, err = sum.scale(set); err != nil {
+		return nil, nil, nil, err
+	}
+	for j, n := range sum.N {
+		size := math.Round(math.Log2(scale.Factor[j] * math.Sqrt(sum.B[j]/n)))
+		units = append(units, math.Exp2(max(size, -20)))
+	}
+	return scale, units, apart, nil
 }
 
-// pooled is the scale that what sites say leads to.
-func (s Frame) pooled(all []*FeatureSums) (*Scale, error) {
+// pooled is what all sites say together.
+func (s Frame) pooled(all []*FeatureSums) *FeatureSums {
 	sum := newFeatureSums(s.Layout.Features())
+	if s.Totals && len(all) > 1 {
+		total, err := masks.Raw.Sum(len(all), func(i int) ([]float64, error) { return all[i].Raw(), nil })
+		if err == nil { // else no secure sum has room for it
+			return FeatureSumsOf(total)
+		}
+	}
 	for _, a := range all {
 		for j, n := range a.N {
 			sum.add(j, n, a.A[j], a.B[j], s.Scaling == ScaleMinMax)
 		}
 	}
-	return sum.scale(s)
+	return sum
 }

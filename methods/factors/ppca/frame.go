@@ -27,6 +27,8 @@ type Frame struct {
 	Layout  Layout
 	Factors int    // of the model; the most that are tried, where the study chooses
 	Scaling string // one of the Scale constants
+	// Totals says that sites' sums are added as a secure sum adds them, with one or without.
+	Totals bool
 }
 
 // NewFrame is that of a plan whose features share noise variances so.
@@ -36,7 +38,7 @@ func NewFrame(p *study.Plan, noise Noise, factors int, scaling string) (Frame, e
 		dims[k] = len(v.Features)
 	}
 	layout, err := NewLayout(dims, noise)
-	return Frame{p, layout, factors, scaling}, err
+	return Frame{p, layout, factors, scaling, false}, err
 }
 
 // CheckFeatures demands features of which a model of so many factors can be, in such units.

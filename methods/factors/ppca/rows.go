@@ -110,5 +110,5 @@ func Common(set Frame, scaling string, sites ...*RowSums) (*Scale, error) {
 	for _, site := range sites {
 		all = append(all, site.Said(set))
 	}
-	return set.pooled(all)
+	return set.pooled(all).scale(set)
 }

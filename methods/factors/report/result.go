@@ -118,7 +118,7 @@ func metrics(set ppca.Frame, model *fitted.Model, pooled *fitted.Assessment) map
 	subjects := float64(pooled.Subjects())
 	m := map[string]float64{"subjects": subjects, "factors": float64(set.Factors)}
 	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
-		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
+		m["log_likelihood_per_subject"] = *model.LogLik
 	}
 	for k, v := range set.Plan.Views {
 		if r2 := pooled.R2(k, pooled.Rank()); !math.IsNaN(r2) && !model.Void(v.Name) {

@@ -146,7 +146,6 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 			data := testkit.Get(cbor.Marshal(s))(t)
 			s = &SMC{}
 			testkit.Do(t, cbor.Unmarshal(data, s))
-			testkit.Do(t, s.Check())
 		}
 		return s
 	}
@@ -251,33 +250,6 @@ func TestSetsRefuse(t *testing.T) {
 	if err := s.Fold(make([]float64, 1000)); err == nil {
 		t.Error("more discrepancies than proposals were folded")
 	}
-	s.Particles = []setParticle{{U: []float64{1}}}
-	if s.Check() == nil {
-		t.Error("a particle of one coordinate was taken")
-	}
-}
-
-// States that come from elsewhere give errors, never panics, and what Check takes can
-// be used.
-func FuzzSMC(f *testing.F) {
-	s := testkit.Get(newSMC(toyPrior, SetOptions{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5}, 1))(f)
-	for range 3 {
-		data := testkit.Get(cbor.Marshal(s))(f)
-		f.Add(data)
-		testkit.Do(f, s.Fold(make([]float64, len(s.Propose(16)))))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &SMC{}
-		if cbor.Unmarshal(data, s) != nil || s.Check() != nil || s.Prior.Dim()*s.Prior.Components() > 64 {
-			return
-		}
-		rows := make([]float64, 2*s.Prior.Dim())
-		proposals := s.Propose(4)
-		for i, u := range proposals {
-			_ = s.Set(u, i, rows) // an error is an answer
-		}
-		testkit.Do(t, s.Fold(make([]float64, len(proposals))))
-	})
 }
 
 func TestDiscrepancies(t *testing.T) {

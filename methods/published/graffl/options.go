@@ -3,7 +3,6 @@ package graffl
 import (
 	"fmt"
 
-	"parley/method"
 	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
 	"parley/study"
@@ -252,19 +251,6 @@ func setUp(p *study.Plan) (setup, error) {
 	}
 	prior, err := own.prior(p)
 	return setup{fitted.NewSetup(p, prior), own}, err
-}
-
-// counted holds a state's numbers by site to what they can be; there is a map even if there are none.
-func (s setup) counted(what string, of *map[string]int, most int) error {
-	if *of == nil {
-		*of = map[string]int{}
-	}
-	for site, n := range *of {
-		if method.Member(s.Plan.Sites, site) != nil || n < 0 || n > most {
-			return fmt.Errorf("the state has %d %s of %q", n, what, site)
-		}
-	}
-	return nil
 }
 
 // says is what a model file says of the method.

@@ -2,7 +2,6 @@ package graffl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -39,7 +38,7 @@ type rowsState struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *rowsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *rowsState) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 // Init implements [method.Coordinator].
 func (c *rowsCoordinator) Init() (method.State, error) {
@@ -52,34 +51,8 @@ func (c *rowsCoordinator) Init() (method.State, error) {
 
 // Restore implements [method.Coordinator].
 func (c *rowsCoordinator) Restore(data []byte) (method.State, error) {
-	s := new(rowsState)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	all := c.own.Rounds
-	if s.Iteration < 0 || s.Iteration > all || s.Kept.Limit != c.own.Accepted || len(s.Kept.Kept) > s.Kept.Limit ||
-		math.IsNaN(s.Kept.Rejected) {
-		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan",
-			s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
-	}
-	if begins := s.Iteration%c.own.batch() == 0; s.Iteration == all && s.Asked || s.Iteration < all && !begins {
-		return nil, fmt.Errorf("the state waits for iteration %d, with which no task begins", s.Iteration)
-	}
-	if err := method.KnownPhase("", s.Left, c.Plan.Sites); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(c.counted("rows", &s.Rows, fitted.MaxRows), c.counted("answered iterations", &s.Folded,
-		all)); err != nil {
-		return nil, err
-	}
-	for i, a := range s.Kept.Kept {
-		if a.Site < 0 || a.Site >= len(c.Plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 ||
-			a.Row >= s.Rows[c.Plan.Sites[a.Site]] || !(a.Distance >= 0) || i > 0 &&
-			a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
-			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
-		}
-	}
-	return s, nil
+	s := &rowsState{Rows: map[string]int{}, Folded: map[string]int{}}
+	return s, method.OpenState(data, s)
 }
 
 // Next implements [method.Coordinator].

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 
@@ -43,7 +42,7 @@ type point struct {
 }
 
 // MarshalBinary implements [method.State].
-func (s *setsState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+func (s *setsState) MarshalBinary() ([]byte, error) { return method.SealState(s) }
 
 // Init implements [method.Coordinator].
 func (c *setsCoordinator) Init() (method.State, error) {
@@ -56,26 +55,8 @@ func (c *setsCoordinator) Init() (method.State, error) {
 
 // Restore implements [method.Coordinator].
 func (c *setsCoordinator) Restore(data []byte) (method.State, error) {
-	s := new(setsState)
-	if err := wire.Unmarshal(data, s); err != nil {
-		return nil, err
-	}
-	if s.SMC.Choices != *c.own.Set || s.SMC.Seed != c.seed() || !reflect.DeepEqual(s.SMC.Prior, c.Prior) {
-		return nil, fmt.Errorf("the state is of another plan's sampler")
-	}
-	if err := s.SMC.Check(); err != nil {
-		return nil, fmt.Errorf("the state's sampler: %w", err)
-	}
-	proposals := len(s.SMC.Propose(setBatch))
-	if err := method.Kept(s.Answers, c.Plan.Sites, "answers", func(a *discrepanciesAnswer) error {
-		return a.check(proposals)
-	}); err != nil {
-		return nil, err
-	}
-	if s.Answers == nil {
-		s.Answers = map[string]*discrepanciesAnswer{}
-	}
-	return s, c.counted("rows", &s.Rows, fitted.MaxRows)
+	s := &setsState{Answers: map[string]*discrepanciesAnswer{}, Rows: map[string]int{}}
+	return s, method.OpenState(data, s)
 }
 
 // Next implements [method.Coordinator].

@@ -55,41 +55,6 @@ func newSMC(p gmm.Prior, c SetOptions, seed uint64) (*SMC, error) {
 	return &SMC{Prior: p, Choices: c, Seed: seed, Threshold: math.Inf(1), Scale: 1}, c.Check()
 }
 
-// Check reports what is wrong with a state that came from elsewhere.
-func (s *SMC) Check() error {
-	if err := s.Prior.Check(); err != nil {
-		return err
-	}
-	if err := s.Choices.Check(); err != nil {
-		return err
-	}
-	n := s.coordinates().Len()
-	for i, p := range s.Particles {
-		if len(p.U) != n || gmm.NotFinite(p.U) >= 0 || math.IsNaN(p.Prior) || math.IsNaN(p.Distance) {
-			return fmt.Errorf("particle %d is no parameter of %d finite coordinates with a distance", i, n)
-		}
-	}
-	full := s.Choices.Particles
-	switch {
-	case len(s.Particles) > full || s.Generation > 0 && len(s.Particles) != full || s.Generation < 0:
-		return fmt.Errorf("%d particles in generation %d of a run with %d", len(s.Particles), s.Generation, full)
-	case s.Next < 0 || s.Next >= full || s.Used < 0 || s.Used > s.Choices.Proposals || s.Moves < 0 || s.Tried < 0 ||
-		s.Accepted < 0 || s.Accepted > s.Tried:
-		return fmt.Errorf("counts of a run are out of range: next %d, used %d, tried %d, accepted %d", s.Next, s.Used,
-			s.Tried, s.Accepted)
-	case math.IsNaN(s.Threshold) || !(s.Scale > 0) || math.IsInf(s.Scale, 1):
-		return fmt.Errorf("threshold %v and scale %v of a run", s.Threshold, s.Scale)
-	case s.Stopped != running && s.Stopped != allProposed && s.Stopped != fewAccepted:
-		return fmt.Errorf("a run that stopped for %q", string(s.Stopped))
-	case s.Stopped == running && (s.Used == s.Choices.Proposals || s.Generation == 0 && len(s.Particles) == full):
-		return fmt.Errorf("a run that goes on with nothing to propose: %d of %d proposals used, %d particles in "+
-			"generation %d", s.Used, s.Choices.Proposals, len(s.Particles), s.Generation)
-	case s.Stopped != running && len(s.Particles) == 0:
-		return fmt.Errorf("a run that stopped without a particle")
-	}
-	return nil
-}
-
 func (s *SMC) coordinates() gmm.Coordinates {
 	return gmm.Coordinates{K: s.Prior.Components(), Dim: s.Prior.Dim()}
 }

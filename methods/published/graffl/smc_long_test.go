@@ -25,7 +25,6 @@ func TestSMCRecoversTheToy(t *testing.T) {
 	s := testkit.Get(newSMC(toyPrior, c, 2))(t)
 	for s.Stopped == running {
 		testkit.Do(t, s.Fold(distances(t, s, discrepancy{Kind: byEnergy}, s.Propose(64), sites)))
-		testkit.Do(t, s.Check())
 	}
 	post := s.Sample()
 	rmse, _, _ := judged(&post, centre)

@@ -84,26 +84,6 @@ func TestAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 	testkit.Do(t, fold("a", ones(4*3)))
 }
 
-// A state between two tasks is of another plan, or damaged.
-func TestStatesBetweenTasksAreRefused(t *testing.T) {
-	c, _ := waiting(t, "rows")
-	rounds := c.(*rowsCoordinator).own.Rounds
-	kept := acceptance{Limit: 17}
-	for name, s := range map[string]*rowsState{
-		"inside a task":   {Iteration: 1, Kept: kept},
-		"asked when done": {Iteration: rounds, Asked: true, Kept: kept},
-		"too many":        {Folded: map[string]int{"a": rounds + 1}, Kept: kept},
-	} {
-		if _, err := c.Restore(packed(t, s)); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-	whole := &rowsState{Iteration: leastBatch, Asked: true, Kept: kept}
-	if _, err := c.Restore(packed(t, whole)); err != nil {
-		t.Error(err)
-	}
-}
-
 // The toy: its modes, a box around them, rows at each site, the mixture and its prior.
 var (
 	toyMeans  = []float64{-9, 3, 0, -9, 8, 3}

@@ -242,7 +242,8 @@ func Form(s *options.Setup, kind string) (any, error) {
 	switch kind {
 	case options.TaskScale:
 		names, levels := c.Counted()
-		return &options.ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels)}, nil
+		return &options.ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels),
+			Parts: make([]float64, 3*len(names))}, nil
 	case taskSums, taskMarginal, taskGrid, taskNested:
 		return c.form(kind), nil
 	case options.TaskAssess:

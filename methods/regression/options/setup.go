@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"parley/internal/stats"
 	"parley/internal/wire"
 	"parley/methods/regression/glm"
 	"parley/study"
@@ -136,6 +137,8 @@ func (m *Scale) Check() error {
 type ScaleAnswer struct {
 	glm.Moments
 	Levels wire.Vector `cbor:"levels,omitempty"`
+	// Parts are of what adds up over sites, three for each number: see [ScaleAnswer.Sum].
+	Parts []float64 `cbor:"parts,omitempty"`
 }
 
 // Check refuses what no rows can give; numbers are the names of those that have moments.
@@ -151,22 +154,23 @@ func (a *ScaleAnswer) Check(numbers []string, levels int) error {
 	return a.Moments.Check(numbers)
 }
 
-// Sum turns means and squared deviations into Σ x and Σ x², which add up over sites.
+// Sum turns means into what adds up over sites.
 func (a *ScaleAnswer) Sum() {
+	a.Parts = nil
 	for i, n := range a.N {
-		mean := a.Mean[i]
-		a.Mean[i], a.Squares[i] = n*mean, a.Squares[i]+n*mean*mean
+		parts := stats.Parts(n, a.Mean[i])
+		a.Mean[i], a.Parts = parts[0], append(a.Parts, parts[1:]...)
 	}
 }
 
-// Centre is the inverse of [ScaleAnswer.Sum].
+// Centre is the inverse of [ScaleAnswer.Sum], of all sites.
 func (a *ScaleAnswer) Centre() {
 	for i, n := range a.N {
-		if n > 0 {
-			a.Mean[i] /= n
-			a.Squares[i] = max(0, a.Squares[i]-n*a.Mean[i]*a.Mean[i])
-		}
+		x, between := a.Parts[3*i:], 0.0
+		a.Mean[i], between = stats.Together(n, [4]float64{a.Mean[i], x[0], x[1], x[2]})
+		a.Squares[i] += between
 	}
+	a.Parts = nil
 }
 
 // Family returns the likelihood.
