@@ -317,32 +317,6 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 	}
 }
 
-// Where the patterns of two sites are swapped, each site's own report says how many subjects do not count.
-func TestSwappedPatternsAreNamed(t *testing.T) {
-	for _, swapped := range []bool{false, true} {
-		a, b := "v0", "v1"
-		if swapped {
-			a, b = b, a
-		}
-		s := shape{dims: []int{3, 3}, sites: 3, rows: 400, lacks: map[[2]int]bool{{0, 1}: true, {1, 0}: true}, seed: 5,
-			privacy: totalBudget,
-			options: "  latent: 1\n  patterns: [{site: site-0, views: [" + a + "]}, {site: site-1, views: [" + b +
-				"]}, {views: [v0, v1]}]\n"}.study(t)
-		p := newPlay(t, s)
-		p.seeded(3)
-		testkit.Get(p.run())(t)
-		for i, site := range s.plan.Sites {
-			half := testkit.Get(Method{}.Site(s.plan, site))(t)
-			own := testkit.Get(half.Report(t.Context(), p.Shares[site], s.data[site]))(t)
-			want := swapped && i < 2
-			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] == "400 of 400 subjects here count for "+
-				"nothing"; said != want {
-				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts())
-			}
-		}
-	}
-}
-
 // changed are the views of a subject, one of which, a copy, is changed if the subject has it.
 func changed(table *dataset.Table, i, view int, change func(v []float64)) [][]float64 {
 	views := slices.Clone(table.Row(i).Views)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"parley/internal/testkit"
 	"parley/methods/factors/ppca"
 )
 
@@ -43,7 +42,11 @@ func Forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
 // Said is what a site sends first of its subjects.
 func Said(t tb, l ppca.Layout, blocks []ppca.Block, q int) []ppca.Block {
 	t.Helper()
-	return testkit.Get(ppca.Describe(l, nil, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact}))(t).Blocks
+	d, err := ppca.Describe(l, nil, blocks, nil, ppca.Bound{Numbers: ppca.LargestExact})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Blocks
 }
 
 // Gradient is the central difference of f at x in every coordinate, relative

@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distmv"
 
-	"parley/internal/testkit"
 	"parley/methods/factors/ppca"
 	"parley/privacy"
 )
@@ -118,7 +117,11 @@ func BlocksOf(t tb, l ppca.Layout, rows [][]float64) []ppca.Block {
 
 func Shape(t tb, noise ppca.Noise, dims ...int) ppca.Layout {
 	t.Helper()
-	return testkit.Get(ppca.NewLayout(dims, noise))(t)
+	l, err := ppca.NewLayout(dims, noise)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // Worst returns the largest difference relative to the larger of the entry and 1.

@@ -68,8 +68,8 @@ func fillNote(f *outcome, n int) *figure.Note {
 	}
 	note := &figure.Note{}
 	if f.Along {
-		note.Text = "Features and subjects are so many that sites send variances, and products of each feature with some " +
-			"combinations of them. "
+		note.Text = "Features and subjects are so many that sites send variances, and products of each feature with " +
+			"some combinations of them. "
 	}
 	if f.Filled > 0 {
 		note.Text += fmt.Sprintf("What subjects lack, %.0f values, was filled. ", f.Filled)
@@ -77,16 +77,16 @@ func fillNote(f *outcome, n int) *figure.Note {
 	switch {
 	case n == 0:
 		note.Title, note.Warning = "The sums rest on no model", true
-		note.Text += "The plan has rounds: 0, so that cells are filled by the means of features, and combinations are " +
-			"drawn: the fit is behind that to all rows, and with more rounds it is not."
+		note.Text += "The plan has rounds: 0, so that cells are filled by the means of features, and combinations " +
+			"are drawn: the fit is behind that to all rows, and with more rounds it is not."
 		return note
 	case f.Moved < settledBy:
 		note.Title = "The exchanges have settled"
 	default:
 		note.Title, note.Warning = "The exchanges have not settled: give the plan more rounds", true
 	}
-	note.Text += fmt.Sprintf("This followed the model of all sites %d times, and the last time moved it by about %.1g nats "+
-		"a subject.", n, f.Moved)
+	note.Text += fmt.Sprintf("This followed the model of all sites %d times, and the last time moved it by about "+
+		"%.1g nats a subject.", n, f.Moved)
 	return note
 }
 

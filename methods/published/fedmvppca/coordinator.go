@@ -185,7 +185,11 @@ func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 	}
 	var params []ppca.Params
 	for _, a := range all {
-		params = append(params, a.Params)
+		p, err := a.Params.unpack(c.Layout)
+		if err != nil {
+			return nil, nil, err
+		}
+		params = append(params, *p)
 	}
 	model, _, err := updateMaster(c.Layout, params)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors/fitted"
 	"parley/methods/factors/ppca"
@@ -38,12 +39,12 @@ type iterateTask struct {
 
 // iterateAnswer is what a site found in a round in clear.
 type iterateAnswer struct {
-	Params ppca.Params `cbor:"params"`
+	Params packedParams `cbor:"params"`
 }
 
 func (a *iterateAnswer) check(set setup) error {
-	p := &a.Params
-	if err := p.Check(set.Layout); err != nil {
+	p, err := a.Params.unpack(set.Layout)
+	if err != nil {
 		return err
 	}
 	if p.Rank != set.own.Latent {
@@ -55,6 +56,62 @@ func (a *iterateAnswer) check(set setup) error {
 		}
 	}
 	return p.Measured(set.Layout)
+}
+
+// packedParams are [ppca.Params] as they travel: only what is described, as of a site that lacks a view.
+type packedParams struct {
+	Features []int       `cbor:"features"` // p
+	W        wire.Matrix `cbor:"w"`        // p × q
+	Mu       wire.Vector `cbor:"mu"`       // p
+	Noise    wire.Vector `cbor:"noise"`    // of the groups that these have
+}
+
+func packParams(l ppca.Layout, p *ppca.Params) packedParams {
+	m := packedParams{Features: p.Features, W: wire.Matrix{Rows: len(p.Features), Cols: p.Rank}}
+	for _, j := range p.Features {
+		m.W.Data = append(m.W.Data, p.W[j*p.Rank:][:p.Rank]...)
+		m.Mu = append(m.Mu, p.Mu[j])
+	}
+	for g, used := range p.Groups(l) {
+		if used {
+			m.Noise = append(m.Noise, p.Noise[g])
+		}
+	}
+	return m
+}
+
+// unpack is the inverse of packParams; it refuses what does not fit the layout.
+func (m *packedParams) unpack(l ppca.Layout) (*ppca.Params, error) {
+	if err := l.CheckFeatures(m.Features); err != nil {
+		return nil, err
+	}
+	d, n, groups := l.Features(), len(m.Features), 0
+	p := &ppca.Params{Features: m.Features, Rank: m.W.Cols, Mu: make(wire.Vector, d),
+		Noise: make(wire.Vector, l.Groups())}
+	used := p.Groups(l)
+	for _, is := range used {
+		if is {
+			groups++
+		}
+	}
+	if p.Rank < 1 || p.Rank > d || m.W.Rows != n || len(m.W.Data) != n*p.Rank || len(m.Mu) != n ||
+		len(m.Noise) != groups {
+		return nil, fmt.Errorf("parameters: %d × %d loadings, %d means and %d noise variances of %d features", m.W.Rows,
+			p.Rank, len(m.Mu), len(m.Noise), n)
+	}
+	p.W = make(wire.Vector, d*p.Rank)
+	for i, j := range m.Features {
+		copy(p.W[j*p.Rank:][:p.Rank], m.W.Data[i*p.Rank:])
+		p.Mu[j] = m.Mu[i]
+	}
+	at := 0
+	for g, is := range used {
+		if is {
+			p.Noise[g] = m.Noise[at]
+			at++
+		}
+	}
+	return p, p.Check(l)
 }
 
 // half is that at one site. Between tasks it remembers only what one pass over the same
@@ -173,7 +230,7 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 	if err != nil {
 		return nil, err
 	}
-	return &iterateAnswer{Params: *found}, nil
+	return &iterateAnswer{Params: packParams(h.Layout, found)}, nil
 }
 
 // read makes the one pass over the site's rows, once.
