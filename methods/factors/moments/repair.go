@@ -397,8 +397,8 @@ func (r *repairing) projectPSD() ([]float64, error) {
 	if !e.Factorise(y, p) {
 		return nil, ppca.ErrCollapsed
 	}
-	if e.Values[0] < leastShare {
-		e.Map(y, p, func(_ int, x float64) float64 { return max(x, leastShare) })
+	if e.Values[0] < leastShare || e.Values[p-1] > mostShare {
+		e.Map(y, p, func(_ int, x float64) float64 { return max(leastShare, min(x, mostShare)) })
 	}
 	for i := range p {
 		for j := range p {
@@ -409,5 +409,6 @@ func (r *repairing) projectPSD() ([]float64, error) {
 	return y, nil
 }
 
-// leastShare of the diagonal rest is the least variance of any direction.
-const leastShare = 0.02
+// leastShare of the diagonal rest is the least variance of any direction, and mostShare the largest: sums from a
+// hostile site may be of any size.
+const leastShare, mostShare = 0.02, 1e9
