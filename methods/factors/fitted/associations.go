@@ -295,7 +295,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source,
 	}
 	account := &method.Account{
 		Tables: []figure.Table{associationTable(list), effectTable(list, reliability)},
-		Notes:  append(notes, r.oddUnits()...),
+		Notes:  append(notes, r.notes()...),
 		Value:  sitesOwn{"this site only: exact, not for release", tests.adjusted(), reliability, list},
 	}
 	if len(opts.Adjust) > 0 {

@@ -72,7 +72,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer,
 		})
 	})
 	w.Flush()
-	return written, slices.Concat(warnings, notes, r.oddUnits()), errors.Join(err, w.Error())
+	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.Error())
 }
 
 // verdictNotes are such verdicts.
@@ -138,7 +138,7 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	})
 	w.Flush()
 	warnings := m.verdictNotes(func(v *Verdict) bool { return len(v.Voids) > 0 })
-	return n, slices.Concat(warnings, notes, r.oddUnits()), errors.Join(err, w.Error())
+	return n, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.Error())
 }
 
 func transformHeader(q int, covariance bool) []string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/factors/between"
 	"parley/methods/factors/options"
@@ -183,6 +184,8 @@ type newcomers struct {
 	oneSite  bool // subjects are of one site
 	features []feature
 	values   []method.Values // scaled, by feature
+
+	subjects, strange int // read, and of them far from what the model expects
 }
 
 // use prepares the model for new subjects of a population.
@@ -281,11 +284,14 @@ func (r *newcomers) each(ctx context.Context, data dataset.Source,
 		if err != nil {
 			return 0, err
 		}
-		if subjects++; !known {
+		if r.subjects++; !known {
 			lacking = append(lacking, row.ID)
 		}
 		if len(lacking) > 0 {
 			continue
+		}
+		if d := distance(post, values); strange(d, len(values)) {
+			r.strange++
 		}
 		for i, j := range post.Observed {
 			r.values[j].Add(values[i])
@@ -298,13 +304,42 @@ func (r *newcomers) each(ctx context.Context, data dataset.Source,
 	case len(lacking) > 0:
 		err = problem.Problem{Where: "subjects",
 			What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s",
-				len(lacking), subjects, options.AdjustedFor(r.model.adjustedFor()), problem.Names(lacking)),
+				len(lacking), r.subjects, options.AdjustedFor(r.model.adjustedFor()), problem.Names(lacking)),
 			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
-	case subjects == 0:
+	case r.subjects == 0:
 		err = problem.Problem{Where: "data", What: "there are no subjects in them",
 			Hint: "subjects.csv needs a row for each subject"}
 	}
-	return subjects, err
+	return r.subjects, err
+}
+
+// distance is the squared distance δᵀC⁻¹δ of a subject from the model, which is p on average
+// over p values.
+func distance(post *ppca.Posterior, values []float64) float64 {
+	return float64(len(values)) + 2*(-post.LogLik(values)-post.Entropy())
+}
+
+// strange says whether a subject of so many values is far from the model: its squared distance
+// is more than ten times that which is expected, and beyond what one of a million subjects of
+// the model has (χ²).
+func strange(distance float64, values int) bool {
+	p := float64(values)
+	if p == 0 {
+		return false
+	}
+	return distance > 10*p && distance > stats.ChiSquareQuantile(4.753, p)
+}
+
+// notes are what readers are told once all subjects have been read.
+func (r *newcomers) notes() method.Notes {
+	notes := r.oddUnits()
+	if r.strange > 0 {
+		notes.Add(problem.Problem{Where: "data",
+			What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
+			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, " +
+				"codes for missing values and mixed-up columns"})
+	}
+	return notes
 }
 
 // EachSubject reads the rows with what the model says of each subject: the
