@@ -76,7 +76,10 @@ func PatternOf(set ppca.Frame, views []int, subjects int) figure.Pattern {
 // Variance is a section on how much the factors explain, for all sites, which a name stands for, and for each.
 func Variance(set ppca.Frame, of string, pooled *ppca.Explained, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
-		Rows: fitted.FactorNames(set.Factors), TotalLabel: "All factors"}
+		TotalLabel: "All factors"}
+	for a := range set.Factors {
+		h.Rows = append(h.Rows, fmt.Sprintf("Factor %d", a+1))
+	}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
