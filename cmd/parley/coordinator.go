@@ -150,7 +150,7 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 			for tick := time.Tick(10 * time.Second); cmd.Context().Err() == nil; <-tick {
 				if r, err := f.Registry(); err == nil {
 					metrics.Read(inUse)
-					debug.SetMemoryLimit(max(100<<20+int64(len(r.Members))*100<<10, int64(inUse[0].Value.Uint64()/2*3)))
+					debug.SetMemoryLimit(max(104<<20+int64(len(r.Members))*100<<10, int64(inUse[0].Value.Uint64()/2*3)))
 				}
 			}
 		}()
