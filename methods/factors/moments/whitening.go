@@ -140,9 +140,9 @@ func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 		n := max(with[k], math.Sqrt(withVar[k]))
 		lo, hi := l.View(k)
 		missingShares(lack[lo:hi], root/overviewMissing/n, variance[k])
-		off, doubt := centres(mean[lo:hi], lack[lo:hi], root/(2*overviewValue)/n, variance[k])
+		more, doubt := centres(mean[lo:hi], lack[lo:hi], root/(2*overviewValue)/n, variance[k])
 		unit := math.Sqrt(float64(views)) / overviewSpread / n
-		e := spread[k]*unit + 4*off
+		e := spread[k]*unit + 4*more
 		doubt = unit*unit*variance[k] + 16*doubt
 		w := usualDoubt * usualDoubt / (usualDoubt*usualDoubt + doubt)
 		// One that is too small clips everybody.
@@ -165,9 +165,9 @@ func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 }
 
 // centres makes means of the noised sums of a view's features, unit being what one is divided by the subjects, and
-// draws them to the middle of the ranges by as much as they are noise. It returns by how much less the mean square
-// about them is than about the middle, below 0, and what noise leaves of that.
-func centres(sum, lack []float64, unit, variance float64) (less, doubt float64) {
+// draws them to the middle of the ranges by as much as they may be noise. It returns by how much more the mean square
+// about them is than about the middle, as a rule below 0, and the variance that noise leaves of that.
+func centres(sum, lack []float64, unit, variance float64) (more, doubt float64) {
 	p, square, noise := float64(len(sum)), 0.0, 0.0
 	for j := range sum {
 		f := unit / (1 - lack[j])
@@ -186,7 +186,7 @@ func centres(sum, lack []float64, unit, variance float64) (less, doubt float64) 
 const leastObserved = 0.2
 
 // missingShares makes shares of the noised sums of a view's features, and draws them to their mean, and that to 0, by
-// as much as they are noise (Stein's estimator).
+// as much as they may be noise.
 func missingShares(share []float64, unit, variance float64) {
 	floats.Scale(unit, share)
 	variance *= unit * unit
