@@ -10,8 +10,8 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/factors"
-	"parley/methods/factors/ppca"
 	"parley/methods/factors/halves"
+	"parley/methods/factors/ppca"
 	"parley/papers/deal"
 )
 
