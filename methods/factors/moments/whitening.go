@@ -77,6 +77,7 @@ const (
 	meanSpread     = 0.25 // how far means may lie from the middle of their ranges
 	usualMissing   = 0.15 // how large shares of missing values are, and how different
 	careful        = 2.5  // of its posterior standard deviation it is at least
+	surely         = 3    // standard deviations that shares are no noise
 )
 
 // Overviewed is a noised overview of a site, or the sum of those of some with the same patterns.
@@ -174,8 +175,8 @@ func centres(sum, lack []float64, unit, variance float64) (more, doubt float64) 
 		sum[j] *= f
 		square, noise = square+sum[j]*sum[j]/p, noise+f*f*variance/p
 	}
-	excess, surely := max(0, square-noise), max(0, square-(1+math.Sqrt(2/p))*noise)
-	keep := min(surely/max(square, 1e-300), meanSpread*meanSpread/(meanSpread*meanSpread+noise))
+	excess, least := max(0, square-noise), max(0, square-(1+math.Sqrt(2/p))*noise)
+	keep := min(least/max(square, 1e-300), meanSpread*meanSpread/(meanSpread*meanSpread+noise))
 	for j := range sum {
 		sum[j] = min(max(keep*sum[j], -0.5), 0.5)
 	}
@@ -186,7 +187,8 @@ func centres(sum, lack []float64, unit, variance float64) (more, doubt float64) 
 const leastObserved = 0.2
 
 // missingShares makes shares of the noised sums of a view's features, and draws them to their mean, and that to 0, by
-// as much as they may be noise.
+// as much as they are noise. What may be noise alone is 0: making up for cells that are not missing takes from the
+// rest.
 func missingShares(share []float64, unit, variance float64) {
 	floats.Scale(unit, share)
 	variance *= unit * unit
@@ -195,11 +197,17 @@ func missingShares(share []float64, unit, variance float64) {
 	for _, x := range share {
 		excess += ((x-mean)*(x-mean) - variance) / p
 	}
-	prior, surely := usualMissing*usualMissing, max(0, mean-math.Sqrt(variance/p))
-	centre := surely * prior / (prior + variance/p)
+	prior, centre := usualMissing*usualMissing, 0.0
+	if mean > surely*math.Sqrt(variance/p) {
+		centre = mean * prior / (prior + variance/p)
+	}
 	prior = min(max(excess, 0), prior)
+	keep := prior / (prior + variance)
 	for j, x := range share {
-		share[j] = min(max(centre+prior/(prior+variance)*(x-mean), 0), 1-leastObserved)
+		share[j] = min(centre+keep*(x-mean), 1-leastObserved)
+		if share[j] < surely*math.Sqrt(keep*variance) {
+			share[j] = 0
+		}
 	}
 }
 
