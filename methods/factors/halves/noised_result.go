@@ -92,7 +92,7 @@ func (c Coordinator) describeNoised(s *State, m *fitted.Model) {
 	m.Explains(s.Noised.Pooled)
 	m.Doubts(s.Doubt)
 	m.Biases = s.Noised.Biases
-	m.Warn(c.verdictOf(s.Noised.Gains), c.apartVerdict(&s.Noised))
+	m.Warn(c.verdictOf(s.Noised.Gains), c.apartVerdict(&s.Noised), c.rareVerdict(&s.Noised))
 }
 
 // overview shows who has what, by the sites' noised counts.

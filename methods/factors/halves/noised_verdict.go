@@ -96,6 +96,27 @@ func (c Coordinator) apartVerdict(r *noisedState) fitted.Verdict {
 		"Sites' means differ, which is part of the variance: %s")
 }
 
+// rareVerdict names features that hardly anybody has who has their view; nothing if there are none.
+func (c Coordinator) rareVerdict(r *noisedState) fitted.Verdict {
+	var found fitted.Found
+	named := map[int]bool{}
+	for _, of := range r.Whitenings[1] {
+		for i, j := range c.Layout.FeaturesOf(of.Views) {
+			if !named[j] && of.Observed[i] <= moments.HardlyObserved {
+				named[j] = true
+				view := c.Plan.Views[c.Layout.ViewOf()[j]]
+				lo, _ := c.Layout.View(c.Layout.ViewOf()[j])
+				found.Add(view.Features[j-lo].Name, view.Name)
+			}
+		}
+	}
+	v := found.Verdict(fitted.OnMissing, "Where so few have a value, noise and how many they are decide its mean and "+
+		"loadings. Leave the feature out, or give it a view of its own and state the sets of views that subjects have.",
+		"Four of five subjects or more lack a feature of a view that they have: %s")
+	v.Voids = v.Views
+	return v
+}
+
 // verdictOf warns of the views that gain nothing; nothing if all do.
 func (c Coordinator) verdictOf(gains []float64) (v fitted.Verdict) {
 	var poor []string

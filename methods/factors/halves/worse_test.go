@@ -2,6 +2,7 @@ package halves
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -166,6 +167,32 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 		t.Errorf("too few views to tell, or a verdict that is wrong")
 	}
 	t.Logf("%d views were worse, %d of them silently; %d good ones, %d of them warned of", worse, silent, good, alarmed)
+}
+
+// A feature that hardly anybody has is named, and no other.
+func TestRareFeaturesAreNamed(t *testing.T) {
+	plan, subjects := wide(t, 5, 4000)
+	for i, row := range subjects {
+		if i%10 > 0 {
+			row[0][0] = math.NaN()
+		}
+	}
+	p := newPlay(t, plan)
+	data := map[string]*dataset.Table{}
+	for i, site := range p.Plan.Sites {
+		var mine []dataset.Row
+		for k := i * 2000; k < (i+1)*2000; k++ {
+			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: subjects[k]})
+		}
+		data[site] = testkit.Get(dataset.NewTable(p.Plan.Schema(), mine))(t)
+	}
+	p.behindGates(data, 1)
+	_, result := p.run()
+	if said := result.Verdicts(); !slices.ContainsFunc(said, func(s string) bool {
+		return strings.HasSuffix(s, "lack a feature of a view that they have: f0")
+	}) {
+		t.Errorf("the report says %q", said)
+	}
 }
 
 // gains are what predicting each view from the others gains over the subjects' own mean.

@@ -183,8 +183,9 @@ func centres(sum, lack []float64, unit, variance float64) (more, doubt float64) 
 	return keep*keep*noise - keep*(2-keep)*excess, (4*square*noise + 2*noise*noise) / p
 }
 
-// leastObserved is the smallest share of a feature that is made up for.
-const leastObserved = 0.2
+// A share of subjects who have a feature is a divisor. It is at least leastObserved, and ten standard deviations of its
+// noise up to HardlyObserved, below which reports name the feature.
+const leastObserved, HardlyObserved = 0.05, 0.2
 
 // missingShares makes shares of the noised sums of a view's features, and draws them to their mean, and that to 0, by
 // as much as they are noise. What may be noise alone is 0: making up for cells that are not missing takes from the
@@ -203,8 +204,9 @@ func missingShares(share []float64, unit, variance float64) {
 	}
 	prior = min(max(excess, 0), prior)
 	keep := prior / (prior + variance)
+	most := 1 - min(HardlyObserved, max(leastObserved, 10*math.Sqrt(variance)))
 	for j, x := range share {
-		share[j] = min(centre+keep*(x-mean), 1-leastObserved)
+		share[j] = min(centre+keep*(x-mean), most)
 		if share[j] < surely*math.Sqrt(keep*variance) {
 			share[j] = 0
 		}
