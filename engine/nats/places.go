@@ -18,29 +18,23 @@ import (
 //     is above is closed within everyLook, of strangers first, the oldest; then of the key that has most, where a
 //     guest's first counts as a second. Those whom greetings or the coordinator refuse take none of it.
 //
-// So half is left to those who come: the server would have to take 40 thousand a second to be full in between, or 6
-// thousand a second where less than a quarter is taken, when a look in a second is enough.
+// So half is left to those who come: the server would have to take 40 thousand a second to be full in between.
 const (
 	maxConnections = 8192 // places
 	everyLook      = 100 * time.Millisecond
-	everyQuietLook = time.Second
 )
 
 // keepPlaces makes room as long as a server runs.
 func (s *Server) keepPlaces(ns *server.Server, places int) {
 	most := places / 2
-	for left := most; ns.Running(); {
-		n, next := ns.NumClients(), everyLook
-		switch {
-		case n < most/2:
-			left, next = most, everyQuietLook
+	for left := most; ns.Running(); time.Sleep(everyLook) {
+		switch n := ns.NumClients(); {
 		case n <= most:
 			left = most
 		case n > left: // than what had to stay last
 			s.makeRoom(ns, n-most+places/16) // and some, so that it need not be looked at each time who is there
 			left = max(most, ns.NumClients()+places/64)
 		}
-		time.Sleep(next)
 	}
 }
 
