@@ -367,10 +367,10 @@ func (q *pooled) size(draws [][]float64) float64 {
 		variance += w * w * s.variance
 		for j, h := range s.whitening.Scale {
 			m, f := t[j*d+p]/n, w*n*h*h
-			if lack := 1 - s.whitening.Observed[j]; len(s.whitening.Shrinkage) == 0 {
-				f *= 1 - lack
+			if seen := s.whitening.Observed[j]; len(s.whitening.Shrinkage) == 0 {
+				f *= seen
 			} else {
-				expected -= w * n * lack * s.whitening.rest()
+				expected -= w * n * (1 - seen) * s.whitening.rest()
 			}
 			told -= f * (m - s.whitening.Centre[j]) * (m - s.whitening.Centre[j])
 			expected += f * (t[j*d+j]/n - m*m)
