@@ -142,7 +142,7 @@ func (c Coordinator) answered(s *State) (*answered, error) {
 	}
 	said, task := append(all, before...), &FitTask{Scale: *s.Scale}
 	if len(said) > 1 && c.Options.Rounds > 0 && c.Triangles() {
-		if total, err := Total(c.Setup, said, task); err == nil && take(c.Setup, total, nil) == nil {
+		if total, err := totalOf(c.Setup, said, task); err == nil && take(c.Setup, total, nil) == nil {
 			got.sites, got.filled, got.logLik = [][]ppca.Block{total.Blocks}, total.Filled, total.LogLik
 			return got, nil
 		} // else no secure sum has room for it

@@ -20,9 +20,9 @@ func (t *FitTask) model(set options.Setup) (*ppca.Params, error) {
 	return t.Model, cmp.Or(t.Model.Check(set.Layout), set.CheckRank(t.Model.Rank))
 }
 
-// Total is the answer of all subjects to a task, of the answers of sites, as a secure sum tells it; an error if such a
-// sum has no room for it.
-func Total(set options.Setup, all []*ppca.Description, task *FitTask) (*ppca.Description, error) {
+// totalOf is the answer of all subjects to a task, of the answers of sites, as a secure sum tells it; an error if such
+// a sum has no room for it.
+func totalOf(set options.Setup, all []*ppca.Description, task *FitTask) (*ppca.Description, error) {
 	sums, err := masks.Standardised.Sum(len(all), func(i int) ([]float64, error) { return Raw(set, all[i], task) })
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func NewFrame(p *study.Plan, noise Noise, factors int, scaling string) (Frame, e
 		dims[k] = len(v.Features)
 	}
 	layout, err := NewLayout(dims, noise)
-	return Frame{p, layout, factors, scaling, false}, err
+	return Frame{Plan: p, Layout: layout, Factors: factors, Scaling: scaling}, err
 }
 
 // CheckFeatures demands features of which a model of so many factors can be, in such units.
