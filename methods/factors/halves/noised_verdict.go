@@ -22,10 +22,10 @@ import (
 const leastGain = 0.1
 
 // gains are what each view gains from being predicted from all others, over giving
-// everybody the mean: 1 − the ratio of the mean squared errors. It is what the model and the
-// known law of the noise lead to expect: the variance that the model leaves, and what
-// privacy noise adds to it, over the whole. Of a single view, which nothing predicts, it is the R² that the model
-// claims.
+// everybody the mean: 1 − the ratio of the mean squared errors, on average over its features, of
+// which public ranges do not say how much they vary. It is what the model and the known law of the
+// noise lead to expect: the variance that the model leaves, and what privacy noise adds to it, over the
+// whole. Of a single view, which nothing predicts, it is the R² that the model claims.
 func (c Coordinator) gains(s *State) (gains []float64, err error) {
 	predictor, err := ppca.NewPredictor(c.Layout, s.Model)
 	if err != nil {
@@ -40,13 +40,13 @@ func (c Coordinator) gains(s *State) (gains []float64, err error) {
 			if err != nil {
 				return nil, err
 			}
-			variance, left, whole := make([]float64, hi-lo), 0.0, 0.0
+			variance, left := make([]float64, hi-lo), 0.0
 			post.MissingVar(variance)
 			for i, j := range post.Missing {
 				w := md.W[j*md.LD:][:md.Q]
-				left, whole = left+variance[i]+s.Doubt[j], whole+md.Psi[j]+floats.Dot(w, w)
+				left += (variance[i] + s.Doubt[j]) / (md.Psi[j] + floats.Dot(w, w))
 			}
-			gain = 1 - left/whole
+			gain = 1 - left/float64(hi-lo)
 		}
 		gains = append(gains, gain)
 	}
@@ -110,8 +110,8 @@ func (c Coordinator) rareVerdict(r *noisedState) fitted.Verdict {
 			}
 		}
 	}
-	v := found.Verdict(fitted.OnMissing, "Where so few have a value, noise and how many they are decide its mean and "+
-		"loadings. Leave the feature out, or give it a view of its own and state the sets of views that subjects have.",
+	v := found.Verdict(fitted.OnMissing, "Its mean and its loadings rest on few values and on a noised count of them. "+
+		"Leave the feature out, or give it a view of its own and state the sets of views that subjects have.",
 		"Four of five subjects or more lack a feature of a view that they have: %s")
 	v.Voids = v.Views
 	return v
