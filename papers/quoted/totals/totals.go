@@ -29,7 +29,7 @@ import (
 type kind struct {
 	name    string
 	m       method.Method
-	rows    int // for the fit; half as many are held out
+	rows    int
 	draws   int // of rows, for each line
 	draw    func(r *rand.Rand, x []float64) (label string)
 	options deal.Keys
@@ -40,14 +40,14 @@ const features = 6
 var methods = method.Registry{factors.Method{}, regression.Method{}, mixture.Method{}}
 
 var kinds = []kind{
-	{"factors", factors.Method{}, 2000, 8, func(r *rand.Rand, x []float64) string {
+	{"factors", factors.Method{}, 2000, 48, func(r *rand.Rand, x []float64) string {
 		f, g := r.NormFloat64(), r.NormFloat64()
 		for j := range x {
 			x[j] = 0.8*f*float64(1-j%2) + 0.8*g*float64(j%2) + 0.2*f + 0.7*r.NormFloat64()
 		}
 		return "no"
 	}, deal.Keys{"latent": 2}},
-	{"regression", regression.Method{}, 4000, 8, func(r *rand.Rand, x []float64) string {
+	{"regression", regression.Method{}, 4000, 16, func(r *rand.Rand, x []float64) string {
 		a := -0.5
 		f := r.NormFloat64()
 		for j := range x {
@@ -76,7 +76,8 @@ var (
 	epsilons = []float64{0.5, 1, 3}
 )
 
-// The names of values: nats a held-out row that noise costs, times 1000.
+// The names of values: nats a row of the fit that noise costs, times 1000. The fit without noise is the best for these
+// rows, so that what noise costs is no matter of which rows are held out.
 const (
 	one  = "one noise"
 	sum  = "secure sum"
@@ -115,15 +116,19 @@ func totals() experiment.Experiment {
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
 			t := figure.Table{ID: "excess", Title: "What noise costs",
 				Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
-				Caption: fmt.Sprintf("Nats a held-out row, times 1000, medians of %d draws, and of %d for "+
-					"mixtures, which vary more. The variance is that of the secure sum, in units of one noise; "+
-					"at each site it is that of as many as there are sites.", kinds[0].draws, kinds[2].draws)}
+				Caption: fmt.Sprintf("Nats a row of the fit, times 1000, medians of %d draws of factors and %d of the "+
+					"others. One noise knows no sites, and is the median of all draws. The variance is that of the secure "+
+					"sum, in units of one noise; at each site it is that of as many as there are sites.",
+					kinds[0].draws, kinds[1].draws)}
 			for _, k := range kinds {
 				for _, sites := range cohorts {
 					for _, epsilon := range epsilons {
-						var ids []string
+						var ids, every []string
 						for draw := range k.draws {
 							ids = append(ids, id(k, sites, epsilon, draw))
+							for _, c := range cohorts {
+								every = append(every, id(k, c, epsilon, draw))
+							}
 						}
 						if len(o.Gather(one, ids...)) == 0 {
 							continue
@@ -134,8 +139,9 @@ func totals() experiment.Experiment {
 						}
 						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon),
 							fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
-						for _, way := range ways {
-							row = append(row, fmt.Sprintf("%.2f", median(o.Gather(way, ids...))))
+						for _, x := range [][]float64{o.Gather(one, every...), o.Gather(sum, ids...), o.Gather(each, ids...)} {
+							slices.Sort(x)
+							row = append(row, fmt.Sprintf("%.2f", stat.Quantile(0.5, stat.LinInterp, x, nil)))
 						}
 						t.Add(row...)
 					}
@@ -163,7 +169,7 @@ func (k kind) plan(sites int, epsilon float64, secure bool) (*study.Plan, error)
 func (k kind) measure(ctx context.Context, sites int, epsilon float64, seed uint64) (experiment.Values, error) {
 	r := rand.New(rand.NewPCG(seed, uint64(len(k.name))))
 	var all []dataset.Row
-	for i := range k.rows + k.rows/2 {
+	for i := range k.rows {
 		x := make([]float64, features)
 		label := k.draw(r, x)
 		all = append(all, dataset.Row{ID: fmt.Sprintf("%08d", i), Subject: []string{label}, Views: [][]float64{x}})
@@ -172,15 +178,11 @@ func (k kind) measure(ctx context.Context, sites int, epsilon float64, seed uint
 	if err != nil {
 		return nil, err
 	}
-	train, err := dataset.NewTable(exact.Schema(), all[:k.rows])
+	table, err := dataset.NewTable(exact.Schema(), all)
 	if err != nil {
 		return nil, err
 	}
-	test, err := dataset.NewTable(exact.Schema(), all[k.rows:])
-	if err != nil {
-		return nil, err
-	}
-	best, err := k.logLik(ctx, exact, train, test, seed)
+	best, err := k.logLik(ctx, exact, table, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +196,7 @@ func (k kind) measure(ctx context.Context, sites int, epsilon float64, seed uint
 		if err != nil {
 			return nil, err
 		}
-		l, err := k.logLik(ctx, p, train, test, seed)
+		l, err := k.logLik(ctx, p, table, seed)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", way, err)
 		}
@@ -203,9 +205,9 @@ func (k kind) measure(ctx context.Context, sites int, epsilon float64, seed uint
 	return v, nil
 }
 
-// logLik is that of a held-out row by the model of a study.
-func (k kind) logLik(ctx context.Context, p *study.Plan, train, test dataset.Source, seed uint64) (float64, error) {
-	rows, err := deal.Spread(ctx, train, "", evaluate.IID, len(p.Sites), seed)
+// logLik is that of a row by the model of a study of all rows.
+func (k kind) logLik(ctx context.Context, p *study.Plan, table dataset.Source, seed uint64) (float64, error) {
+	rows, err := deal.Spread(ctx, table, "", evaluate.IID, len(p.Sites), seed)
 	if err != nil {
 		return 0, err
 	}
@@ -219,17 +221,12 @@ func (k kind) logLik(ctx context.Context, p *study.Plan, train, test dataset.Sou
 		return 0, err
 	}
 	if k.name != "regression" {
-		score, err := evaluate.EvaluateIn(ctx, nil, m, test)
+		score, err := evaluate.EvaluateIn(ctx, nil, m, table)
 		return score.LogLik, err
 	}
-	j, err := evaluate.Outcome{Column: "ill", Levels: []string{"no", "yes"}}.Judge(ctx, m, test, 0.9)
+	j, err := evaluate.Outcome{Column: "ill", Levels: []string{"no", "yes"}}.Judge(ctx, m, table, 0.9)
 	if err != nil {
 		return 0, err
 	}
 	return j.Marks.Get(evaluate.MeasureLogLik), nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return stat.Quantile(0.5, stat.LinInterp, x, nil)
 }
