@@ -64,12 +64,12 @@ var privatePlans = map[string]driven{
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
 	"joint, logistic": {twoClasses + "", noProtection,
-		"6d87098637ac090a50c28a73d612a1801d8ce6079a959e2928ab25b2ff0b493d"},
+		"241803f08f4c4c0f9438b096b5ad2c871003220d5d86e453e8e01ca69d48c2a7"},
 	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
 	"joint, softmax": {threeClasses + "", noProtection,
-		"2fbe13adc98f96860bdee6c61b07ea4162bee2f018a97d6e49e89d9f9e413f0d"},
+		"6f9ceea7cccb619d6c4accea30f784e370d3d24817a54589223bf4be592772aa"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
-		"746fe32bf82f1795ca7f0ef629e23cc6b04fdf86a1ce1f0fa9e9ee7ba227b41a"},
+		"f83da6e252f49df9b499df03c5496771b6af8517644d9be637e7c394cf39907f"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts": {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, " +
 		"knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},

@@ -73,7 +73,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 24 }
+func (Method) Revision() int { return 25 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

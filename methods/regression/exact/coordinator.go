@@ -36,8 +36,8 @@ type state struct {
 	Sums      map[string]*answer `cbor:"sums"` // of the exchange under way, and kept of the last
 	Rows      map[string]int     `cbor:"rows"` // of each site
 	Nested    map[string]*answer `cbor:"nested"`
-	// of each term: twice the logarithm of the ratio of likelihoods
-	Ratios []float64 `cbor:"ratios,omitempty"`
+	Ratios    []nested           `cbor:"ratios,omitempty"` // of each term
+	Tests     int                `cbor:"tests"`            // exchanges for them
 	// With random intercepts: the search, and at the end the spread of sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
 	Tau     *glm.Spread                    `cbor:"tau,omitempty"`
@@ -86,8 +86,11 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	case taskSums:
 		step.Tasks, step.Info, err = c.advance(s)
 	case taskNested:
-		c.test(s)
-		step.Tasks, err = c.askQuality(s)
+		if c.test(s) || s.Tests == mostNested {
+			step.Tasks, err = c.askQuality(s)
+		} else {
+			step.Tasks, err = c.askNested(s)
+		}
 	case options.TaskAssess:
 		s.Phase = method.Done
 	}

@@ -58,7 +58,7 @@ func (h *site) Listed() []privacy.Listed {
 		says += ". Also " + predict.ScatterSays
 	}
 	if h.tested() {
-		list = append(list, ask(taskNested, 1, "log-likelihood of rows and its derivatives by all weights, with and "+
+		list = append(list, ask(taskNested, mostNested, "log-likelihood of rows and its derivatives by all weights, with and "+
 			"without each term of the model"))
 	}
 	return append(list, ask(options.TaskAssess, 1, says))

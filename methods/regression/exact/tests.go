@@ -2,12 +2,14 @@ package exact
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
 	"parley/internal/stats"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
@@ -43,14 +45,37 @@ func (c common) tested() bool {
 	return len(names) > 0 && !c.Options.Random() && !c.Options.Robust()
 }
 
-// askNested asks all sites for the likelihood at the mode without each term, as a parabola about the fit has it.
+// nested is a fit without a term between exchanges: BFGS in the metric of the whole fit, whose covariance given that the
+// term's weights are 0 is the inverse Hessian until gradients say otherwise.
+type nested struct {
+	At    wire.Vector   `cbor:"at"`    // where sums are asked for
+	Best  wire.Vector   `cbor:"best"`  // the best so far, with its slope
+	Slope wire.Vector   `cbor:"slope"` // of Bound
+	Bound float64       `cbor:"bound"` // the logarithm of the posterior density at the best, but for a constant
+	Steps []wire.Vector `cbor:"steps"` // between the best, and how slopes changed along them
+	Bends []wire.Vector `cbor:"bends"`
+	// Ratio is twice the logarithm of the ratio of likelihoods.
+	Ratio   float64 `cbor:"ratio"`
+	Settled bool    `cbor:"settled"`
+}
+
+const (
+	mostNested    = 12   // exchanges; one where the likelihood is nearly a parabola
+	settledNested = 5e-4 // what the next step may change of a ratio for it to be settled, as a share
+)
+
+// askNested asks all sites for the likelihood without each term, first at the mode that a parabola about the fit has.
 func (c coordinator) askNested(s *state) ([]method.Task, error) {
 	points := []glm.MixedPoint{{Weights: s.Fit.At.Mean}}
 	_, terms := c.terms()
-	for _, columns := range terms {
-		mean, _ := conditional(s.Fit.At.normal(), columns)
-		points = append(points, glm.MixedPoint{Weights: mean})
+	for k, columns := range terms {
+		if len(s.Ratios) < len(terms) {
+			mean, _ := conditional(s.Fit.At.normal(), columns)
+			s.Ratios = append(s.Ratios, nested{At: mean})
+		}
+		points = append(points, glm.MixedPoint{Weights: s.Ratios[k].At})
 	}
+	s.Tests++
 	return c.askSums(s, taskNested, points)
 }
 
@@ -82,29 +107,67 @@ func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.S
 	return mean, covariance
 }
 
-// test makes the tests of terms: twice the logarithm of the ratio of likelihoods, where that without a term is taken
-// to its mode by one more of Newton's steps.
-func (c coordinator) test(s *state) {
+// test takes each fit without a term a step on, and says whether all have settled.
+func (c coordinator) test(s *state) (settled bool) {
 	q, prior := s.Fit.At.normal(), c.PriorOf(s.Scale)
 	_, terms := c.terms()
 	total := c.total(s, taskNested)
-	s.Ratios = nil
+	settled = true
 	for k, columns := range terms {
-		mean, covariance := conditional(q, columns)
-		n := len(mean)
-		gradient, left := mat.NewVecDense(n, total.At[1+k].Gradient), mat.NewVecDense(n, nil)
-		for j, l := range prior.Lambda {
-			left.SetVec(j, gradient.AtVec(j)-(l*mean[j]-prior.Eta[j]))
+		x := &s.Ratios[k]
+		if !x.Settled {
+			x.take(q, prior, columns, total.At[0].Value, &total.At[1+k])
 		}
-		var step mat.VecDense
-		step.MulVec(covariance, left)
-		gain := mat.Dot(gradient, &step) - mat.Dot(left, &step)/2
-		for j, l := range prior.Lambda {
-			gain += l * step.AtVec(j) * step.AtVec(j) / 2
-		}
-		s.Ratios = append(s.Ratios, max(2*(total.At[0].Value-total.At[1+k].Value-max(gain, 0)), 0))
+		settled = settled && x.Settled
 	}
 	clear(s.Nested)
+	return settled
+}
+
+// take moves on by the sums at At: value is the log-likelihood of the whole fit.
+func (x *nested) take(q glm.Normal, prior glm.Gaussian, columns []int, value float64, sums *rowSums) {
+	_, covariance := conditional(q, columns)
+	n := len(x.At)
+	bound, slope := sums.Value, make(wire.Vector, n)
+	for j, l := range prior.Lambda {
+		off := x.At[j] - prior.Eta[j]/l
+		bound, slope[j] = bound-l*off*off/2, sums.Gradient[j]-l*off
+	}
+	if len(x.Best) > 0 && !(bound >= x.Bound-1e-9*math.Abs(x.Bound)) {
+		floats.Add(x.At, x.Best)
+		floats.Scale(0.5, x.At)
+		return
+	}
+	if len(x.Best) > 0 {
+		step, bend := floats.SubTo(make([]float64, n), x.At, x.Best), floats.SubTo(make([]float64, n), x.Slope, slope)
+		if floats.Dot(step, bend) > 0 {
+			x.Steps, x.Bends = append(x.Steps, step), append(x.Bends, bend)
+		}
+	}
+	x.Best, x.Slope, x.Bound = x.At, slope, bound
+	along := mat.NewVecDense(n, slices.Clone(slope))
+	shares := make([]float64, len(x.Steps)) // the two loops of Nocedal and Wright 2006, algorithm 7.4
+	for i := len(x.Steps) - 1; i >= 0; i-- {
+		shares[i] = floats.Dot(x.Steps[i], along.RawVector().Data) / floats.Dot(x.Steps[i], x.Bends[i])
+		floats.AddScaled(along.RawVector().Data, -shares[i], x.Bends[i])
+	}
+	step := new(mat.VecDense)
+	step.MulVec(covariance, along)
+	for i, bend := range x.Bends {
+		share := shares[i] - floats.Dot(bend, step.RawVector().Data)/floats.Dot(x.Steps[i], bend)
+		floats.AddScaled(step.RawVector().Data, share, x.Steps[i])
+	}
+	for _, j := range columns {
+		step.SetVec(j, 0)
+	}
+	gain, next := 0.0, make([]float64, n) // of the likelihood, by the parabola
+	for j := range n {
+		d := step.AtVec(j)
+		gain += d*sums.Gradient[j] - d*slope[j]/2 + prior.Lambda[j]*d*d/2
+		next[j] = x.At[j] + d
+	}
+	x.At, x.Ratio = next, max(2*(value-sums.Value-max(gain, 0)), 0)
+	x.Settled = mat.Dot(step, mat.NewVecDense(n, slope)) < settledNested*max(x.Ratio, 1)
 }
 
 // termTests are the tests of terms: by ratios of likelihoods, or by Wald's statistic.
@@ -114,8 +177,8 @@ func (c coordinator) termTests(s *state, m *fitted.Model) (tests []fitted.TermTe
 	for k, name := range names {
 		x, free := predict.Quadratic(q.Mean, q.Covariance, terms[k])
 		t := fitted.TermTest{Term: name, Free: free, Statistic: x}
-		if len(s.Ratios) == len(names) {
-			t.Statistic = s.Ratios[k]
+		if s.Ratios != nil {
+			t.Statistic = s.Ratios[k].Ratio
 		}
 		if free == 0 {
 			continue
@@ -123,7 +186,7 @@ func (c coordinator) termTests(s *state, m *fitted.Model) (tests []fitted.TermTe
 		t.P = stats.ChiSquareTail(t.Statistic, float64(free))
 		if m.Free > 0 {
 			t.Statistic /= float64(free)
-			t.P = distuv.F{D1: float64(free), D2: m.Free}.Survival(t.Statistic)
+			t.P = mathext.RegIncBeta(m.Free/2, float64(free)/2, m.Free/(m.Free+float64(free)*t.Statistic))
 		}
 		tests = append(tests, t)
 	}

@@ -44,7 +44,7 @@ func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
 		"the table of coefficients."
 	if ratios {
 		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at " +
-			"its own mode, by two of Newton's steps."
+			"its own mode."
 	}
 	if m.Free > 0 {
 		name, column = "F", "f"

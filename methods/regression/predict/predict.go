@@ -376,7 +376,7 @@ func (m *Predictor) residual(row glm.Row, y float64, s *Residuals) {
 	expected := m.P[0]
 	switch l := m.Likelihood.(type) {
 	case glm.Linear:
-		s.count(row, y, expected, l.Variance)
+		s.count(row, y-row.Offset, expected-row.Offset, l.Variance) // features say nothing of the offset
 	case glm.Poisson:
 		s.count(row, y, expected, expected)
 	case glm.Cloglog:
