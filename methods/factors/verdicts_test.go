@@ -246,6 +246,23 @@ func TestTooManyFactorsAreNamed(t *testing.T) {
 	}
 }
 
+// A feature that stands twice, in two views, gets a factor to itself, which is named; one that is nearly it is another.
+func TestFeaturesThatStandTwiceAreNamed(t *testing.T) {
+	for _, other := range []float64{0, 0.05, 0.3} {
+		s := shape{dims: []int{6, 5}, sites: 3, rows: 60, seed: 9, options: "  latent: 3\n  noise: feature\n"}.study(t)
+		r := rand.New(rand.NewPCG(4, 4))
+		for _, site := range s.plan.Sites {
+			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+				return changed(table, i, 1, func(v []float64) { v[0] = table.Row(i).Views[0][2] + other*r.NormFloat64() })
+			})
+		}
+		got := verdictsOf(t, s)
+		if said(got, "f0_2 (as f1_0), f1_0 (as f0_2)") != (other < 0.1) || said(got, "(as ") != (other < 0.1) {
+			t.Errorf("%v of it its own: %q", other, got)
+		}
+	}
+}
+
 // Who uses a model on a subject that it knows nothing like is told, and at a site with a mean
 // of its own the site's subjects are nothing strange.
 func TestStrangeSubjectsAreCounted(t *testing.T) {

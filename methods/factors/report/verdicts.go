@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
@@ -34,6 +35,8 @@ const (
 	// up for the feature not to be a Heywood case: with a factor for what a feature has
 	// alone it is a hundredth or so, and where two features share a factor a half.
 	minUniqueness = 0.05
+	// minPairUniqueness is the same of a feature given all others but one: a correlation of .99 with that one.
+	minPairUniqueness = 0.01
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
 	// of sites loses hundredths of a nat per subject, and with three tenths half a nat.
 	muchMissing = 0.1
@@ -250,8 +253,8 @@ func subjectsAre(n float64) string {
 	return fmt.Sprintf("%.0f subjects are", n)
 }
 
-// heywood names features that hardly have noise beside a factor that rests on them alone:
-// of the variance that a feature has given all others, 1/(C⁻¹)_jj, its noise should be
+// heywood names features that hardly have noise beside a factor that rests on them, or on them and one other that says
+// the same, alone: of the variance that a feature has given all others, 1/(C⁻¹)_jj, or all but one, its noise should be
 // more than a trace. Where features of a view share their noise, one cannot drive it down.
 func (v *verdicts) heywood() error {
 	if v.set.Layout.Noise != ppca.NoisePerFeature {
@@ -261,19 +264,32 @@ func (v *verdicts) heywood() error {
 	if err != nil {
 		return err
 	}
+	_, md := v.predictor.Model()
 	view := v.set.Layout.ViewOf()
 	var found fitted.Found
 	for i, j := range post.Observed {
-		lo, _ := v.set.Layout.View(view[j])
-		f := v.m.Views[view[j]].Features[j-lo]
-		// (C⁻¹)_jj = (ψ − wᵀMw)/ψ².
-		if post.ResidualVar(i) < minUniqueness*f.Noise {
-			found.Add(f.Name, v.m.Views[view[j]].Name)
+		// (C⁻¹)_jj = (ψ − wᵀMw)/ψ², and (C⁻¹)_jk = −wⱼᵀMwₖ/ψⱼψₖ.
+		own, psi := post.ResidualVar(i), md.Psi[j]
+		if own < minUniqueness*psi {
+			found.Add(v.feature(j), v.m.Views[view[j]].Name)
+			continue
+		}
+		w := md.W[j*md.LD:][:v.set.Factors]
+		if psi > minPairUniqueness*(psi+floats.Dot(w, w)) {
+			continue // no other says the same
+		}
+		for o, k := range post.Observed {
+			c := md.Psi[k] * floats.Dot(post.Gain(o), w)
+			if o != i && own-c*c/post.ResidualVar(o) < minPairUniqueness*psi {
+				found.Add(v.feature(j)+" (as "+v.feature(k)+")", v.m.Views[view[j]].Name)
+				break
+			}
 		}
 	}
-	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, and the model takes it as "+
-		"measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually "+
-		"cure it.",
+	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, or on it and another that says the "+
+		"same, and the model takes it as measured almost without error, so intervals of what follows from it are too "+
+		"narrow, and what views tell of each other may be what one feature tells of its copy. Leave out a feature that "+
+		"stands twice; else fewer factors usually cure it.",
 		"Heywood case: the model leaves hardly any noise to %s"))
 	return nil
 }
