@@ -263,6 +263,25 @@ func TestFeaturesThatStandTwiceAreNamed(t *testing.T) {
 	}
 }
 
+// A feature that hardly anybody has is named with its number of values.
+func TestFeaturesWithHardlyAnyValuesAreNamed(t *testing.T) {
+	for _, every := range []int{2, 10} {
+		s := shape{dims: []int{6, 5}, sites: 3, rows: 60, seed: 9, options: "  latent: 2\n"}.study(t)
+		for _, site := range s.plan.Sites {
+			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
+				return changed(table, i, 1, func(v []float64) {
+					if i%every > 0 {
+						v[2] = math.NaN()
+					}
+				})
+			})
+		}
+		if got := verdictsOf(t, s); said(got, "Hardly any values of f1_2 (18)") != (every == 10) {
+			t.Errorf("every %d: %q", every, got)
+		}
+	}
+}
+
 // Who uses a model on a subject that it knows nothing like is told, and at a site with a mean
 // of its own the site's subjects are nothing strange.
 func TestStrangeSubjectsAreCounted(t *testing.T) {

@@ -40,6 +40,8 @@ const (
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
 	// of sites loses hundredths of a nat per subject, and with three tenths half a nat.
 	muchMissing = 0.1
+	// valuesPerNumber is how many values of a feature tell each of its numbers: loadings, mean and noise.
+	valuesPerNumber = 5
 )
 
 // Verdicts are what speaks against relying on a model, most severe first, from what the
@@ -73,7 +75,9 @@ func Verdicts(set ppca.Frame, m *fitted.Model, p *ppca.Params, sites []Site, apa
 	if err := v.heywood(); err != nil {
 		return err
 	}
-	v.missing()
+	if err := v.missing(); err != nil {
+		return err
+	}
 	v.selected()
 	v.serial()
 	return nil
@@ -310,22 +314,42 @@ func (v *verdicts) features() []int {
 	return slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !v.predictor.Describes(j) })
 }
 
-// missing says so if many single cells are missing.
-func (v *verdicts) missing() {
+// missing says so if many single cells are missing, or nearly all of a feature.
+func (v *verdicts) missing() error {
+	const advice = "They are filled by what the model expects of them, so that the model is the likeliest for the values " +
+		"that are there; but what few values say of many is uncertain, and other maxima may describe them nearly as " +
+		"well. Look at the features that are missing most often."
 	observed, all := 0.0, 0.0
+	values, most := make([]float64, v.set.Layout.Features()), make([]float64, len(v.m.Views))
+	view := v.set.Layout.ViewOf()
 	for _, s := range v.sites {
 		for _, p := range s.Patterns {
 			cells := float64(p.Subjects * v.set.Layout.Width(p.Views))
 			observed, all = observed+p.Share*cells, all+cells
 		}
+		of, err := v.expected(s)
+		if err != nil {
+			return err
+		}
+		for j, x := range of {
+			values[j] += x.subjects
+		}
 	}
+	for j, n := range values {
+		most[view[j]] = max(most[view[j]], n)
+	}
+	var found fitted.Found
+	for j, n := range values {
+		if n < most[view[j]]/2 && n < float64(valuesPerNumber*(v.set.Factors+2)) && v.predictor.Describes(j) {
+			found.Add(fmt.Sprintf("%s (%.0f)", v.feature(j), n), v.m.Views[view[j]].Name)
+		}
+	}
+	v.m.Warn(found.Verdict(fitted.OnMissing, advice, "Hardly any values of %s"))
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(fitted.OnMissing, v.views(), "They are filled by what the model expects of them, so that the model is "+
-			"the likeliest for the values that are there; but what few values say of many is uncertain, and other "+
-			"maxima may describe them nearly as well. Look at the features that are missing most often.",
-			"%.0f %% of the single values are missing in the views that subjects have: the model rests on what is left",
-			100*share)
+		v.add(fitted.OnMissing, v.views(), advice, "%.0f %% of the single values are missing in the views that subjects "+
+			"have: the model rests on what is left", 100*share)
 	}
+	return nil
 }
 
 // VerdictNotes are verdicts as notes, for the section that opens a report.
