@@ -64,10 +64,10 @@ var privatePlans = map[string]driven{
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
 	"joint, logistic": {twoClasses + "", noProtection,
-		"241803f08f4c4c0f9438b096b5ad2c871003220d5d86e453e8e01ca69d48c2a7"},
+		"56104f95fb2214cec4dff1bc135a2cc220622b28841bb8166b862fe943037ebe"},
 	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
 	"joint, softmax": {threeClasses + "", noProtection,
-		"6f9ceea7cccb619d6c4accea30f784e370d3d24817a54589223bf4be592772aa"},
+		"0d67591acecf56edbc1febf20be9ee359a44eea1ae3b50c6cab08c67f6e12361"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
 		"f83da6e252f49df9b499df03c5496771b6af8517644d9be637e7c394cf39907f"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},

@@ -61,7 +61,7 @@ type nested struct {
 
 const (
 	mostNested    = 12   // exchanges; one where the likelihood is nearly a parabola
-	settledNested = 5e-4 // what the next step may change of a ratio for it to be settled, as a share
+	settledNested = 4e-3 // what the next step may change of a ratio for it to be settled, as a share
 )
 
 // askNested asks all sites for the likelihood without each term, first at the mode that a parabola about the fit has.
