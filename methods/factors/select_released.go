@@ -87,7 +87,7 @@ func (s *releasedSelector) split(at int) error {
 		}
 		var held []moments.NoisyMoments
 		for _, other := range halves[1-i] {
-			m, err := s.whole.Unrepaired(other, s.set.Plan.Seed)
+			m, err := s.whole.Unrepaired(other)
 			if err != nil {
 				return err
 			}

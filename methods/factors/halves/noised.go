@@ -102,7 +102,7 @@ func (c Coordinator) fitNoised(s *State) ([]method.Task, method.Info, error) {
 	}
 	told := make([][]moments.NoisyMoments, len(releases))
 	for i := range releases {
-		if told[i], err = repaired.Unrepaired(releases[i], c.Plan.Seed); err != nil {
+		if told[i], err = repaired.Unrepaired(releases[i]); err != nil {
 			return nil, nil, fmt.Errorf("site %s: %w", sites[i], err)
 		}
 	}

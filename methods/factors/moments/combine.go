@@ -75,11 +75,13 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 	coarse, fine := &r.Coarse, &r.Fine
 	p := len(fine.Scale)
 	d := p + 1
-	m1, err := coarse.matrix()
+	constant := func(m *Moments) float64 { return m.Sums[len(m.Sums)-3] }
+	subjects, _, _ := r.countOf(constant(coarse), constant(fine))
+	m1, err := coarse.matrix(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	m2, err := fine.matrix()
+	m2, err := fine.matrix(pass[1].lost, subjects)
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,9 @@ type ProjectedMoments struct {
 }
 
 const (
-	noiseDraws = 12  // of the known noise, for its size and for intervals
-	clipDraws  = 300 // subjects, for what clipping does
-	clipPasses = 2   // estimates of what clipping did
+	noiseDraws = 12   // of the known noise, for its size and for intervals
+	passDraws  = 3000 // subjects, for what clipping does and missing cells take
+	passes     = 3    // estimates of that
 )
 
 // Project adds up the releases of all sites and repairs the moments. The seed
@@ -50,18 +50,18 @@ func Project(l ppca.Layout, sites []Released, seed uint64) (*ProjectedMoments, e
 	return out, nil
 }
 
-// project estimates T and repairs the moments, in turn with what clipping did to subjects
-// like these, and draws noise like that of T.
+// project estimates T and repairs the moments, in turn with what clipping did to subjects like these, and missing cells
+// took from them, and draws noise like that of T.
 func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (err error) {
 	u := unclipped(len(q.sums.Fine.Shrinkage))
-	pass := [2]passed{u, u}
-	for round := range clipPasses + 1 {
-		if q.total, err = q.sums.combine(pass); err != nil {
+	q.pass = [2]passed{u, u}
+	for round := range passes + 1 {
+		if q.total, err = q.sums.combine(q.pass); err != nil {
 			return err
 		}
 		r := rand.New(rand.NewPCG(seed, 0x6d6f6d656e7473+pattern))
 		q.draws = make([][]float64, noiseDraws)
-		if round < clipPasses {
+		if round < passes {
 			q.draws = q.draws[:4]
 		}
 		for k := range q.draws {
@@ -70,11 +70,11 @@ func (q *pooled) project(l ppca.Layout, seed, pattern uint64) (err error) {
 		if q.fit, err = q.repair(l, q.total.t, q.draws, q.size(q.draws)); err != nil {
 			return err
 		}
-		if round >= clipPasses-1 { // before, means and variances are still too small to tell what lies beyond
+		if round >= passes-1 { // before, means and variances are still too small to tell what lies beyond
 			q.fit.clamp()
 		}
-		if round < clipPasses {
-			if pass, err = clipping(q.fit, &q.sums, seed); err != nil {
+		if round < passes {
+			if q.pass, err = passing(q.fit, &q.sums, seed); err != nil {
 				return err
 			}
 		}
@@ -120,18 +120,18 @@ func (o *ProjectedMoments) assumed() (out []ppca.Block) {
 	return out
 }
 
-// clipping works out, for subjects drawn from the repaired moments, what the
-// two whitenings of a pattern let pass. Once their laws are known ([repaired.clamp]), values
+// passing works out, for subjects drawn from the repaired moments, what the two whitenings of a pattern let pass, and
+// what missing cells take from the fine sum. Once their laws are known ([repaired.clamp]), values
 // lie within the ranges, as those of all subjects do: a normal law with the variance of
 // numbers that are 0 or 1 has values far beyond, of which more would seem to be clipped.
-func clipping(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
+func passing(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
 	r := rand.New(rand.NewPCG(seed, 0x636c6970))
 	p := len(f.mean)
 	chol := slices.Clone(f.cov)
 	if _, ok := linalg.Cholesky(chol, p, p); !ok {
 		return [2]passed{}, ppca.ErrCollapsed
 	}
-	draws := make([]float64, clipDraws*p) // u − mean
+	draws := make([]float64, passDraws*p) // u − mean
 	x := make([]float64, p)
 	for u := range slices.Chunk(draws, p) {
 		for j := range x {
@@ -158,7 +158,40 @@ func clipping(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
 		out[i] = passed{axes: root[:k], rest: root[k], mean: max(leastPassed, e.mean),
 			size: max(leastPassed, e.told/max(e.size, 1e-300))}
 	}
+	if sums.Fine.lacks() {
+		sums.Fine.lose(&out[1], f.mean, draws, r)
+	}
 	return out, nil
+}
+
+// lacks says whether subjects lack cells.
+func (n *Whitening) lacks() bool { return slices.Min(n.Observed) < 1 }
+
+// lose works out what missing cells take from a sum of draws, about the mean, which enter it as subjects do.
+func (n *Whitening) lose(pass *passed, mean, draws []float64, r *rand.Rand) {
+	p, size, told := len(mean), 0.0, 0.0
+	d, share := p+1, float64(p)/float64(len(draws))
+	pass.lost = make([]float64, d*d)
+	whole, left := make([]float64, p+2), make([]float64, p+2)
+	every, observed := slices.Repeat([]bool{true}, p), make([]bool, p)
+	for u := range slices.Chunk(draws, p) {
+		for j := range p {
+			whole[j], left[j] = n.Scale[j]*(mean[j]+u[j]-n.Centre[j]), 0
+			size += whole[j] * whole[j]
+			if observed[j] = r.Float64() < n.Observed[j]; observed[j] {
+				left[j] = whole[j]
+			}
+		}
+		n.enter(whole, every)
+		n.enter(left, observed)
+		told += left[p+1] / sizeWeight * n.reach()
+		for i, x := range whole[:d] {
+			row := pass.lost[i*d:][:d]
+			floats.AddScaled(row, share*x, whole[:d])
+			floats.AddScaled(row, -share*left[i], left[:d])
+		}
+	}
+	pass.size = max(leastPassed, told/max(size, 1e-300))
 }
 
 // energy is the mean square of what comes to a whitening and what is left of it when
@@ -194,7 +227,7 @@ func (n *Whitening) through(axes, mean, draws []float64) energy {
 		}
 		part[k] = max(rest, 0)
 		w := min(1, n.Bound/math.Sqrt(size+part[k]))
-		e.mean += w / clipDraws
+		e.mean += w / passDraws
 		for a, y := range part {
 			e.whole[a] += y
 			e.left[a] += w * w * y
@@ -367,10 +400,8 @@ func (q *pooled) size(draws [][]float64) float64 {
 		variance += w * w * s.variance
 		for j, h := range s.whitening.Scale {
 			m, f := t[j*d+p]/n, w*n*h*h
-			if seen := s.whitening.Observed[j]; len(s.whitening.Shrinkage) == 0 {
-				f *= seen
-			} else {
-				expected -= w * n * (1 - seen) * s.whitening.rest()
+			if len(s.whitening.Shrinkage) == 0 {
+				f *= s.whitening.Observed[j]
 			}
 			told -= f * (m - s.whitening.Centre[j]) * (m - s.whitening.Centre[j])
 			expected += f * (t[j*d+j]/n - m*m)

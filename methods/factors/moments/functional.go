@@ -44,7 +44,7 @@ func (u *NoisyMoments) count() float64 { return max(0, u.total.t[len(u.total.t)-
 // Unrepaired estimates T of every pattern that a site released. What clipping
 // took is made up for by what it takes from subjects like those of the whole
 // study; that is the same for all candidates.
-func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoments, error) {
+func (o *ProjectedMoments) Unrepaired(site Released) ([]NoisyMoments, error) {
 	var out []NoisyMoments
 	for i := range site {
 		x := &site[i]
@@ -52,11 +52,7 @@ func (o *ProjectedMoments) Unrepaired(site Released, seed uint64) ([]NoisyMoment
 		if at < 0 {
 			return nil, fmt.Errorf("pattern %v is not one of the study's", x.Fine.Views)
 		}
-		pass, err := clipping(o.pooled[at].fit, x, seed)
-		if err != nil {
-			return nil, err
-		}
-		t, err := x.combine(pass)
+		t, err := x.combine(o.pooled[at].pass)
 		if err != nil {
 			return nil, err
 		}

@@ -224,12 +224,14 @@ func (m *Moments) sizes(pass passed) sizes {
 
 // passed is how clipping acts on a sum of moments: along each axis of the fine
 // whitening, and in all other directions, the square root of the share of the
-// variance that is left, and the shares of the mean and of the sizes.
+// variance that is left, and the shares of the mean and of the sizes; and what missing cells take from a subject's t
+// tᵀ without the size, (p+1)², on average; nil where nothing is missing, or it is not known.
 type passed struct {
 	axes []float64
 	rest float64
 	mean float64
 	size float64
+	lost []float64
 }
 
 // unclipped says that nothing was clipped.

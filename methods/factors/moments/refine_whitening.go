@@ -3,7 +3,6 @@ package moments
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -20,9 +19,9 @@ func triangle(i, j, n int) int {
 	return i*(2*n-i+1)/2 + j - i
 }
 
-// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last, as if no cell
-// were missing.
-func (m *Moments) matrix() ([]float64, error) {
+// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last, with what missing
+// cells took from each of so many subjects, where that is known, or as [Whitening.complement] has it.
+func (m *Moments) matrix(lost []float64, subjects float64) ([]float64, error) {
 	n := len(m.Scale) + 1
 	if want := (n + 1) * (n + 2) / 2; len(m.Sums) != want {
 		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(m.Sums), want, n-1)
@@ -36,49 +35,27 @@ func (m *Moments) matrix() ([]float64, error) {
 			out[i*n+j] = m.Sums[triangle(i, j, n+1)]
 		}
 	}
-	m.Whitening.complement(out)
+	if lost != nil {
+		floats.AddScaled(out, subjects, lost)
+	} else if len(m.Shrinkage) == 0 {
+		m.Whitening.complement(out)
+	}
 	return out, nil
 }
 
-// complement makes up for missing cells in a matrix of sums. Without axes they were 0: of the sum of a feature its
-// share is left, and of products both features'. With axes they were predicted about the centre, so that means lack
-// their share of the distance from it, and squares the rest's variance.
+// complement makes up for missing cells in a matrix of sums through a whitening without axes, in which they were 0: of
+// the sum of a feature its share is left, and of products both features'.
 func (n *Whitening) complement(m []float64) {
-	p, k := len(n.Scale), len(n.Shrinkage)
-	d := p + 1
-	if k == 0 {
-		for i, f := range n.Observed {
-			for j, g := range n.Observed {
-				if i != j {
-					m[i*d+j] /= f * g
-				}
-			}
-			for _, at := range []int{i*d + i, i*d + p, p*d + i} {
-				m[at] /= f
+	d := len(n.Scale) + 1
+	for i, f := range n.Observed {
+		for j, g := range n.Observed {
+			if i != j {
+				m[i*d+j] /= f * g
 			}
 		}
-		return
-	}
-	mean, lack := make([]float64, p), make([]float64, p*p)
-	for j := range mean {
-		mean[j] = m[j*d+p]
-	}
-	n.squeeze(mean, -1)
-	size := max(m[d*d-1], 0) / (n.Constant * n.Constant) * n.rest() * n.room() * n.room() / (n.Bound * n.Bound)
-	for j, f := range n.Observed {
-		mean[j] /= f
-		lack[j*p+j] = (1 - f) * size
-	}
-	n.squeeze(mean, 1)
-	for range 2 { // from both sides
-		for row := range slices.Chunk(lack, p) {
-			n.squeeze(row, 1)
+		for _, at := range []int{i*d + i, i*d + d - 1, (d-1)*d + i} {
+			m[at] /= f
 		}
-		lack = transpose(lack, p)
-	}
-	for i := range p {
-		m[i*d+p], m[p*d+i] = mean[i], mean[i]
-		floats.Add(m[i*d:][:p], lack[i*p:][:p])
 	}
 }
 
@@ -114,7 +91,7 @@ func unshrunk(y, sd float64, p int) float64 {
 func (r PatternSums) RefineWhitening() (Whitening, error) {
 	n, sd := &r.Coarse, r.Coarse.SD
 	p := len(n.Scale)
-	m, err := n.matrix()
+	m, err := n.matrix(nil, 0)
 	if err != nil {
 		return Whitening{}, err
 	}

@@ -16,6 +16,7 @@ type pooled struct {
 	total    *total
 	fit      *repaired
 	draws    [][]float64 // of noise like that of the total
+	pass     [2]passed   // of both sums, by which the total was made
 }
 
 // gram returns E[N Nᵀ] of the noise N in the moments about a mean, without the

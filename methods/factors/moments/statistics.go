@@ -128,8 +128,8 @@ func (s *Statistics) unit(j int, x float64) float64 {
 }
 
 // The overview's vector is (√.3 at the subject's pattern, √(.2/K) e_k for each of the K views, √(.3/d) 2u for each of
-// d features, √(.4/d) at each of them that is missing), u being parts of the ranges from the middle and e_k = 4 × the
-// mean square of u over the view, ≤ 1. At most half of d are missing.
+// d features, √(.4/d) at each of them that is missing), u being parts of the ranges from the middle, 0 where it is missing, and
+// e_k = 4 × the mean square of u over the view, ≤ 1. At most half of d are missing.
 var overviewCount, overviewSpread, overviewValue, overviewMissing = math.Sqrt(0.3), math.Sqrt(0.2), math.Sqrt(0.3),
 	math.Sqrt(0.4)
 
@@ -156,17 +156,17 @@ func (s *Statistics) Overview(row [][]float64, v []float64) int {
 	root := math.Sqrt(float64(s.layout.Features()))
 	for _, k := range s.patterns[at] {
 		lo, _ := s.layout.View(k)
-		sum, n := 0.0, 0
+		sum := 0.0
 		for i, x := range row[k] {
 			if !math.IsNaN(x) {
 				u := s.unit(lo+i, x)
-				sum, n = sum+4*u*u, n+1
+				sum += 4 * u * u
 				value[lo+i] = overviewValue * 2 * u / root
 			} else {
 				missing[lo+i] = overviewMissing / root
 			}
 		}
-		spread[k] = overviewSpread * sum / float64(n) / math.Sqrt(float64(len(spread)))
+		spread[k] = overviewSpread * sum / float64(len(row[k])) / math.Sqrt(float64(len(spread)))
 	}
 	return 0
 }

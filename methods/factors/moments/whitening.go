@@ -143,8 +143,9 @@ func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 		missingShares(lack[lo:hi], root/overviewMissing/n, variance[k])
 		more, doubt := centres(mean[lo:hi], lack[lo:hi], root/(2*overviewValue)/n, variance[k])
 		unit := math.Sqrt(float64(views)) / overviewSpread / n
-		e := spread[k]*unit + 4*more
-		doubt = unit*unit*variance[k] + 16*doubt
+		there := 1 - floats.Sum(lack[lo:hi])/float64(hi-lo)
+		e := (spread[k]*unit + 4*more) / there
+		doubt = (unit*unit*variance[k] + 16*doubt) / (there * there)
 		w := usualDoubt * usualDoubt / (usualDoubt*usualDoubt + doubt)
 		// One that is too small clips everybody.
 		e = min(1, max(usualSpread+w*(e-usualSpread), careful*math.Sqrt(w*doubt), 1e-6))
@@ -167,13 +168,14 @@ func Whitenings(l ppca.Layout, all []Overviewed) ([]Whitening, error) {
 
 // centres makes means of the noised sums of a view's features, unit being what one is divided by the subjects, and
 // draws them to the middle of the ranges by as much as they may be noise. It returns by how much more the mean square
-// about them is than about the middle, as a rule below 0, and the variance that noise leaves of that.
+// of values about them is than about the middle, 0 where one is missing, as a rule below 0, and the variance that noise
+// leaves of that.
 func centres(sum, lack []float64, unit, variance float64) (more, doubt float64) {
 	p, square, noise := float64(len(sum)), 0.0, 0.0
 	for j := range sum {
-		f := unit / (1 - lack[j])
-		sum[j] *= f
-		square, noise = square+sum[j]*sum[j]/p, noise+f*f*variance/p
+		there := 1 - lack[j]
+		sum[j] *= unit / there
+		square, noise = square+there*sum[j]*sum[j]/p, noise+unit*unit/there*variance/p
 	}
 	excess, least := max(0, square-noise), max(0, square-(1+math.Sqrt(2/p))*noise)
 	keep := min(least/max(square, 1e-300), meanSpread*meanSpread/(meanSpread*meanSpread+noise))
@@ -188,8 +190,7 @@ func centres(sum, lack []float64, unit, variance float64) (more, doubt float64) 
 const leastObserved, HardlyObserved = 0.05, 0.2
 
 // missingShares makes shares of the noised sums of a view's features, and draws them to their mean, and that to 0, by
-// as much as they are noise. What may be noise alone is 0: making up for cells that are not missing takes from the
-// rest.
+// as much as they are noise. An error of one does little harm, as each sum lies about what the sum before told.
 func missingShares(share []float64, unit, variance float64) {
 	floats.Scale(unit, share)
 	variance *= unit * unit
@@ -206,10 +207,7 @@ func missingShares(share []float64, unit, variance float64) {
 	keep := prior / (prior + variance)
 	most := 1 - min(HardlyObserved, max(leastObserved, 10*math.Sqrt(variance)))
 	for j, x := range share {
-		share[j] = min(centre+keep*(x-mean), most)
-		if share[j] < surely*math.Sqrt(keep*variance) {
-			share[j] = 0
-		}
+		share[j] = max(0, min(centre+keep*(x-mean), most))
 	}
 }
 
@@ -251,15 +249,22 @@ func (s *Statistics) Contribution(whitenings []Whitening) func(row [][]float64, 
 			}
 			i += len(row[k])
 		}
-		if slices.Contains(mask[:p], false) {
-			n.complete(y, mask[:p])
-		}
-		v[p+1] = sizeWeight * min(1, floats.Dot(y, y)/n.reach())
-		n.squeeze(y, 1)
-		floats.Scale(n.room()/max(n.Bound, math.Sqrt(floats.Dot(y, y))), y)
-		v[p] = n.Constant
+		n.enter(v, mask[:p])
 		return at
 	}
+}
+
+// enter turns z, 0 where nothing was observed, into t.
+func (n *Whitening) enter(v []float64, observed []bool) {
+	p := len(observed)
+	y := v[:p]
+	if slices.Contains(observed, false) {
+		n.complete(y, observed)
+	}
+	v[p+1] = sizeWeight * min(1, floats.Dot(y, y)/n.reach())
+	n.squeeze(y, 1)
+	floats.Scale(n.room()/max(n.Bound, math.Sqrt(floats.Dot(y, y))), y)
+	v[p] = n.Constant
 }
 
 // squeeze squeezes z along the axes so many times, or undoes it.
