@@ -64,10 +64,10 @@ var privatePlans = map[string]driven{
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
 	"joint, logistic": {twoClasses + "", noProtection,
-		"6d87098637ac090a50c28a73d612a1801d8ce6079a959e2928ab25b2ff0b493d"},
+		"1135a5de966637fbf394ee375516f148b718192f11be01a380b512ceda3b7e61"},
 	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
 	"joint, softmax": {threeClasses + "", noProtection,
-		"2fbe13adc98f96860bdee6c61b07ea4162bee2f018a97d6e49e89d9f9e413f0d"},
+		"9f9a5fee51639ce0990bb1ca7718ae0a661a4d79360b7284a05d29ef13a7eb93"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
 		"746fe32bf82f1795ca7f0ef629e23cc6b04fdf86a1ce1f0fa9e9ee7ba227b41a"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},

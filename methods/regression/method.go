@@ -73,7 +73,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 24 }
+func (Method) Revision() int { return 25 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
@@ -164,7 +164,8 @@ var _ method.Additive = Method{}
 var sumNames = map[string]string{
 	options.TaskScale: "number of values of each number, their sum, and the sums of their squares about the mean of " +
 		"their site and of the squares of that mean, the sum and the last in two parts; how often each level of each " +
-		"category was observed",
+		"category was observed; for each level of an outcome number of rows, of values of each number and their sum, " +
+		"and of levels",
 	"nested": "log-likelihood of rows, and without each term of the model that and its derivatives by all " +
 		"weights",
 	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",

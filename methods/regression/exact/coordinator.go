@@ -31,11 +31,9 @@ type state struct {
 	Moments map[string]*options.ScaleAnswer `cbor:"moments"`
 	Scale   *options.Scale                  `cbor:"scale"`
 	Fit     fit                             `cbor:"fit"`
-	// ByOutcome is of the first exchange of sums.
-	ByOutcome byOutcome          `cbor:"by_outcome,omitzero"`
-	Sums      map[string]*answer `cbor:"sums"` // of the exchange under way, and kept of the last
-	Rows      map[string]int     `cbor:"rows"` // of each site
-	Nested    map[string]*answer `cbor:"nested"`
+	Sums    map[string]*answer              `cbor:"sums"` // of the exchange under way, and kept of the last
+	Rows    map[string]int                  `cbor:"rows"` // of each site
+	Nested  map[string]*answer              `cbor:"nested"`
 	// of each term: twice the logarithm of the ratio of likelihoods
 	Ratios []float64 `cbor:"ratios,omitempty"`
 	// With random intercepts: the search, and at the end the spread of sites.
@@ -75,7 +73,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		step.Tasks, err = c.askAll(s, options.TaskScale, struct{}{}) // the plan says the rest
 	case options.TaskScale:
 		if s.Scale, err = c.Pool(c.moments(s)); err == nil {
-			s.Fit.At = c.begin(s.Scale)
+			s.Fit.At = c.begin(s.Scale, c.counted(s))
 			step.Tasks, err = c.ask(s)
 		}
 		if n := len(c.Unlike(c.Plan.Sites, s.Moments)); n > 0 {
@@ -115,15 +113,13 @@ func (c coordinator) moments(s *state) (all []*options.ScaleAnswer) {
 	return all
 }
 
-// counted is how often each level of each category was observed, and how many cells of each feature.
-func (c coordinator) counted(s *state) (levels, cells []float64) {
-	_, n := c.Counted()
-	levels, cells = make([]float64, n), make([]float64, len(c.Encoding.Columns))
+// counted adds up the counts that sites gave.
+func (c coordinator) counted(s *state) *options.ScaleAnswer {
+	all := c.NewScaleAnswer()
 	for _, a := range c.moments(s) {
-		floats.Add(levels, a.Levels)
-		floats.Add(cells, c.Cells(a))
+		method.AddSums(all, a)
 	}
-	return levels, cells
+	return all
 }
 
 // lacks says whether nobody at a site has a cell of a view.
@@ -193,11 +189,6 @@ func (c coordinator) askQuality(s *state) ([]method.Task, error) {
 // advance makes a step of the sites' sums, and asks again or goes on to the assessment.
 func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
 	total := &c.total(s, taskSums).At[0]
-	for _, site := range c.Plan.Sites {
-		if own := s.Sums[site]; own != nil && s.Round == 1 {
-			c.byOutcome(&s.ByOutcome, &own.At[0])
-		}
-	}
 	before := len(s.Fit.Trace)
 	if total.Rows > 0 {
 		s.Fit.take(c.common, s.Scale, total)
@@ -252,7 +243,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	}
 	switch in.Kind {
 	case options.TaskScale:
-		err = method.Take(s.Moments, in, func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) })
+		err = method.Take(s.Moments, in, c.CheckMoments)
 	case taskSums, taskMarginal, taskGrid:
 		err = method.Take(s.Sums, in, func(a *answer) error { return c.checkSums(in.Kind, a) })
 	case taskNested:
@@ -323,12 +314,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name],
 			Left: slices.Contains(s.Left, name)})
 	}
-	levels, _ := c.counted(s)
-	m.Counts(levels)
+	m.Counts(c.counted(s).Levels)
 	m.BetweenSites = s.Tau
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
-	baseline := c.baseline(s, m, sites)
+	baseline := c.baseline(s, sites)
 	people := baseline.Table()
 	m.Hide(baseline.Hidden())
 	r, err := fitted.Result(m, pooled, map[string]float64{"exchanges": float64(s.Round)},

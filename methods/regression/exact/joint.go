@@ -63,8 +63,6 @@ func (c common) form(kind string) *answer {
 		s := rowSums{Derivatives: *glm.NewDerivatives(weights)}
 		if kind == taskNested {
 			s.Information = nil
-		} else if k := c.classes(); k > 1 {
-			s.Classes = make([]float64, k)
 		}
 		a.At = append(a.At, s)
 	}
@@ -113,15 +111,6 @@ func (c common) checkSums(kind string, a *answer) error {
 	for _, s := range a.At {
 		if s.Rows < 1 || s.Rows > glm.MostRows {
 			return fmt.Errorf("sums of %d rows", s.Rows)
-		}
-		rows := 0.0
-		for _, n := range s.Classes {
-			if rows += n; n != math.Trunc(n) {
-				return fmt.Errorf("%v rows of a class", n)
-			}
-		}
-		if len(s.Classes) > 0 && rows != float64(s.Rows) {
-			return fmt.Errorf("%v rows by class, of %d in all", s.Classes, s.Rows)
 		}
 		switch kind {
 		case taskSums:
@@ -208,8 +197,10 @@ func (c common) largest(noise float64) float64 {
 }
 
 // begin is where the fit begins: all weights 0 for sure, but an intercept at the outcome's mean,
-// so that its zero decides nothing; and the outcome's noise all of its variance.
-func (c common) begin(scale *options.Scale) density {
+// so that its zero decides nothing; and the outcome's noise all of its variance. Of several classes each is as likely
+// as it is common, Dirichlet's prior of ½ for each having been counted with the rows: from where all are as likely,
+// Newton's step comes nearer to a rare class by 1 in each step.
+func (c common) begin(scale *options.Scale, counts *options.ScaleAnswer) density {
 	p := c.Weights()
 	d := density{Mean: make([]float64, p), Covariance: make([]float64, glm.Triangle(p))}
 	if c.Encoding.Intercept && scale != nil {
@@ -217,6 +208,12 @@ func (c common) begin(scale *options.Scale) density {
 	}
 	if c.estimated() {
 		d.Noise = scale.Outcome
+	}
+	if c.classes() > 1 {
+		for k, of := range counts.ByClass {
+			d.Mean[(k+1)*c.Encoding.Width()-1] = math.Log(of.Rows + 0.5)
+		}
+		glm.Centre(d.Mean, d.Covariance, c.classes())
 	}
 	return d
 }
@@ -313,7 +310,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	c := common{s}
 	var scale *options.Scale
-	moments := new(options.ScaleAnswer)
+	moments := s.NewScaleAnswer()
 	noised := p.Privacy.Differential() // a plan that has all references
 	if !noised || s.Options.Scaling == glm.ScaleStandard {
 		if moments, err = s.Moments(ctx, rows); err == nil {
@@ -324,7 +321,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		}
 	}
 	if noised && scale != nil {
-		scale.References, moments = nil, new(options.ScaleAnswer)
+		scale.References = nil
 	}
 	e, err := s.Scaled(scale)
 	if err != nil {
@@ -334,7 +331,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	if err != nil {
 		return nil, err
 	}
-	f := &fit{At: c.begin(scale)}
+	f := &fit{At: c.begin(scale, moments)}
 	for range 200 {
 		s := &c.form(taskSums).At[0]
 		s.gather(c.at(f.At.Noise), f.At.Mean, len(f.Trace) == 0, d)
@@ -355,7 +352,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		return nil, err
 	}
 	m.Free = c.free(float64(d.Rows()))
-	if len(moments.Levels) > 0 { // so that new subjects lack what they do to a fit to sites
+	if !noised { // so that new subjects lack what they do to a fit to sites
 		m.Sites = []fitted.ModelSite{{Rows: d.Rows()}}
 		m.Counts(moments.Levels)
 	}

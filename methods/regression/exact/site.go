@@ -32,20 +32,20 @@ func (h *site) Listed() []privacy.Listed {
 		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected,
 			Contents: []privacy.Content{{What: what, Values: len(numbers)}}}}
 	}
-	list := []privacy.Listed{ask(options.TaskScale, 1, "number of values, mean and sum of squared deviations of each "+
-		"number, and how often each level of each category was observed")}
+	what := "number of values, mean and sum of squared deviations of each number, and how often each level of each " +
+		"category was observed"
+	if len(h.NewScaleAnswer().ByClass) > 0 {
+		what += "; for each level of the outcome number of rows, of values of each number and their sum, and of levels"
+	}
+	list := []privacy.Listed{ask(options.TaskScale, 1, what)}
 	if h.Options.Random() {
 		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and " +
 			"second derivatives by all weights and by the logarithm of how much sites differ"
 		list = append(list, ask(taskMarginal, h.Options.Rounds, what),
 			ask(taskGrid, glm.MostGrid, what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
 	} else {
-		what := "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives " +
-			"by all weights"
-		if h.classes() > 1 {
-			what += "; number of rows with each level of the outcome"
-		}
-		list = append(list, ask(taskSums, h.Options.Rounds, what))
+		list = append(list, ask(taskSums, h.Options.Rounds, "number of rows, their log-likelihood at given weights, "+
+			"and sums of its first and second derivatives by all weights"))
 	}
 	says := predict.Says
 	if h.classes() == 1 {
@@ -241,9 +241,9 @@ func Form(s *options.Setup, kind string) (any, error) {
 	c := common{s}
 	switch kind {
 	case options.TaskScale:
-		names, levels := c.Counted()
-		return &options.ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels),
-			Parts: make([]float64, 3*len(names))}, nil
+		a := c.NewScaleAnswer()
+		a.Parts = make([]float64, 3*len(a.N))
+		return a, nil
 	case taskSums, taskMarginal, taskGrid, taskNested:
 		return c.form(kind), nil
 	case options.TaskAssess:

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/stats"
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/study"
 )
@@ -133,25 +137,68 @@ func (m *Scale) Check() error {
 }
 
 // ScaleAnswer holds the moments of every number of the plan, of a model of a number also those of the outcome, last,
-// and how often each level of each category was observed.
+// and how often each level of each category was observed; and of an outcome that is a class each one's rows.
 type ScaleAnswer struct {
 	glm.Moments
-	Levels wire.Vector `cbor:"levels,omitempty"`
+	Levels  wire.Vector `cbor:"levels,omitempty"`
+	ByClass []ClassSums `cbor:"by_class,omitempty"`
 	// Parts are of what adds up over sites, three for each number: see [ScaleAnswer.Sum].
 	Parts []float64 `cbor:"parts,omitempty"`
 }
 
-// Check refuses what no rows can give; numbers are the names of those that have moments.
-func (a *ScaleAnswer) Check(numbers []string, levels int) error {
-	if len(a.Levels) != levels {
-		return fmt.Errorf("counts of %d levels where the plan has %d", len(a.Levels), levels)
-	}
-	for i, n := range a.Levels {
-		if n != math.Trunc(n) || !glm.Inside(n, 0, glm.MostRows) {
-			return fmt.Errorf("level %d: a count of %v", i+1, n)
+// ClassSums describe rows of one class: how many there are, how many have each number of the plan and the sum of it,
+// and how many each level.
+type ClassSums struct {
+	Rows   float64     `cbor:"rows"`
+	N      wire.Vector `cbor:"n"`
+	Sums   wire.Vector `cbor:"sums" sums:"signed"`
+	Levels wire.Vector `cbor:"levels,omitempty"`
+}
+
+// NewScaleAnswer is that of no rows.
+func (s *Setup) NewScaleAnswer() *ScaleAnswer {
+	names, levels := s.Counted()
+	a := &ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels)}
+	if s.Outcome.Event == "" {
+		for range s.Outcome.Levels {
+			a.ByClass = append(a.ByClass, s.newClassSums())
 		}
 	}
-	return a.Moments.Check(numbers)
+	return a
+}
+
+func (s *Setup) newClassSums() ClassSums {
+	_, levels := s.Counted()
+	n := len(s.Numbers())
+	return ClassSums{N: make(wire.Vector, n), Sums: make(wire.Vector, n), Levels: make(wire.Vector, levels)}
+}
+
+// CheckMoments refuses what no rows can give.
+func (s *Setup) CheckMoments(a *ScaleAnswer) error {
+	names, _ := s.Counted()
+	if err := a.Moments.Check(names); err != nil {
+		return err
+	}
+	if err := method.CheckSums(s.NewScaleAnswer(), a, glm.MostRows*glm.Largest*glm.Largest); err != nil {
+		return err
+	}
+	right := true
+	whole := func(n, most float64) { right = right && n == math.Trunc(n) && glm.Inside(n, 0, most) }
+	rest := slices.Concat(a.N[:len(s.Numbers())], a.Levels) // of no class
+	for _, n := range rest {
+		whole(n, glm.MostRows)
+	}
+	for _, of := range a.ByClass {
+		whole(of.Rows, glm.MostRows)
+		for i, n := range slices.Concat(of.N, of.Levels) {
+			whole(n, of.Rows)
+			rest[i] -= n
+		}
+	}
+	if !right || a.ByClass != nil && floats.Norm(rest, 1) > 0 {
+		return fmt.Errorf("counts that no rows have, or of classes that do not add up to those of all")
+	}
+	return nil
 }
 
 // Sum turns means into what adds up over sites.
