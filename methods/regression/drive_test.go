@@ -69,7 +69,7 @@ var exactPlans = map[string]driven{
 	"joint, softmax": {threeClasses + "", noProtection,
 		"9f9a5fee51639ce0990bb1ca7718ae0a661a4d79360b7284a05d29ef13a7eb93"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
-		"746fe32bf82f1795ca7f0ef629e23cc6b04fdf86a1ce1f0fa9e9ee7ba227b41a"},
+		"2c3c3d2f7457ed8cadfa649cbde5890cf4e435aad0e00246648ece5ee111ef4a"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts": {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, " +
 		"knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},

@@ -264,7 +264,7 @@ func (f *fit) take(c common, scale *options.Scale, s *rowSums) {
 			n = s.Weight * noise // their information is weight/noise
 		}
 		at := noise
-		noise = noiseOf(prior, q, s, at, n, scale.Outcome)
+		noise = noiseOf(prior, q.Mean, s, at, n, scale.Outcome)
 		s = s.times(at / noise)
 	}
 	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(first), c.largest(f.At.Noise))

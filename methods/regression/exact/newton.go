@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 )
 
@@ -165,63 +164,38 @@ func nearCounts(d *glm.Design) func(r glm.Row, y, a float64) (first, second floa
 }
 
 // noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model are
-// known as well as the mode says. With the information H and the gradient g at the variance 1, the prior's precision Λ
-// and mean m₀, and d = (Λ + H/s)⁻¹ (g/s − Λ(m − m₀)), the mean square of errors at s is
+// known as well as the mode says. With the information H and the gradient g at the variance 1 and weights m, the prior's
+// precision Λ, P = Λ + H/s and Newton's step d at the variance s, the mean square of errors at s is
 //
-//	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
+//	[ squares − 2dᵀg + dᵀHd + tr HP⁻¹ ]/n,
 //
-// a sum over the eigenvalues of Λ^{-½} H Λ^{-½}, and s is its fixed point. With more than fitted.Most weights it is the
-// mean square at q with what is unsure of expectations.
-func noiseOf(prior glm.Gaussian, q glm.Normal, s *rowSums, at, n, outcome float64) float64 {
+// and s is its fixed point. As tr HP⁻¹ = s tr(1 − ΛP⁻¹), which hardly changes with s, that is found in a few steps.
+func noiseOf(prior glm.Gaussian, m []float64, s *rowSums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
-	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors
-	p := len(q.Mean)
-	squares, unsure, root := n*square, 0.0, make([]float64, p)
-	h := glm.Sym(p, func(i, j int) float64 {
-		root[i] = math.Sqrt(prior.Lambda[i])
-		x := at * s.Information[glm.Packed(i, j)]
-		unsure += x * q.Covariance[glm.Packed(i, j)]
-		if j < i {
-			unsure += x * q.Covariance[glm.Packed(i, j)]
-		}
-		return x / root[i] / root[j]
-	})
-	if p > fitted.Most {
-		return within(square + unsure/n)
-	}
-	values, v := glm.Eigen(h)
-	if values == nil {
-		return within(square + unsure/n)
-	}
-	g, off := make([]float64, p), make([]float64, p) // in the eigenvectors' coordinates
-	for k := range p {
-		for i := range p {
-			g[k] += v.At(i, k) * at * s.Gradient[i] / root[i]
-			off[k] += v.At(i, k) * (root[i]*q.Mean[i] - prior.Eta[i]/root[i])
-		}
-		values[k] = max(values[k], 0)
-	}
-	noise := within(square)
+	squares := -at * (2*s.Value + n*math.Log(2*math.Pi*at)) // of errors
+	noise, gradient := within(squares/n), mat.NewVecDense(len(m), s.Gradient)
 	for range mostFixed {
-		left := squares
-		for k, x := range values {
-			d := (g[k] - noise*off[k]) / (noise + x)
-			left += d*(x*d-2*g[k]) + noise*x/(noise+x)
-		}
-		next := within(left / n)
-		done := math.Abs(next-noise) <= 1e-12*noise
-		if noise = next; done {
+		by, chol, ok := newton(prior, m, s.times(at/noise), 1)
+		var inverse mat.SymDense
+		if !ok || !glm.Usable(chol.InverseTo(&inverse)) {
 			break
 		}
-	}
-	if !glm.Finite(noise) {
-		return within(square)
+		free := n
+		for j, l := range prior.Lambda {
+			free -= 1 - l*inverse.At(j, j)
+		}
+		next := within((squares + at*(mat.Inner(by, glm.Symmetric(s.Information, len(m)), by)-
+			2*mat.Dot(by, gradient))) / free)
+		if done := math.Abs(next-noise) <= 1e-12*noise; done || !glm.Finite(next) {
+			break
+		}
+		noise = next
 	}
 	return noise
 }
 
-// mostFixed is how often the fixed point is approached; it comes nearer by the share of weights in rows.
-const mostFixed = 10000
+// mostFixed is how often the fixed point is approached.
+const mostFixed = 50
 
 // times are the sums where the log-likelihood of every row is so many times as much.
 func (s *rowSums) times(factor float64) *rowSums {
