@@ -164,8 +164,8 @@ func nearCounts(d *glm.Design) func(r glm.Row, y, a float64) (first, second floa
 }
 
 // noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model are
-// known as well as the mode says. With the information H and the gradient g at the variance 1 and weights m, the prior's
-// precision Λ, P = Λ + H/s and Newton's step d at the variance s, the mean square of errors at s is
+// known as well as the mode says. With the information H and the gradient g at the variance 1 and weights m, the
+// prior's precision Λ, P = Λ + H/s and Newton's step d at the variance s, the mean square of errors at s is
 //
 //	[ squares − 2dᵀg + dᵀHd + tr HP⁻¹ ]/n,
 //
