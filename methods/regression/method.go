@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression/exact"
@@ -171,67 +170,24 @@ var sumNames = map[string]string{
 	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",
 }
 
-func sumName(kind string) string {
-	return cmp.Or(sumNames[kind], "number of rows, their log-likelihood, and sums of its first and second derivatives "+
-		"by all weights")
-}
-
-// Totals implements [method.Additive].
-func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
-	form, err := formOf(p, kind)
-	if err != nil {
-		return nil, err
+// Sums implements [method.Additive].
+func (Method) Sums(p *study.Plan, kind string) (method.Sums, error) {
+	s, err := options.New(p)
+	if err == nil {
+		_, err = exact.Form(s, kind)
 	}
-	numbers, err := method.Flatten(form, form)
+	if err != nil {
+		return method.Sums{}, err
+	}
+	const usual = "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
 	grid := masks.Standardised
-	if kind == options.TaskScale || p.Method.Options.(*options.Options).Numeric() { // sums in the data's units
+	if kind == options.TaskScale || s.Options.Numeric() { // sums in the data's units
 		grid = masks.Raw
 	}
-	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, err
-}
-
-// formOf is an answer to a task of a kind, all 0.
-func formOf(p *study.Plan, kind string) (any, error) {
-	s, err := options.New(p)
-	if err != nil {
-		return nil, err
-	}
-	return exact.Form(s, kind)
-}
-
-// Numbers implements [method.Additive].
-func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
-	form, err := formOf(p, t.Kind)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := formOf(p, t.Kind)
-	if err == nil {
-		err = wire.Unmarshal(body, answer)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if m, ok := answer.(*options.ScaleAnswer); ok {
-		m.Sum()
-	}
-	numbers, err := method.Flatten(form, answer)
-	return map[string][]float64{sumName(t.Kind): numbers}, err
-}
-
-// Answer implements [method.Additive].
-func (Method) Answer(p *study.Plan, t method.Task, sums map[string][]float64) ([]byte, error) {
-	answer, err := formOf(p, t.Kind)
-	if err == nil {
-		err = method.Unflatten(answer, sums[sumName(t.Kind)])
-	}
-	if err != nil {
-		return nil, err
-	}
-	if m, ok := answer.(*options.ScaleAnswer); ok {
-		m.Centre()
-	}
-	return wire.Marshal(answer)
+	return method.Summed(cmp.Or(sumNames[kind], usual), grid, func() any {
+		form, _ := exact.Form(s, kind)
+		return form
+	})
 }
 
 // Paper implements [method.Citable].
