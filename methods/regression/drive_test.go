@@ -67,7 +67,7 @@ var exactPlans = map[string]driven{
 		"1135a5de966637fbf394ee375516f148b718192f11be01a380b512ceda3b7e61"},
 	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
 	"joint, softmax": {threeClasses + "", noProtection,
-		"9f9a5fee51639ce0990bb1ca7718ae0a661a4d79360b7284a05d29ef13a7eb93"},
+		"7d3032e2a596acc9c739051aa00f49c114c15d21c6d750f62596718d6528b3c1"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
 		"2c3c3d2f7457ed8cadfa649cbde5890cf4e435aad0e00246648ece5ee111ef4a"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},

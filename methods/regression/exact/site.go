@@ -204,19 +204,15 @@ func (h *site) own(t *modelTask, d *glm.Design) (*glm.Intercept, error) {
 }
 
 // check returns the encoding and the density of a task.
-func (c common) check(t *modelTask) (*glm.Encoding, glm.Normal, error) {
+func (c common) check(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
 	if c.Options.Random() != (t.Tau != nil) {
-		return nil, glm.Normal{}, fmt.Errorf("a spread of sites that does not fit the plan")
+		return nil, q, fmt.Errorf("a spread of sites that does not fit the plan")
 	}
 	if t.Tau != nil {
 		if err := t.Tau.Check(); err != nil {
-			return nil, glm.Normal{}, err
+			return nil, q, err
 		}
 	}
-	return c.checkDensity(t)
-}
-
-func (c common) checkDensity(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
 	if e, err = c.Scaled(t.Scale); err != nil {
 		return nil, q, err
 	}

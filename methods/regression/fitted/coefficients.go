@@ -14,7 +14,6 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/problem"
 )
 
@@ -84,20 +83,6 @@ func orNaN(x *float64) float64 {
 	return *x
 }
 
-// Ratio names what the exponential of an effect is; "" where it is nothing that people use.
-func (m *Model) Ratio() string {
-	switch m.Options.Likelihood {
-	case glm.LikelihoodLogistic, glm.LikelihoodHazard:
-		if m.Options.Link == options.LinkCloglog {
-			return "hazard ratio"
-		}
-		return "odds ratio"
-	case glm.LikelihoodPoisson:
-		return "rate ratio"
-	}
-	return ""
-}
-
 // Counts puts in how many subjects have each level of each category, in the order of the encoding's columns.
 func (m *Model) Counts(levels []float64) {
 	j, width := 0, m.Encoding.Width()
@@ -141,7 +126,7 @@ func table(name string, records [][]string) method.File {
 func (m *Model) coefficientsCSV() [][]string {
 	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95",
 		"p_value", "robust_standard_error", "robust_standard_error_by_site"}
-	ratio := m.Ratio() != ""
+	ratio := wordingOf(m.Options).ratio != ""
 	if ratio {
 		head = append(head, "ratio", "ratio_low_95", "ratio_high_95")
 	}
@@ -232,7 +217,7 @@ func Coefficients(m *Model) figure.Section {
 		table.Caption += " p is that of Wald's test against 0."
 	}
 	table.Caption += termsCaption(m.Options)
-	word, beside, marked, z := m.Ratio(), false, false, m.Deviate(z95)
+	word, beside, marked, z := wordingOf(m.Options).ratio, false, false, m.Deviate(z95)
 	var only []string
 	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)",
 		"standard error", "p", "robust standard error", word+" (95 %)", "known from")
@@ -264,9 +249,9 @@ func Coefficients(m *Model) figure.Section {
 		!m.Options.Robust(), word != "", marked}
 	show(&table, shown)
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across " +
-			"zero leaves the direction open. Effects describe what goes together in these data; they do not say what " +
-			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
+		Lead: "What is estimated is the " + wordingOf(m.Options).change + ", given all other features. An interval " +
+			"across zero leaves the direction open. Effects describe what goes together in these data; they do not say " +
+			"what causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
 			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
 			"known, and model/model.json the covariances."}
 	if (m.Converged == nil || *m.Converged) && len(only) > 0 { // else a verdict warns of all
@@ -301,7 +286,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 			own[c.Name] = ", per " + figure.General.Text(c.Scale)
 		}
 	}
-	forest = figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}, Top: 40}
+	forest = figure.Bars{X: figure.Axis{Label: wordingOf(m.Options).change}, Top: 40}
 	caption = "An effect of a number is for as many of its units as stand behind its name, so that effects can be " +
 		"compared: the larger, the more the feature moves predictions. "
 	if len(classes) <= 1 {

@@ -176,7 +176,7 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	out := &method.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)},
 		{Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
-	word := m.Ratio()
+	word := wordingOf(m.Options).ratio
 	if ofFeature == againstFeature { // of two classes
 		word = "odds ratio"
 	}
