@@ -9,7 +9,6 @@
 package regression
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -159,35 +158,22 @@ func (Method) Describe(p *study.Plan) string {
 
 var _ method.Additive = Method{}
 
-// What the sums of a study with a secure sum are called, as sites' people read it.
-var sumNames = map[string]string{
-	options.TaskScale: "number of values of each number, their sum, and the sums of their squares about the mean of " +
-		"their site and of the squares of that mean, the sum and the last in two parts; how often each level of each " +
-		"category was observed; for each level of an outcome number of rows, of values of each number and their sum, " +
-		"and of levels",
-	"nested": "log-likelihood of rows, and without each term of the model that and its derivatives by all " +
-		"weights",
-	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",
-}
-
 // Sums implements [method.Additive].
 func (Method) Sums(p *study.Plan, kind string) (method.Sums, error) {
 	s, err := options.New(p)
-	if err == nil {
-		_, err = exact.Form(s, kind)
-	}
 	if err != nil {
 		return method.Sums{}, err
 	}
-	const usual = "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"
 	grid := masks.Standardised
 	if kind == options.TaskScale || s.Options.Numeric() { // sums in the data's units
 		grid = masks.Raw
 	}
-	return method.Summed(cmp.Or(sumNames[kind], usual), grid, func() any {
-		form, _ := exact.Form(s, kind)
-		return form
-	})
+	for _, l := range exact.NewSite(s, "").Listed() {
+		if l.Kind == kind {
+			return method.Summed(l.Request.Contents[0].What, grid, func() any { return exact.Form(s, kind) })
+		}
+	}
+	return method.Sums{}, fmt.Errorf("no sums answer task %q", kind)
 }
 
 // Paper implements [method.Citable].

@@ -27,13 +27,16 @@ func NewSite(s *options.Setup, name string) *site { return &site{common: common{
 // Listed is what the site is asked for over the whole study, at most.
 func (h *site) Listed() []privacy.Listed {
 	ask := func(kind string, times int, what string) privacy.Listed {
-		form, _ := Form(h.Setup, kind)
+		form := Form(h.Setup, kind)
 		numbers, _ := method.Flatten(form, form)
 		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected,
 			Contents: []privacy.Content{{What: what, Values: len(numbers)}}}}
 	}
 	what := "number of values, mean and sum of squared deviations of each number, and how often each level of each " +
 		"category was observed"
+	if h.Plan.Privacy.Secure() {
+		what += "; for the mean, what it adds to sums and squares, each in two parts"
+	}
 	if len(h.NewScaleAnswer().ByClass) > 0 {
 		what += "; for each level of the outcome number of rows, of values of each number and their sum, and of levels"
 	}
@@ -233,19 +236,17 @@ func (c common) check(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
 }
 
 // Form is an answer to a task of this kind with everything that it may have, all 0: see [method.Flatten].
-func Form(s *options.Setup, kind string) (any, error) {
+func Form(s *options.Setup, kind string) any {
 	c := common{s}
 	switch kind {
 	case options.TaskScale:
 		a := c.NewScaleAnswer()
 		a.Parts = make([]float64, 3*len(a.N))
-		return a, nil
-	case taskSums, taskMarginal, taskGrid, taskNested:
-		return c.form(kind), nil
+		return a
 	case options.TaskAssess:
-		return c.assessment(), nil
+		return c.assessment()
 	}
-	return nil, fmt.Errorf("no sums answer task %q", kind)
+	return c.form(kind)
 }
 
 // assessment is how well the model predicts, with all that is asked of it.

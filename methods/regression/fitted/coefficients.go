@@ -250,8 +250,8 @@ func Coefficients(m *Model) figure.Section {
 	show(&table, shown)
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "What is estimated is the " + wordingOf(m.Options).change + ", given all other features. An interval " +
-			"across zero leaves the direction open. Effects describe what goes together in these data; they do not say " +
-			"what causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
+			"across zero leaves the direction open. Effects describe what goes together in these data; they do not " +
+			"say what causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
 			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
 			"known, and model/model.json the covariances."}
 	if (m.Converged == nil || *m.Converged) && len(only) > 0 { // else a verdict warns of all
