@@ -165,7 +165,9 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 		}
 		t.Add(r.Site, k, r.LogLik/k, math.Sqrt(r.Squares/k), float64(r.Correct)/k, cal.Error(), base, area)
 	}
-	show(t, []bool{true, true, true, number, !number, !number, ranked, ranked})
+	leave(t, number, "root mean squared error")
+	leave(t, !number, "predicted correctly", "calibration error")
+	leave(t, ranked, "log-likelihood of the base rate", "area under ROC")
 	return t
 }
 

@@ -55,12 +55,12 @@ func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
 	}
 	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how,
 		Columns: figure.TextColumns("term", name, "degrees of freedom", "p")}
-	records := [][]string{{"term", column, "degrees_of_freedom", "p_value"}}
+	file := figure.Table{Columns: figure.TextColumns("term", column, "degrees_of_freedom", "p_value")}
 	for _, x := range tests {
 		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
-		records = append(records, figure.Exact([]string{x.Term}, x.Statistic, float64(x.Free), x.P))
+		file.Add(x.Term, x.Statistic, x.Free, x.P)
 	}
-	return figure.Item{Table: t}, table("terms", records)
+	return figure.Item{Table: t}, table("terms", file)
 }
 
 // Without shows what fits without each site say, beside the fit to all.
@@ -111,24 +111,23 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 	base := make([]predict.Survival, len(cuts))
 	m.predictor().Survival(glm.Row{}, z95, base)
 	rows, events := periods.Count()
-	life := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
-	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1},
-		Low: figure.Numbers{1}, High: figure.Numbers{1}}
-	records := [][]string{{"until", "at_risk", "events", "survival", "baseline_hazard", "baseline_survival",
-		"low_95", "high_95"}}
+	t := figure.Table{Columns: figure.TextColumns("until", "at_risk", "events", "survival", "baseline_hazard",
+		"baseline_survival", "low_95", "high_95")}
 	observed, before := 1.0, 1.0
 	for k, end := range cuts {
 		if rows[k] > 0 {
 			observed *= 1 - events[k]/rows[k]
 		}
 		s := base[k]
-		life.X, life.Y = append(life.X, end), append(life.Y, observed)
-		model.X, model.Y = append(model.X, end), append(model.Y, s.Mean)
-		model.Low, model.High = append(model.Low, s.Low), append(model.High, s.High)
-		records = append(records, figure.Exact(nil, end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean,
-			s.Low, s.High))
+		t.Add(end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean, s.Low, s.High)
 		before = s.Mean
 	}
+	from := func(start float64, column int) figure.Numbers {
+		return append(figure.Numbers{start}, t.Columns[column].Numbers...)
+	}
+	life := figure.Line{Name: "everybody (life table)", X: from(0, 0), Y: from(1, 3)}
+	model := figure.Line{Name: "an average person (model)", X: from(0, 0), Y: from(1, 5), Low: from(1, 6),
+		High: from(1, 7)}
 	return figure.Item{Figure: &figure.Figure{ID: "survival", Title: "How long without the event?",
 		Chart: figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column},
 			Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " +
@@ -137,7 +136,7 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 		Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
 			"category, with an interval of 95 %; that of everybody is of the people observed. Who is lost " +
 			"within a period counts up to it, and within the first not at all. model/survival.csv has the numbers.",
-		Alt: "Survival curves of an average person and of everybody."}}, table("survival", records)
+		Alt: "Survival curves of an average person and of everybody."}}, table("survival", t)
 }
 
 // contrast is what Contrast says, as JSON.
