@@ -355,7 +355,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if pooled != nil {
 		section := fitted.Prediction(m.Options, sites, pooled)
 		if without := c.leftOut(s, m); without != nil {
-			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
+			section.Items = append(section.Items, figure.Item{Table: without})
 		}
 		if pooled.Periods != nil {
 			item, file := fitted.Survival(m, pooled.Periods)

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"parley/figure"
 	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/regression/fitted"
@@ -160,24 +161,32 @@ func (c coordinator) bySite(s *state) []float64 {
 	return scatter.Robust(s.Fit.At.normal(), c.PriorOf(s.Scale))
 }
 
-// leftOut is what the fit would be without each site, by one of Newton's steps from the sums of the others, and what
-// it then says of that site's outcomes, by the parabola about the fit.
-func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
+// leftOut shows what the fit would be without each site, by one of Newton's steps from the sums of the others, and what
+// it then says of that site's outcomes, by the parabola about the fit, beside the fit to all; nil where that is not
+// known.
+func (c coordinator) leftOut(s *state, m *fitted.Model) *figure.Table {
 	names, sums := c.siteSums(s)
 	if names == nil {
 		return nil
 	}
+	t := &figure.Table{ID: "left-out", Title: "Each site left out",
+		Caption: "What a fit to the other sites says of a site's outcomes, beside the fit to all: the log-likelihood " +
+			"at the estimates, per " + c.Options.Unit() + ". Fits without a site are one of Newton's steps from the " +
+			"sums of the others, and their likelihood is that of a parabola. The last columns say which coefficient " +
+			"moves most without the site, in its standard errors.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "log-likelihood", Format: figure.General},
+			{Name: "without the site", Format: figure.General}, {Name: "moves most"},
+			{Name: "standard errors", Format: figure.General}}}
 	prior, last, p := c.PriorOf(s.Scale), s.Fit.Last.Mean, c.Weights()
 	total := &rowSums{Derivatives: *glm.NewDerivatives(p)}
 	for _, own := range sums {
 		method.AddSums(total, own)
 	}
 	_, variance := m.Posterior.Moments()
-	scale := 1.0
+	scale, rows, without := 1.0, float64(total.Rows), 0.0
 	if c.estimated() { // sums are at the noise before the last step
 		scale = s.Fit.Last.Noise / s.Fit.At.Noise
 	}
-	var all []fitted.LeftOut
 	for i, own := range sums {
 		rest := *total
 		rest.Gradient = floats.SubTo(make([]float64, p), total.Gradient, own.Gradient)
@@ -186,18 +195,20 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		if !ok {
 			return nil
 		}
-		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p),
-			step)/2
-		out := fitted.LeftOut{Site: names[i], Rows: own.Rows, With: own.Value, Without: own.Value + value}
+		value := own.Value + mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step,
+			glm.Symmetric(own.Information, p), step)/2
+		without += value
+		farthest, most := 0.0, ""
 		for j := range m.Effects {
 			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !m.Base(j) &&
-				math.Abs(moved) > math.Abs(out.Moved) {
-				out.Moved, out.Most = moved, m.Effects[j].Label()
+				math.Abs(moved) > math.Abs(farthest) {
+				farthest, most = moved, m.Effects[j].Label()
 			}
 		}
-		all = append(all, out)
+		t.Add(names[i], own.Value/float64(own.Rows), value/float64(own.Rows), most, farthest)
 	}
-	return all
+	t.Add("all sites", total.Value/rows, without/rows, "", math.NaN())
+	return t
 }
 
 // changes are tests of whether effects change over time, of each column of features and of all together.

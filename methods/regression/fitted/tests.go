@@ -20,15 +20,6 @@ type TermTest struct {
 	P         float64
 }
 
-// LeftOut is what a fit without a site says of the site.
-type LeftOut struct {
-	Site          string
-	Rows          int
-	With, Without float64 // log-likelihood of its rows by the fit to all, and by that without it
-	Moved         float64 // how far the weight that moves most moves, in standard errors
-	Most          string  // its name
-}
-
 // P is the p value of Wald's test of an estimate against 0, two-sided: by Student's t distribution where intervals are.
 func (m *Model) P(estimate, se float64) float64 {
 	z := math.Abs(estimate) / se
@@ -61,26 +52,6 @@ func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
 		file.Add(x.Term, x.Statistic, x.Free, x.P)
 	}
 	return figure.Item{Table: t}, table("terms", file)
-}
-
-// Without shows what fits without each site say, beside the fit to all.
-func Without(all []LeftOut, unit string) *figure.Table {
-	t := &figure.Table{ID: "left-out", Title: "Each site left out",
-		Caption: "What a fit to the other sites says of a site's outcomes, beside the fit to all: the log-likelihood " +
-			"at the estimates, per " + unit + ". Fits without a site are one of Newton's steps from the sums of the " +
-			"others, and their likelihood is that of a parabola. The last columns say which coefficient moves most " +
-			"without the site, in its standard errors.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "log-likelihood", Format: figure.General},
-			{Name: "without the site", Format: figure.General}, {Name: "moves most"},
-			{Name: "standard errors", Format: figure.General}}}
-	rows, with, without := 0.0, 0.0, 0.0
-	for _, x := range all {
-		n := float64(x.Rows)
-		rows, with, without = rows+n, with+x.With, without+x.Without
-		t.Add(x.Site, x.With/n, x.Without/n, x.Most, x.Moved)
-	}
-	t.Add("all sites", with/rows, without/rows, "", math.NaN())
-	return t
 }
 
 // Changes shows tests of proportional effects over time, of each column and of all.
