@@ -333,9 +333,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			"90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
-	if tests := c.termTests(s, m); len(tests) > 0 {
-		item, file := fitted.Terms(m, tests, s.Ratios != nil)
-		effects.Items, r.Files = append(effects.Items, item), append(r.Files, file)
+	names, terms := c.terms()
+	if tests, file := fitted.Terms(m, names, terms, s.Ratios); tests.Len() > 0 {
+		effects.Items, r.Files = append(effects.Items, figure.Item{Table: tests}), append(r.Files, file)
 	}
 	if pooled != nil && pooled.Periods != nil {
 		each, all := c.changes(s, pooled)

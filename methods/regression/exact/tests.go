@@ -5,10 +5,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
-	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
@@ -108,29 +106,6 @@ func (c coordinator) test(s *state) {
 	clear(s.Nested)
 }
 
-// termTests are the tests of terms: by ratios of likelihoods, or by Wald's statistic.
-func (c coordinator) termTests(s *state, m *fitted.Model) (tests []fitted.TermTest) {
-	names, terms := c.terms()
-	q := m.Weights()
-	for k, name := range names {
-		x, free := predict.Quadratic(q.Mean, q.Covariance, terms[k])
-		t := fitted.TermTest{Term: name, Free: free, Statistic: x}
-		if len(s.Ratios) == len(names) {
-			t.Statistic = s.Ratios[k]
-		}
-		if free == 0 {
-			continue
-		}
-		t.P = stats.ChiSquareTail(t.Statistic, float64(free))
-		if m.Free > 0 {
-			t.Statistic /= float64(free)
-			t.P = distuv.F{D1: float64(free), D2: m.Free}.Survival(t.Statistic)
-		}
-		tests = append(tests, t)
-	}
-	return tests
-}
-
 // fewestSites must stay for one to be left out, or for standard errors by sites.
 const fewestSites = 3
 
@@ -213,11 +188,7 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) *figure.Table {
 
 // changes are tests of whether effects change over time, of each column of features and of all together.
 func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Change, all predict.Change) {
-	var sets [][]int
-	for j := range c.Weights() - c.periods() {
-		sets = append(sets, []int{j})
-	}
-	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
+	return pooled.Periods.Changes(c.Encoding.FeatureWidth(), c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
 }
 
 // turned says by how many standard errors outcomes at a site go with the features the other way round: those with the

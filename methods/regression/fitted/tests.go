@@ -5,20 +5,15 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"parley/figure"
+	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/predict"
 	"parley/problem"
 )
-
-// TermTest is a test of whether a term of the model can be left out.
-type TermTest struct {
-	Term      string
-	Statistic float64 // χ², or where the noise of a number was estimated F
-	Free      int
-	P         float64
-}
 
 // P is the p value of Wald's test of an estimate against 0, two-sided: by Student's t distribution where intervals are.
 func (m *Model) P(estimate, se float64) float64 {
@@ -29,29 +24,43 @@ func (m *Model) P(estimate, se float64) float64 {
 	return math.Erfc(z / math.Sqrt2)
 }
 
-// Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic, and has a file of them.
-func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
-	name, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard errors of "+
-		"the table of coefficients."
-	if ratios {
+// Terms tests whether terms, which have these columns, can be left out of a model: by ratios of likelihoods, twice the
+// logarithm of each, or without any by Wald's statistic. The file has the same tests.
+func Terms(m *Model, names []string, terms [][]int, ratios []float64) (*figure.Table, method.File) {
+	statistic, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard "+
+		"errors of the table of coefficients."
+	if ratios != nil {
 		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at " +
 			"its own mode, by two of Newton's steps."
 	}
 	if m.Free > 0 {
-		name, column = "F", "f"
+		statistic, column = "F", "f"
 		how += fmt.Sprintf(" F has %s in its denominator.", figure.Plural(int(m.Free), "degree")+" of freedom")
 	}
 	if len(m.Options.Interactions) > 0 {
 		how += " What has a part in an interaction cannot be left out by itself."
 	}
 	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how,
-		Columns: figure.TextColumns("term", name, "degrees of freedom", "p")}
+		Columns: figure.TextColumns("term", statistic, "degrees of freedom", "p")}
 	file := figure.Table{Columns: figure.TextColumns("term", column, "degrees_of_freedom", "p_value")}
-	for _, x := range tests {
-		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
-		file.Add(x.Term, x.Statistic, x.Free, x.P)
+	q := m.Weights()
+	for k, name := range names {
+		x, free := predict.Quadratic(q.Mean, q.Covariance, terms[k])
+		if free == 0 {
+			continue
+		}
+		if ratios != nil {
+			x = ratios[k]
+		}
+		p := stats.ChiSquareTail(x, float64(free))
+		if m.Free > 0 {
+			x /= float64(free)
+			p = distuv.F{D1: float64(free), D2: m.Free}.Survival(x)
+		}
+		t.Add(name, fmt.Sprintf("%.2f", x), fmt.Sprint(free), pText(p))
+		file.Add(name, x, free, p)
 	}
-	return figure.Item{Table: t}, table("terms", file)
+	return t, table("terms", file)
 }
 
 // Changes shows tests of proportional effects over time, of each column and of all.

@@ -185,7 +185,7 @@ func (c coordinator) divisor(s *state) float64 {
 	if totals.Values == nil { // all have left
 		return 1
 	}
-	sum := c.release(taskProducts).sum
+	sum := c.release(taskProducts)
 	count, _ := c.columns.rows(totals.part(s.Base, c.columns.totalsLen()).Values, totals.Variance)
 	return scaleOf(count,
 		sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
@@ -245,7 +245,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if declared == nil {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
-	sum, err := method.OnlySum(in, declared.sum.Name)
+	sum, err := method.OnlySum(in, declared.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		return nil, err
 	}
 	r := &released{Variance: sum.SD() * sum.SD()}
-	for block := range declared.sum.Blocks {
+	for block := range declared.Blocks {
 		for _, v := range sum.Floats(block) {
 			r.Values = append(r.Values, glm.Clamp(v, largest))
 		}

@@ -63,7 +63,7 @@ type modelTask struct {
 type common struct {
 	*options.Setup
 	columns  *columns
-	releases []release
+	releases []privacy.Listed
 	prior    *prior
 }
 
@@ -99,10 +99,10 @@ func newCommon(s *options.Setup) (*common, error) {
 	return c, err
 }
 
-// release is what a task asks for; nil of one that the plan does not have.
-func (c *common) release(kind string) *release {
-	if i := slices.IndexFunc(c.releases, func(r release) bool { return r.kind == kind }); i >= 0 {
-		return &c.releases[i]
+// release is the sum that a task asks for; nil of one that the plan does not have.
+func (c *common) release(kind string) *privacy.Sum {
+	if i := slices.IndexFunc(c.releases, func(r privacy.Listed) bool { return r.Kind == kind }); i >= 0 {
+		return &c.releases[i].Request.Sums[0]
 	}
 	return nil
 }
@@ -167,13 +167,7 @@ func NewSite(s *options.Setup, name string) (*site, error) {
 }
 
 // Listed is what the site is asked for over the whole study, at most.
-func (h *site) Listed() (list []privacy.Listed) {
-	for _, r := range h.releases {
-		list = append(list, privacy.Listed{Kind: r.kind, Times: r.times,
-			Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{r.sum}}})
-	}
-	return list
-}
+func (h *site) Listed() []privacy.Listed { return h.releases }
 
 // Run answers from one noised sum alone. Nothing that depends on a row but through it may show: a row that cannot be
 // read as the plan says contributes nothing, and no error tells of it.
@@ -194,7 +188,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if t.Kind == taskTotals || t.Kind == taskProducts {
 		of = h.columns.class
 	}
-	if _, err = s.Sum(ctx, h.release(t.Kind).sum.Name, h.OverRows(b, of, contribution)); err != nil {
+	if _, err = s.Sum(ctx, h.release(t.Kind).Name, h.OverRows(b, of, contribution)); err != nil {
 		return method.Answer{}, err
 	}
 	return method.AnswerTask(t, nil, s.State())
