@@ -7,6 +7,7 @@ import (
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/options"
+	"parley/study"
 )
 
 // baseline describes the subjects by site and outcome, from the moments and counts that came before the fit; empty
@@ -38,33 +39,29 @@ func (c coordinator) baseline(s *state, sites []fitted.Report) *method.Baseline 
 		b.Sizes = append(b.Sizes, of.Rows)
 	}
 	b.Sizes = append(b.Sizes, all)
-	units := map[string]string{}
+	number, level := 0, 0
 	for _, v := range c.Plan.Views {
 		for _, f := range v.Features {
-			units[f.Name] = f.Unit
-		}
-	}
-	number, level := 0, 0
-	for i := range c.Encoding.Columns {
-		col, counts := &c.Encoding.Columns[i], [][]float64(nil)
-		if len(col.Levels) == 0 {
-			n, mean, sd := s.number(b, counted.ByClass, number)
-			b.Number(col.Name, units[col.Name], n, mean, sd)
-			number++
-			continue
-		}
-		for range col.Levels {
-			var n []float64
-			for _, site := range b.Sites {
-				n = append(n, s.Moments[site].Levels[level])
+			if f.Kind != study.Category {
+				n, mean, sd := s.number(b, counted.ByClass, number)
+				b.Number(f.Name, f.Unit, n, mean, sd)
+				number++
+				continue
 			}
-			for _, of := range counted.ByClass {
-				n = append(n, of.Levels[level])
+			var counts [][]float64
+			for range f.Levels {
+				var n []float64
+				for _, site := range b.Sites {
+					n = append(n, s.Moments[site].Levels[level])
+				}
+				for _, of := range counted.ByClass {
+					n = append(n, of.Levels[level])
+				}
+				counts = append(counts, append(n, counted.Levels[level]))
+				level++
 			}
-			counts = append(counts, append(n, counted.Levels[level]))
-			level++
+			b.Category(f.Name, f.Levels, counts)
 		}
-		b.Category(col.Name, col.Levels, counts)
 	}
 	if names, _ := c.Counted(); len(names) > number && names[number] == c.Options.Outcome.Column {
 		n, mean, sd := s.number(b, nil, number)
