@@ -64,10 +64,10 @@ var privatePlans = map[string]driven{
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
 	"joint, logistic": {twoClasses + "", noProtection,
-		"1135a5de966637fbf394ee375516f148b718192f11be01a380b512ceda3b7e61"},
+		"9ed15f4bb0b412e0f2393392f4d5e300adbf69228b94920f76f08de2db1dc37f"},
 	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
 	"joint, softmax": {threeClasses + "", noProtection,
-		"7d3032e2a596acc9c739051aa00f49c114c15d21c6d750f62596718d6528b3c1"},
+		"f9844a4c5b50b63b4844f2c4e9a8c5aea4d5f745f6e2bd38131a9895e6f13ba1"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
 		"2c3c3d2f7457ed8cadfa649cbde5890cf4e435aad0e00246648ece5ee111ef4a"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},

@@ -228,7 +228,7 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 		tasks, err = c.ask(s)
 		return tasks, info, err
 	}
-	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
+	s.Fit.At, s.Fit.Settled = options.Density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
 	s.Tau = &q.Tau
 	tasks, err = c.askQuality(s)
 	return tasks, nil, err
@@ -300,7 +300,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	sites, pooled := fitted.Reports(c.Plan.Sites, s.Reports)
 	fit, robust := s.Fit, []float64(nil)
 	if pooled != nil && pooled.Scatter != nil {
-		robust = pooled.Scatter.Robust(fit.At.normal(), c.PriorOf(s.Scale))
+		robust = pooled.Scatter.Robust(fit.At.Normal(), c.PriorOf(s.Scale))
 		if c.Options.Robust() {
 			fit.At.Covariance = robust
 		}

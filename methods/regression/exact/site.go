@@ -116,7 +116,7 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 	for i, x := range task.Points {
 		s := &a.At[i]
 		if marginal == nil {
-			s.gather(h.at(task.Noise), x.Weights, task.First, d)
+			s.gather(h.At(task.Noise), x.Weights, task.First, d)
 			continue
 		}
 		at, err := marginal.At(x)
@@ -142,7 +142,7 @@ func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	l := h.at(task.At.Noise)
+	l := h.At(task.At.Noise)
 	b, err := h.own(task, d)
 	if err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 			return nil, err
 		}
 	}
-	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.at(task.At.Noise), h.name, e, q, b, data)
+	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.At(task.At.Noise), h.name, e, q, b, data)
 	if err != nil || b == nil {
 		return r, err
 	}
@@ -219,20 +219,7 @@ func (c common) check(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
 	if e, err = c.Scaled(t.Scale); err != nil {
 		return nil, q, err
 	}
-	if len(t.At.Mean) != c.Weights() {
-		return nil, q, fmt.Errorf("%d means of %d weights", len(t.At.Mean), c.Weights())
-	}
-	if q, err = glm.NewNormal(t.At.Mean, t.At.Covariance); err != nil {
-		return nil, q, err
-	}
-	for j, m := range q.Mean {
-		if !glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) ||
-			!glm.Inside(q.Variance[j], 0, glm.FactorLargest) {
-			return nil, q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
-				glm.FactorLargest)
-		}
-	}
-	return e, q, c.checkNoise(t.At.Noise)
+	return e, t.At.Normal(), c.CheckDensity(&t.At)
 }
 
 // Form is an answer to a task of this kind with everything that it may have, all 0: see [method.Flatten].

@@ -47,7 +47,7 @@ func (c coordinator) askNested(s *state) ([]method.Task, error) {
 	points := []glm.MixedPoint{{Weights: s.Fit.At.Mean}}
 	_, terms := c.terms()
 	for _, columns := range terms {
-		mean, _ := conditional(s.Fit.At.normal(), columns)
+		mean, _ := conditional(s.Fit.At.Normal(), columns)
 		points = append(points, glm.MixedPoint{Weights: mean})
 	}
 	return c.askSums(s, taskNested, points)
@@ -84,7 +84,7 @@ func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.S
 // test makes the tests of terms: twice the logarithm of the ratio of likelihoods, where that without a term is taken
 // to its mode by one more of Newton's steps.
 func (c coordinator) test(s *state) {
-	q, prior := s.Fit.At.normal(), c.PriorOf(s.Scale)
+	q, prior := s.Fit.At.Normal(), c.PriorOf(s.Scale)
 	_, terms := c.terms()
 	total := c.total(s, taskNested)
 	s.Ratios = nil
@@ -133,7 +133,7 @@ func (c coordinator) bySite(s *state) []float64 {
 	for _, own := range sums {
 		scatter.AddScore(own.Gradient, 1)
 	}
-	return scatter.Robust(s.Fit.At.normal(), c.PriorOf(s.Scale))
+	return scatter.Robust(s.Fit.At.Normal(), c.PriorOf(s.Scale))
 }
 
 // leftOut shows what the fit would be without each site, by one of Newton's steps from the sums of the others, and what
@@ -159,7 +159,7 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) *figure.Table {
 	}
 	_, variance := m.Posterior.Moments()
 	scale, rows, without := 1.0, float64(total.Rows), 0.0
-	if c.estimated() { // sums are at the noise before the last step
+	if c.Options.Estimated() { // sums are at the noise before the last step
 		scale = s.Fit.Last.Noise / s.Fit.At.Noise
 	}
 	for i, own := range sums {

@@ -106,6 +106,52 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	return e
 }
 
+// Density is a normal density over weights as it travels and is kept, with the variance of a number's noise, where that
+// is estimated.
+type Density struct {
+	Mean       wire.Vector `cbor:"mean"`
+	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
+	Noise      float64     `cbor:"noise,omitempty"`
+}
+
+// Normal returns the density of what was checked.
+func (d Density) Normal() glm.Normal {
+	q, _ := glm.NewNormal(d.Mean, d.Covariance)
+	return q
+}
+
+// CheckDensity refuses one that no honest coordinator sends.
+func (s *Setup) CheckDensity(d *Density) error {
+	if len(d.Mean) != s.Weights() {
+		return fmt.Errorf("%d means of %d weights", len(d.Mean), s.Weights())
+	}
+	q, err := glm.NewNormal(d.Mean, d.Covariance)
+	for j, m := range q.Mean {
+		if err == nil && (!glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) ||
+			!glm.Inside(q.Variance[j], 0, glm.FactorLargest)) {
+			err = fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
+				glm.FactorLargest)
+		}
+	}
+	return cmp.Or(err, s.CheckNoise(d.Noise))
+}
+
+// CheckNoise refuses a variance of a number's noise that is not the plan's.
+func (s *Setup) CheckNoise(noise float64) error {
+	if s.Options.Estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/glm.TaskLargest, glm.TaskLargest) {
+		return fmt.Errorf("a noise variance of %v", noise)
+	}
+	return nil
+}
+
+// At returns the likelihood where its noise is estimated, as it is so far.
+func (s *Setup) At(noise float64) glm.Likelihood {
+	if s.Options.Estimated() {
+		return glm.Linear{Variance: noise}
+	}
+	return s.Likelihood
+}
+
 // The tasks, in the words that progress and logs show.
 const (
 	TaskScale  = "scale"  // sums for common units of numbers
@@ -237,6 +283,11 @@ func (o *Options) Family() glm.Likelihood {
 		return glm.Cloglog{}
 	}
 	return glm.Logistic{} // of subjects, or of person-periods
+}
+
+// Estimated says whether the variance of the outcome around its expectation is estimated.
+func (o *Options) Estimated() bool {
+	return o.Likelihood == glm.LikelihoodLinear && o.NoiseVariance == nil
 }
 
 // Unit names what rows of the design matrix are: subject, or person-period.

@@ -9,6 +9,7 @@
 package private
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,10 +54,7 @@ type productsTask struct {
 // modelTask asks how well a posterior predicts. It is what sites get back, too.
 type modelTask struct {
 	columnsTask
-	Mean       wire.Vector `cbor:"mean"`
-	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
-	// Noise is the variance of a number around its expectation; 0 of classes.
-	Noise float64 `cbor:"noise,omitempty"`
+	options.Density
 }
 
 // common is what both halves know of a plan.
@@ -142,18 +140,6 @@ func (c *common) checkPoint(t *point, weights int) error {
 	return nil
 }
 
-// normal returns the density of a model that was sent.
-func (c *common) normal(m *modelTask) (glm.Normal, error) {
-	if err := c.checkPoint(&point{Mean: m.Mean, Clip: c.columns.reach()}, c.Weights()); err != nil {
-		return glm.Normal{}, err
-	}
-	const most = glm.TaskLargest
-	if c.columns.linear && !glm.Inside(m.Noise, 1/most, most) || !c.columns.linear && m.Noise != 0 {
-		return glm.Normal{}, fmt.Errorf("a variance of %v", m.Noise)
-	}
-	return glm.NewNormal(m.Mean, m.Covariance)
-}
-
 // site is the half at one site. It remembers nothing between tasks.
 type site struct {
 	*common
@@ -226,8 +212,8 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		if err = method.OpenTask(t, m); err != nil {
 			return nil, nil, err
 		}
-		q, err := h.normal(m)
-		return m.Units, predict.Contribution(h.Likelihood, q, h.columns.width()), err
+		err = h.CheckDensity(&m.Density)
+		return m.Units, predict.Contribution(h.Likelihood, m.Normal(), h.columns.width()), err
 	}
 	task := new(gradientTask)
 	if err = method.OpenTask(t, task); err == nil {
@@ -245,17 +231,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, m); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	q, err := h.normal(m)
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
 	e, err := h.encoding(m.Units, false)
-	if err != nil {
+	if err = cmp.Or(h.CheckDensity(&m.Density), err); err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	l := h.Likelihood
-	if h.columns.linear {
-		l = glm.Linear{Variance: m.Noise}
-	}
-	return fitted.OwnReport(ctx, &h.Frame, h.Options, l, h.name, e, q, nil, data)
+	return fitted.OwnReport(ctx, &h.Frame, h.Options, h.At(m.Noise), h.name, e, m.Normal(), nil, data)
 }
