@@ -100,8 +100,7 @@ func (b *Baseline) Table() *figure.Table {
 	t.Caption = "In the data's own units; sd is the standard deviation. Shares of levels are of those in whom it was " +
 		"observed."
 	if len(b.Outcomes) > 0 {
-		t.Caption += " By outcome there are means without standard deviations, and features that nobody lacks: sites " +
-			"send no other sums."
+		t.Caption += " By outcome there are means without standard deviations: sites send no squares by outcome."
 	}
 	if hidden {
 		t.Caption += fmt.Sprintf(" – is a number of fewer than %d people, or one that would give such a number away.",

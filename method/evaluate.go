@@ -3,6 +3,8 @@ package method
 import (
 	"context"
 	"fmt"
+	"iter"
+	"math/rand/v2"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
@@ -94,4 +96,33 @@ func (s Simulation) Check() error {
 type Simulated struct {
 	Sites map[string]dataset.Source // of every site of the plan
 	Held  dataset.Source
+}
+
+// Drawn is N subjects that are drawn anew, and alike, whenever they are read.
+type Drawn struct {
+	Columns dataset.Schema
+	N       int
+	Random  func() *rand.Rand                    // where a reading begins
+	Draw    func(r *rand.Rand, row *dataset.Row) // puts in a subject's cells, of which none is known
+}
+
+// Schema implements [dataset.Source].
+func (s Drawn) Schema() dataset.Schema { return s.Columns }
+
+// Rows implements [dataset.Source].
+func (s Drawn) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		r := s.Random()
+		for i := range s.N {
+			if err := ctx.Err(); err != nil {
+				yield(nil, err)
+				return
+			}
+			row := &dataset.Row{ID: fmt.Sprintf("drawn-%09d", i+1), Views: make([][]float64, len(s.Columns.Views)),
+				Subject: make([]string, len(s.Columns.Subject))}
+			if s.Draw(r, row); !yield(row, nil) {
+				return
+			}
+		}
+	}
 }

@@ -24,12 +24,50 @@ const cohort = "all sites"
 // sum can carry them. Its plans are those that [ForPlan] hands to its halves: of one site, "all sites".
 type Additive interface {
 	Method
-	// Totals declares the sums of an answer to a task of this kind, with the grid that holds them.
-	Totals(p *study.Plan, kind string) ([]privacy.Total, error)
-	// Numbers are the sums of one site's answer, by their names: those of two sites add up to those of both.
-	Numbers(p *study.Plan, t Task, body []byte) (map[string][]float64, error)
+	// Sums says how an answer to a task of this kind is a sum over subjects.
+	Sums(p *study.Plan, kind string) (Sums, error)
+}
+
+// Sums are what answers to a task add up in: a total, with the grid that holds it.
+type Sums struct {
+	privacy.Total
+	// Numbers are those of one site's answer: those of two sites add up to those of both.
+	Numbers func(t Task, body []byte) ([]float64, error)
 	// Answer is the body that the coordinator's half takes, as one site with all subjects would have answered the task.
-	Answer(p *study.Plan, t Task, sums map[string][]float64) ([]byte, error)
+	Answer func(t Task, numbers []float64) ([]byte, error)
+}
+
+// summer is an answer that is brought to sums over subjects, and back.
+type summer interface {
+	Sum()
+	Centre()
+}
+
+// Summed are the sums of an answer whose fields add up over subjects, where it has a method Sum once that has made them
+// so, which Centre takes back. A form has everything that an answer may have, all 0: see [Flatten].
+func Summed(name string, grid masks.Grid, form func() any) (Sums, error) {
+	numbers, err := Flatten(form(), form())
+	return Sums{Total: privacy.Total{Name: name, Numbers: len(numbers), Grid: grid},
+		Numbers: func(_ Task, body []byte) ([]float64, error) {
+			answer := form()
+			if err := wire.Unmarshal(body, answer); err != nil {
+				return nil, err
+			}
+			if a, ok := answer.(summer); ok {
+				a.Sum()
+			}
+			return Flatten(form(), answer)
+		},
+		Answer: func(_ Task, numbers []float64) ([]byte, error) {
+			answer := form()
+			if err := Unflatten(answer, numbers); err != nil {
+				return nil, err
+			}
+			if a, ok := answer.(summer); ok {
+				a.Centre()
+			}
+			return wire.Marshal(answer)
+		}}, err
 }
 
 // ForPlan returns the method as it serves a plan. Where the plan has a secure sum the coordinator's half is told of one
@@ -101,13 +139,12 @@ func (m secureMethod) masked(p *study.Plan) ([]privacy.Listed, error) {
 		r := &list[i].Request
 		r.Masked = true
 		if additive != nil {
-			if r.Totals, err = additive.Totals(one, list[i].Kind); err != nil {
+			sums, err := additive.Sums(one, list[i].Kind)
+			if err != nil {
 				return nil, err
 			}
-			r.Contents = nil
-			for _, t := range r.Totals {
-				r.Contents = append(r.Contents, privacy.Content{What: t.Name, Values: t.Numbers})
-			}
+			r.Totals = []privacy.Total{sums.Total}
+			r.Contents = []privacy.Content{{What: sums.Name, Values: sums.Total.Numbers}}
 			continue
 		}
 		r.Sums = slices.Clone(r.Sums)
@@ -191,16 +228,15 @@ func (h maskedSite) Run(ctx context.Context, t Task, s *privacy.Session) (Answer
 		}
 		return a, nil
 	}
-	numbers, err := h.additive.Numbers(h.plan, t, a.Body)
+	sums, err := h.additive.Sums(h.plan, t.Kind)
 	if err != nil {
 		return Answer{}, err
 	}
-	for name, list := range numbers {
-		if err := s.Total(name, list); err != nil {
-			return Answer{}, err
-		}
+	numbers, err := sums.Numbers(t, a.Body)
+	if err != nil {
+		return Answer{}, err
 	}
-	return Answer{State: a.State}, nil
+	return Answer{State: a.State}, s.Total(sums.Name, numbers)
 }
 
 // Report implements [Site].

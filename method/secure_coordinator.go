@@ -209,7 +209,10 @@ func (c secureCoordinator) take(s *secureState) error {
 	in := Contribution{Site: cohort, Kind: s.Kind}
 	sums, numbers, err := r.Unmasked(v, len(s.Set))
 	if err == nil && c.additive != nil {
-		in.Body, err = c.additive.Answer(c.one, Task{Site: cohort, Kind: s.Kind, Body: s.Body}, numbers)
+		var exact Sums
+		if exact, err = c.additive.Sums(c.one, s.Kind); err == nil {
+			in.Body, err = exact.Answer(Task{Site: cohort, Kind: s.Kind, Body: s.Body}, numbers[exact.Name])
+		}
 	}
 	if err == nil {
 		in.Sums = sums

@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 117_297
-	maxTests     = 72_347
+	maxSource    = 116_954
+	maxTests     = 72_346
 	maxPackages  = 73
 	papersSource = 16_028
 	papersTests  = 3_940

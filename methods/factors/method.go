@@ -12,6 +12,7 @@
 package factors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -327,60 +328,43 @@ func sumName(set options.Setup) string {
 	return sumScatter
 }
 
-// Totals implements [method.Additive].
-func (m Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
+// Sums implements [method.Additive].
+func (m Method) Sums(p *study.Plan, kind string) (method.Sums, error) {
 	set, err := m.setUp(p)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return method.Sums{}, err
+	case kind == options.TaskScale:
+		return method.Sums{Total: privacy.Total{Name: sumMoments, Numbers: ppca.RawSums * set.Layout.Features(),
+			Grid: masks.Raw},
+			Numbers: func(_ method.Task, body []byte) ([]float64, error) {
+				var sums ppca.FeatureSums
+				err := wire.Unmarshal(body, &sums)
+				return sums.Raw(), err
+			},
+			Answer: func(_ method.Task, numbers []float64) ([]byte, error) {
+				return wire.Marshal(ppca.FeatureSumsOf(numbers))
+			}}, nil
+	case kind != options.TaskFit:
+		return method.Sums{}, fmt.Errorf("no sums answer task %q", kind)
 	}
-	switch kind {
-	case options.TaskScale:
-		return []privacy.Total{{Name: sumMoments, Numbers: ppca.RawSums * set.Layout.Features(), Grid: masks.Raw}}, nil
-	case options.TaskFit:
-		return []privacy.Total{{Name: sumName(set), Numbers: set.SumNumbers(), Grid: masks.Standardised}}, nil
-	}
-	return nil, fmt.Errorf("no sums answer task %q", kind)
-}
-
-// Numbers implements [method.Additive].
-func (m Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
-	set, err := m.setUp(p)
-	if err != nil {
-		return nil, err
-	}
-	if t.Kind == options.TaskScale {
-		var sums ppca.FeatureSums
-		err := wire.Unmarshal(body, &sums)
-		return map[string][]float64{sumMoments: sums.Raw()}, err
-	}
-	var answer ppca.Description
-	if err := wire.Unmarshal(body, &answer); err != nil {
-		return nil, err
-	}
-	task := new(halves.FitTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return nil, err
-	}
-	numbers, err := halves.Raw(set, &answer, task)
-	return map[string][]float64{sumName(set): numbers}, err
-}
-
-// Answer implements [method.Additive].
-func (m Method) Answer(p *study.Plan, t method.Task, sums map[string][]float64) ([]byte, error) {
-	set, err := m.setUp(p)
-	if err != nil {
-		return nil, err
-	}
-	if t.Kind == options.TaskScale {
-		return wire.Marshal(ppca.FeatureSumsOf(sums[sumMoments]))
-	}
-	task := new(halves.FitTask)
-	if err := method.OpenTask(t, task); err != nil {
-		return nil, err
-	}
-	answer, err := halves.AnswerOf(set, sums[sumName(set)], task)
-	if err != nil {
-		return nil, err
-	}
-	return wire.Marshal(answer)
+	return method.Sums{Total: privacy.Total{Name: sumName(set), Numbers: set.SumNumbers(), Grid: masks.Standardised},
+		Numbers: func(t method.Task, body []byte) ([]float64, error) {
+			task, answer := new(halves.FitTask), new(ppca.Description)
+			if err := cmp.Or(method.OpenTask(t, task), wire.Unmarshal(body, answer)); err != nil {
+				return nil, err
+			}
+			return halves.Raw(set, answer, task)
+		},
+		Answer: func(t method.Task, numbers []float64) ([]byte, error) {
+			task := new(halves.FitTask)
+			if err := method.OpenTask(t, task); err != nil {
+				return nil, err
+			}
+			answer, err := halves.AnswerOf(set, numbers, task)
+			if err != nil {
+				return nil, err
+			}
+			return wire.Marshal(answer)
+		}}, nil
 }

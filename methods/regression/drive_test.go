@@ -64,12 +64,12 @@ var privatePlans = map[string]driven{
 // exactPlans are every kind of study without privacy.
 var exactPlans = map[string]driven{
 	"joint, logistic": {twoClasses + "", noProtection,
-		"56104f95fb2214cec4dff1bc135a2cc220622b28841bb8166b862fe943037ebe"},
+		"3f69e057f384cc44587e107f94a13d73c5c2ce7c021e9549ed221d485dbf670a"},
 	"joint, ranges": {twoClasses + ", scaling: range", noProtection, ""},
 	"joint, softmax": {threeClasses + "", noProtection,
-		"0d67591acecf56edbc1febf20be9ee359a44eea1ae3b50c6cab08c67f6e12361"},
+		"6895632a103538f97414203e4420409ce0bc8ef521d7fb8c1ca1a8d3883d6b27"},
 	"joint, linear": {"outcome: {column: y}", noProtection,
-		"f83da6e252f49df9b499df03c5496771b6af8517644d9be637e7c394cf39907f"},
+		"2f8ac5f42b63c0fe2d1f137b3a83f78e77015cd0ce582c9c150ac32cfe68e6cd"},
 	"joint, random": {twoClasses + ", site_effects: random", noProtection, ""},
 	"joint, counts": {"outcome: {column: y}, likelihood: poisson, interactions: [[x0, k]], splines: [{feature: x1, " +
 		"knots: [-1, 0, 1, 3]}], site_effects: random", noProtection, ""},

@@ -9,13 +9,11 @@
 package regression
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/regression/exact"
@@ -160,77 +158,22 @@ func (Method) Describe(p *study.Plan) string {
 
 var _ method.Additive = Method{}
 
-// What the sums of a study with a secure sum are called, as sites' people read it.
-var sumNames = map[string]string{
-	options.TaskScale: "number of values of each number, their sum, and the sums of their squares about the mean of " +
-		"their site and of the squares of that mean, the sum and the last in two parts; how often each level of each " +
-		"category was observed",
-	"nested": "log-likelihood of rows, and without each term of the model that and its derivatives by all " +
-		"weights",
-	options.TaskAssess: "how well the model predicts outcomes, and what it leaves of them, in sums over rows",
-}
-
-func sumName(kind string) string {
-	return cmp.Or(sumNames[kind], "number of rows, their log-likelihood, and sums of its first and second derivatives "+
-		"by all weights")
-}
-
-// Totals implements [method.Additive].
-func (Method) Totals(p *study.Plan, kind string) ([]privacy.Total, error) {
-	form, err := formOf(p, kind)
-	if err != nil {
-		return nil, err
-	}
-	numbers, err := method.Flatten(form, form)
-	grid := masks.Standardised
-	if kind == options.TaskScale || p.Method.Options.(*options.Options).Numeric() { // sums in the data's units
-		grid = masks.Raw
-	}
-	return []privacy.Total{{Name: sumName(kind), Numbers: len(numbers), Grid: grid}}, err
-}
-
-// formOf is an answer to a task of a kind, all 0.
-func formOf(p *study.Plan, kind string) (any, error) {
+// Sums implements [method.Additive].
+func (Method) Sums(p *study.Plan, kind string) (method.Sums, error) {
 	s, err := options.New(p)
 	if err != nil {
-		return nil, err
+		return method.Sums{}, err
 	}
-	return exact.Form(s, kind)
-}
-
-// Numbers implements [method.Additive].
-func (Method) Numbers(p *study.Plan, t method.Task, body []byte) (map[string][]float64, error) {
-	form, err := formOf(p, t.Kind)
-	if err != nil {
-		return nil, err
+	grid := masks.Standardised
+	if kind == options.TaskScale || s.Options.Numeric() { // sums in the data's units
+		grid = masks.Raw
 	}
-	answer, err := formOf(p, t.Kind)
-	if err == nil {
-		err = wire.Unmarshal(body, answer)
+	for _, l := range exact.NewSite(s, "").Listed() {
+		if l.Kind == kind {
+			return method.Summed(l.Request.Contents[0].What, grid, func() any { return exact.Form(s, kind) })
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if m, ok := answer.(*options.ScaleAnswer); ok {
-		m.Sum()
-	}
-	numbers, err := method.Flatten(form, answer)
-	return map[string][]float64{sumName(t.Kind): numbers}, err
-}
-
-// Answer implements [method.Additive].
-func (Method) Answer(p *study.Plan, t method.Task, sums map[string][]float64) ([]byte, error) {
-	answer, err := formOf(p, t.Kind)
-	if err == nil {
-		err = method.Unflatten(answer, sums[sumName(t.Kind)])
-	}
-	if err != nil {
-		return nil, err
-	}
-	if m, ok := answer.(*options.ScaleAnswer); ok {
-		m.Centre()
-	}
-	return wire.Marshal(answer)
+	return method.Sums{}, fmt.Errorf("no sums answer task %q", kind)
 }
 
 // Paper implements [method.Citable].

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -196,13 +195,17 @@ func Simulate(set ppca.Frame, held method.Patterns, c method.Simulation) (*metho
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return options.Draws(c.Seed, "simulated "+site, 0).Uint64() }
 	all := set.Layout.ViewsOf(set.Layout.AllFeatures())
-	s := &method.Simulated{Sites: map[string]dataset.Source{}, Held: &drawn{population, c.Held, seed("held out"), all}}
+	of := func(site string, n int, views []int) dataset.Source {
+		return method.Drawn{Columns: population.Schema(), N: n, Draw: population.drawer(views),
+			Random: func() *rand.Rand { return rand.New(rand.NewPCG(seed(site), 0x70617269)) }} // its own stream
+	}
+	s := &method.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held, all)}
 	for _, site := range p.Sites {
 		views := all
 		if p.Privacy.Differential() {
 			views = held.Views(p, site)
 		}
-		s.Sites[site] = &drawn{population, c.Subjects, seed(site), views}
+		s.Sites[site] = of(site, c.Subjects, views)
 	}
 	return s, nil
 }
@@ -235,49 +238,25 @@ func imagine(p *study.Plan, latent int, c method.Simulation) *Model {
 	return m
 }
 
-// drawn is n subjects from N(μ, W Wᵀ + Ψ), in the features' own units, with some views, which are drawn anew, and
-// alike, whenever they are read. Which views these are does not change what is drawn of the others.
-type drawn struct {
-	model *Model
-	n     int
-	seed  uint64
-	views []int
-}
-
-// Schema implements [dataset.Source].
-func (s *drawn) Schema() dataset.Schema { return s.model.Schema() }
-
-// Rows implements [dataset.Source].
-func (s *drawn) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		r := rand.New(rand.NewPCG(s.seed, 0x70617269)) // its own stream of the seed
-		x := make([]float64, len(s.model.Factors))
-		digits := len(fmt.Sprint(s.n))
-		for i := range s.n {
-			if i%1024 == 0 && ctx.Err() != nil {
-				yield(nil, ctx.Err())
-				return
-			}
-			row := &dataset.Row{ID: fmt.Sprintf("drawn-%0*d", digits, i+1),
-				Views: make([][]float64, len(s.model.Views))}
-			for a := range x {
-				x[a] = r.NormFloat64()
-			}
-			for k, v := range s.model.Views {
-				values := make([]float64, len(v.Features))
-				for c, f := range v.Features {
-					z := f.Mean + math.Sqrt(f.Noise)*r.NormFloat64()
-					for a, w := range f.Loadings {
-						z += w * x[a]
-					}
-					values[c] = z/f.Factor + f.Shift
+// drawer draws subjects from N(μ, W Wᵀ + Ψ), in the features' own units, with some views. Which views these are does
+// not change what is drawn of the others.
+func (m *Model) drawer(views []int) func(r *rand.Rand, row *dataset.Row) {
+	return func(r *rand.Rand, row *dataset.Row) {
+		x := make([]float64, len(m.Factors))
+		for a := range x {
+			x[a] = r.NormFloat64()
+		}
+		for k, v := range m.Views {
+			values := make([]float64, len(v.Features))
+			for c, f := range v.Features {
+				z := f.Mean + math.Sqrt(f.Noise)*r.NormFloat64()
+				for a, w := range f.Loadings {
+					z += w * x[a]
 				}
-				if slices.Contains(s.views, k) {
-					row.Views[k] = values
-				}
+				values[c] = z/f.Factor + f.Shift
 			}
-			if !yield(row, nil) {
-				return
+			if slices.Contains(views, k) {
+				row.Views[k] = values
 			}
 		}
 	}

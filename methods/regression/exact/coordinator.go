@@ -31,13 +31,11 @@ type state struct {
 	Moments map[string]*options.ScaleAnswer `cbor:"moments"`
 	Scale   *options.Scale                  `cbor:"scale"`
 	Fit     fit                             `cbor:"fit"`
-	// ByOutcome is of the first exchange of sums.
-	ByOutcome byOutcome          `cbor:"by_outcome,omitzero"`
-	Sums      map[string]*answer `cbor:"sums"` // of the exchange under way, and kept of the last
-	Rows      map[string]int     `cbor:"rows"` // of each site
-	Nested    map[string]*answer `cbor:"nested"`
-	Ratios    []nested           `cbor:"ratios,omitempty"` // of each term
-	Tests     int                `cbor:"tests"`            // exchanges for them
+	Sums    map[string]*answer              `cbor:"sums"` // of the exchange under way, and kept of the last
+	Rows    map[string]int                  `cbor:"rows"` // of each site
+	Nested  map[string]*answer              `cbor:"nested"`
+	Ratios  []nested                        `cbor:"ratios,omitempty"` // of each term
+	Tests   int                             `cbor:"tests"`            // exchanges for them
 	// With random intercepts: the search, and at the end the spread of sites.
 	Search  *glm.Search                    `cbor:"search,omitempty"`
 	Tau     *glm.Spread                    `cbor:"tau,omitempty"`
@@ -75,7 +73,7 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		step.Tasks, err = c.askAll(s, options.TaskScale, struct{}{}) // the plan says the rest
 	case options.TaskScale:
 		if s.Scale, err = c.Pool(c.moments(s)); err == nil {
-			s.Fit.At = c.begin(s.Scale)
+			s.Fit.At = c.begin(s.Scale, c.counted(s))
 			step.Tasks, err = c.ask(s)
 		}
 		if n := len(c.Unlike(c.Plan.Sites, s.Moments)); n > 0 {
@@ -118,15 +116,13 @@ func (c coordinator) moments(s *state) (all []*options.ScaleAnswer) {
 	return all
 }
 
-// counted is how often each level of each category was observed, and how many cells of each feature.
-func (c coordinator) counted(s *state) (levels, cells []float64) {
-	_, n := c.Counted()
-	levels, cells = make([]float64, n), make([]float64, len(c.Encoding.Columns))
+// counted adds up the counts that sites gave.
+func (c coordinator) counted(s *state) *options.ScaleAnswer {
+	all := c.NewScaleAnswer()
 	for _, a := range c.moments(s) {
-		floats.Add(levels, a.Levels)
-		floats.Add(cells, c.Cells(a))
+		method.AddSums(all, a)
 	}
-	return levels, cells
+	return all
 }
 
 // lacks says whether nobody at a site has a cell of a view.
@@ -196,11 +192,6 @@ func (c coordinator) askQuality(s *state) ([]method.Task, error) {
 // advance makes a step of the sites' sums, and asks again or goes on to the assessment.
 func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
 	total := &c.total(s, taskSums).At[0]
-	for _, site := range c.Plan.Sites {
-		if own := s.Sums[site]; own != nil && s.Round == 1 {
-			c.byOutcome(&s.ByOutcome, &own.At[0])
-		}
-	}
 	before := len(s.Fit.Trace)
 	if total.Rows > 0 {
 		s.Fit.take(c.common, s.Scale, total)
@@ -240,7 +231,7 @@ func (c coordinator) search(s *state) (tasks []method.Task, info method.Info, er
 		tasks, err = c.ask(s)
 		return tasks, info, err
 	}
-	s.Fit.At, s.Fit.Settled = density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
+	s.Fit.At, s.Fit.Settled = options.Density{Mean: q.Mean, Covariance: q.Covariance}, q.Settled
 	s.Tau = &q.Tau
 	tasks, err = c.askQuality(s)
 	return tasks, nil, err
@@ -255,7 +246,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	}
 	switch in.Kind {
 	case options.TaskScale:
-		err = method.Take(s.Moments, in, func(a *options.ScaleAnswer) error { return a.Check(c.Counted()) })
+		err = method.Take(s.Moments, in, c.CheckMoments)
 	case taskSums, taskMarginal, taskGrid:
 		err = method.Take(s.Sums, in, func(a *answer) error { return c.checkSums(in.Kind, a) })
 	case taskNested:
@@ -312,7 +303,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	sites, pooled := fitted.Reports(c.Plan.Sites, s.Reports)
 	fit, robust := s.Fit, []float64(nil)
 	if pooled != nil && pooled.Scatter != nil {
-		robust = pooled.Scatter.Robust(fit.At.normal(), c.PriorOf(s.Scale))
+		robust = pooled.Scatter.Robust(fit.At.Normal(), c.PriorOf(s.Scale))
 		if c.Options.Robust() {
 			fit.At.Covariance = robust
 		}
@@ -326,12 +317,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, fitted.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name],
 			Left: slices.Contains(s.Left, name)})
 	}
-	levels, _ := c.counted(s)
-	m.Counts(levels)
+	m.Counts(c.counted(s).Levels)
 	m.BetweenSites = s.Tau
 	m.Free = c.free(c.rows(s, pooled))
 	m.Verdicts = c.verdicts(s, m, pooled)
-	baseline := c.baseline(s, m, sites)
+	baseline := c.baseline(s, sites)
 	people := baseline.Table()
 	m.Hide(baseline.Hidden())
 	r, err := fitted.Result(m, pooled, map[string]float64{"exchanges": float64(s.Round)},
@@ -346,9 +336,13 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 			"90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
 	effects := fitted.Coefficients(m)
-	if tests := c.termTests(s, m); len(tests) > 0 {
-		item, file := fitted.Terms(m, tests, s.Ratios != nil)
-		effects.Items, r.Files = append(effects.Items, item), append(r.Files, file)
+	names, terms := c.terms()
+	var ratios []float64
+	for _, x := range s.Ratios {
+		ratios = append(ratios, x.Ratio)
+	}
+	if tests, file := fitted.Terms(m, names, terms, ratios); tests.Len() > 0 {
+		effects.Items, r.Files = append(effects.Items, figure.Item{Table: tests}), append(r.Files, file)
 	}
 	if pooled != nil && pooled.Periods != nil {
 		each, all := c.changes(s, pooled)
@@ -368,7 +362,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if pooled != nil {
 		section := fitted.Prediction(m.Options, sites, pooled)
 		if without := c.leftOut(s, m); without != nil {
-			section.Items = append(section.Items, figure.Item{Table: fitted.Without(without, c.Options.Unit())})
+			section.Items = append(section.Items, figure.Item{Table: without})
 		}
 		if pooled.Periods != nil {
 			item, file := fitted.Survival(m, pooled.Periods)

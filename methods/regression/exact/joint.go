@@ -16,7 +16,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
@@ -63,8 +62,6 @@ func (c common) form(kind string) *answer {
 		s := rowSums{Derivatives: *glm.NewDerivatives(weights)}
 		if kind == taskNested {
 			s.Information = nil
-		} else if k := c.classes(); k > 1 {
-			s.Classes = make([]float64, k)
 		}
 		a.At = append(a.At, s)
 	}
@@ -92,16 +89,7 @@ func (c common) checkPoints(t *pointsTask, kind string) (*glm.Encoding, error) {
 			return nil, err
 		}
 	}
-	return e, c.checkNoise(t.Noise)
-}
-
-// checkNoise refuses a variance of a number's noise that is not the plan's.
-func (c common) checkNoise(noise float64) error {
-	if c.estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/glm.FactorLargest,
-		glm.FactorLargest) {
-		return fmt.Errorf("a noise variance of %v", noise)
-	}
-	return nil
+	return e, c.CheckNoise(t.Noise)
 }
 
 // checkSums refuses sums that no rows give. Whatever passes is of a kind that a step can be made of, and added to
@@ -113,15 +101,6 @@ func (c common) checkSums(kind string, a *answer) error {
 	for _, s := range a.At {
 		if s.Rows < 1 || s.Rows > glm.MostRows {
 			return fmt.Errorf("sums of %d rows", s.Rows)
-		}
-		rows := 0.0
-		for _, n := range s.Classes {
-			if rows += n; n != math.Trunc(n) {
-				return fmt.Errorf("%v rows of a class", n)
-			}
-		}
-		if len(s.Classes) > 0 && rows != float64(s.Rows) {
-			return fmt.Errorf("%v rows by class, of %d in all", s.Classes, s.Rows)
 		}
 		switch kind {
 		case taskSums:
@@ -150,9 +129,9 @@ const (
 
 // modelTask asks how well a posterior predicts. It is what sites get back, too.
 type modelTask struct {
-	Scale *options.Scale `cbor:"scale"`
-	At    density        `cbor:"at"`
-	Tau   *glm.Spread    `cbor:"tau,omitempty"` // with random intercepts
+	Scale *options.Scale  `cbor:"scale"`
+	At    options.Density `cbor:"at"`
+	Tau   *glm.Spread     `cbor:"tau,omitempty"` // with random intercepts
 }
 
 // common is what both halves know of a plan.
@@ -164,23 +143,10 @@ func (c common) periods() int { return len(c.Options.Outcome.Cuts) }
 // classes is how many the outcome has with weights of their own; 1 if there is one activation.
 func (c common) classes() int { return c.Likelihood.Activations() }
 
-// at returns the likelihood where its noise is estimated, as it is so far.
-func (c common) at(noise float64) glm.Likelihood {
-	if c.estimated() {
-		return glm.Linear{Variance: noise}
-	}
-	return c.Likelihood
-}
-
-// estimated says whether the variance of the outcome around its expectation is estimated.
-func (c common) estimated() bool {
-	return c.Options.Likelihood == glm.LikelihoodLinear && c.Options.NoiseVariance == nil
-}
-
 // free is how many degrees of freedom so many rows leave to the estimated noise of a number, no less
 // than 1 where the prior takes the place of rows; 0 of other outcomes.
 func (c common) free(rows float64) float64 {
-	if !c.estimated() {
+	if !c.Options.Estimated() {
 		return 0
 	}
 	return max(rows-float64(c.Weights()), 1)
@@ -201,30 +167,38 @@ func (c common) farthest(first bool) float64 {
 // largest bounds the mean of a weight, so that the sums under it are within those that a
 // coordinator takes: a number's grow with the square of its distance, in units of the noise.
 func (c common) largest(noise float64) float64 {
-	if l, ok := c.at(noise).(glm.Linear); ok {
+	if l, ok := c.At(noise).(glm.Linear); ok {
 		return 1e25 * math.Sqrt(l.Variance)
 	}
 	return glm.FactorLargest
 }
 
 // begin is where the fit begins: all weights 0 for sure, but an intercept at the outcome's mean,
-// so that its zero decides nothing; and the outcome's noise all of its variance.
-func (c common) begin(scale *options.Scale) density {
+// so that its zero decides nothing; and the outcome's noise all of its variance. Of several classes each is as likely
+// as it is common, Dirichlet's prior of ½ for each having been counted with the rows: from where all are as likely,
+// Newton's step comes nearer to a rare class by 1 in each step.
+func (c common) begin(scale *options.Scale, counts *options.ScaleAnswer) options.Density {
 	p := c.Weights()
-	d := density{Mean: make([]float64, p), Covariance: make([]float64, glm.Triangle(p))}
+	d := options.Density{Mean: make([]float64, p), Covariance: make([]float64, glm.Triangle(p))}
 	if c.Encoding.Intercept && scale != nil {
 		d.Mean[c.Encoding.Width()-1] = scale.Mean
 	}
-	if c.estimated() {
+	if c.Options.Estimated() {
 		d.Noise = scale.Outcome
+	}
+	if c.classes() > 1 {
+		for k, of := range counts.ByClass {
+			d.Mean[(k+1)*c.Encoding.Width()-1] = math.Log(of.Rows + 0.5)
+		}
+		glm.Centre(d.Mean, d.Covariance, c.classes())
 	}
 	return d
 }
 
 // fit is Newton's method between exchanges.
 type fit struct {
-	At   density `cbor:"at"`   // where sums are asked for
-	Last density `cbor:"last"` // the best so far, from which the step to At was made
+	At   options.Density `cbor:"at"`   // where sums are asked for
+	Last options.Density `cbor:"last"` // the best so far, from which the step to At was made
 	// Bound is what steps raise, at Last: the logarithm of the posterior density, but for a constant.
 	Bound  float64   `cbor:"bound"`
 	Halved int       `cbor:"halved"` // how often the last step was
@@ -240,14 +214,14 @@ const mostHalvings = 8
 // take moves on by the sums at At.
 func (f *fit) take(c common, scale *options.Scale, s *rowSums) {
 	prior := c.PriorOf(scale)
-	q := f.At.normal()
+	q := f.At.Normal()
 	bound := s.Value
 	for j, l := range prior.Lambda {
 		off := q.Mean[j] - prior.Eta[j]/l
 		bound -= l * off * off / 2
 	}
 	first := len(f.Trace) == 0
-	if !first && !c.estimated() && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 &&
+	if !first && !c.Options.Estimated() && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 &&
 		!f.Settled {
 		if f.Halved++; f.Halved > mostHalvings {
 			if f.At, f.Stuck = f.Last, true; len(f.Trace) == 1 {
@@ -261,13 +235,13 @@ func (f *fit) take(c common, scale *options.Scale, s *rowSums) {
 		return
 	}
 	noise := f.At.Noise
-	if c.estimated() {
+	if c.Options.Estimated() {
 		n := float64(s.Rows)
 		if c.Options.Weights != nil {
 			n = s.Weight * noise // their information is weight/noise
 		}
 		at := noise
-		noise = noiseOf(prior, q, s, at, n, scale.Outcome)
+		noise = noiseOf(prior, q.Mean, s, at, n, scale.Outcome)
 		s = s.times(at / noise)
 	}
 	next, moved, ok := step(prior, q, s, c.classes(), c.farthest(first), c.largest(f.At.Noise))
@@ -288,15 +262,15 @@ func (f *fit) take(c common, scale *options.Scale, s *rowSums) {
 	}
 	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
 	f.Last, f.Bound, f.Halved = f.At, bound, 0
-	f.At, f.Trace = density{next.Mean, next.Covariance, noise}, append(f.Trace, moved)
+	f.At, f.Trace = options.Density{Mean: next.Mean, Covariance: next.Covariance, Noise: noise}, append(f.Trace, moved)
 }
 
 // nothing is the density where nothing was learned: the prior.
-func (c common) nothing(prior glm.Gaussian, noise float64) density {
+func (c common) nothing(prior glm.Gaussian, noise float64) options.Density {
 	mean, variance := prior.Moments()
 	covariance := glm.Lower(mat.NewDiagDense(len(mean), variance))
 	glm.Centre(mean, covariance, c.classes())
-	return density{mean, covariance, noise}
+	return options.Density{Mean: mean, Covariance: covariance, Noise: noise}
 }
 
 // centralFit is a fit to all rows in one place.
@@ -313,7 +287,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	}
 	c := common{s}
 	var scale *options.Scale
-	moments := new(options.ScaleAnswer)
+	moments := s.NewScaleAnswer()
 	noised := p.Privacy.Differential() // a plan that has all references
 	if !noised || s.Options.Scaling == glm.ScaleStandard {
 		if moments, err = s.Moments(ctx, rows); err == nil {
@@ -324,7 +298,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		}
 	}
 	if noised && scale != nil {
-		scale.References, moments = nil, new(options.ScaleAnswer)
+		scale.References = nil
 	}
 	e, err := s.Scaled(scale)
 	if err != nil {
@@ -334,10 +308,10 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 	if err != nil {
 		return nil, err
 	}
-	f := &fit{At: c.begin(scale)}
+	f := &fit{At: c.begin(scale, moments)}
 	for range 200 {
 		s := &c.form(taskSums).At[0]
-		s.gather(c.at(f.At.Noise), f.At.Mean, len(f.Trace) == 0, d)
+		s.gather(c.At(f.At.Noise), f.At.Mean, len(f.Trace) == 0, d)
 		f.take(c, scale, s)
 		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
 			break
@@ -347,15 +321,15 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		return nil, fmt.Errorf("fitting all rows: %w", glm.ErrNotConverged)
 	}
 	if c.Options.Robust() {
-		q := f.At.normal()
-		f.At.Covariance = predict.ScatterOf(c.at(f.At.Noise), q, d, c.Options.Survey()).Robust(q, c.PriorOf(scale))
+		q := f.At.Normal()
+		f.At.Covariance = predict.ScatterOf(c.At(f.At.Noise), q, d, c.Options.Survey()).Robust(q, c.PriorOf(scale))
 	}
 	m, err := c.model(scale, f)
 	if err != nil {
 		return nil, err
 	}
 	m.Free = c.free(float64(d.Rows()))
-	if len(moments.Levels) > 0 { // so that new subjects lack what they do to a fit to sites
+	if !noised { // so that new subjects lack what they do to a fit to sites
 		m.Sites = []fitted.ModelSite{{Rows: d.Rows()}}
 		m.Counts(moments.Levels)
 	}
@@ -371,30 +345,16 @@ func (c common) model(scale *options.Scale, f *fit) (*fitted.Model, error) {
 		return nil, err
 	}
 	o := *c.Options
-	if c.estimated() {
+	if c.Options.Estimated() {
 		o.NoiseVariance = &f.At.Noise
 	}
-	m, err := fitted.New(c.Plan, &o, c.PriorOf(scale), f.At.normal(), e)
+	m, err := fitted.New(c.Plan, &o, c.PriorOf(scale), f.At.Normal(), e)
 	if err != nil {
 		return nil, err
 	}
 	converged := f.Settled
 	m.Converged = &converged
 	return m, nil
-}
-
-// density is a normal density over weights as it travels and is kept, with the variance of
-// a number's noise; 0 for other outcomes.
-type density struct {
-	Mean       wire.Vector `cbor:"mean"`
-	Covariance wire.Vector `cbor:"covariance"`
-	Noise      float64     `cbor:"noise"`
-}
-
-// normal returns the density of what was checked.
-func (d density) normal() glm.Normal {
-	q, _ := glm.NewNormal(d.Mean, d.Covariance)
-	return q
 }
 
 // random is the prior of a model with random intercepts.

@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"parley/methods/regression/fitted"
 	"parley/methods/regression/glm"
 )
 
@@ -23,17 +22,16 @@ import (
 type rowSums struct {
 	Rows int `cbor:"rows"`
 	glm.Derivatives
-	Classes []float64 `cbor:"classes,omitempty"` // how many rows have each, where there are several activations
 }
 
 // gather adds the rows of a design at the weights w, as far as the sums have a place for what is asked. The first ones
-// of counts and of classes have the derivatives of other parabolas: see [beginning].
+// of counts have the derivatives of other parabolas: see [nearCounts].
 func (s *rowSums) gather(l glm.Likelihood, w []float64, isFirst bool, d *glm.Design) {
 	classes, columns := l.Activations(), d.Columns()
 	s.Rows = d.Rows()
-	var begin parabola
-	if isFirst {
-		begin = beginning(l, d)
+	var begin func(r glm.Row, y, a float64) (first, second float64)
+	if _, counts := l.(glm.Poisson); counts && isFirst {
+		begin = nearCounts(d)
 	}
 	a, first, alpha := make([]float64, classes), make([]float64, classes), make([]float64, classes)
 	for i := range d.Rows() {
@@ -47,7 +45,7 @@ func (s *rowSums) gather(l glm.Likelihood, w []float64, isFirst bool, d *glm.Des
 		case s.Information == nil:
 		case classes == 1:
 			if begin != nil {
-				h = begin(y, r, a, first, nil)
+				first[0], h = begin(r, y, a[0])
 			}
 			h = r.Weight * max(h, 0)
 			s.Weight += h
@@ -57,10 +55,6 @@ func (s *rowSums) gather(l glm.Likelihood, w []float64, isFirst bool, d *glm.Des
 				alpha[k] = -g
 			}
 			alpha[int(y)]++
-			s.Classes[int(y)]++
-			if begin != nil {
-				begin(y, r, a, first, alpha)
-			}
 			s.addClasses(r, columns, alpha)
 		}
 		for k, g := range first {
@@ -146,120 +140,62 @@ func step(prior glm.Gaussian, q glm.Normal, s *rowSums, classes int, farthest,
 	return next, moved, true
 }
 
-// parabola sets the first derivatives of a row's log-likelihood by its activations a as if it were one, and returns
-// minus the second one of a single activation, or sets the probabilities alpha that second derivatives are made of.
-type parabola func(y float64, r glm.Row, a, first, alpha []float64) (second float64)
-
-// beginning is where the first step takes log-likelihoods for parabolas; nil where they are what they are.
+// nearCounts is what the first step takes log-likelihoods of counts for: parabolas, of which it returns the first
+// derivative by the activation a of a row with outcome y, and minus the second.
 //
-// Of counts it is not at rates of 1, from where Newton's step goes far beyond large counts and comes back by 1 in each
-// step, but for each row at about its own count, as iteratively reweighted least squares do (McCullagh and Nelder,
+// They are not at rates of 1, from where Newton's step goes far beyond large counts and comes back by 1 in each step,
+// but for each row at about its own count, as iteratively reweighted least squares do (McCullagh and Nelder,
 // Generalized Linear Models, 1989, section 2.5). With exposure e, the exponential of the offset, a row's rate is the
 // posterior mean e (y + ½)/(e + ½/ρ) under the gamma prior with shape ½ whose mean is ρ, the counts of the site's rows
 // per exposure, and half a count more so that none is no rate of 0.
-//
-// Of several classes it is not where all are as likely, from where Newton's step comes nearer to a rare class by 1 in
-// each step, but where each is as likely as it is common, Dirichlet's prior of ½ for each having been counted with the
-// site's rows.
-func beginning(l glm.Likelihood, d *glm.Design) parabola {
-	switch l := l.(type) {
-	case glm.Poisson:
-		counts, exposure := 0.5, 0.0
-		for i := range d.Rows() {
-			r := d.Row(i)
-			counts += r.Weight * d.Outcome(i)
-			exposure += r.Weight * math.Exp(r.Offset)
-		}
-		rate := counts / exposure
-		return func(y float64, r glm.Row, a, first, _ []float64) float64 {
-			e := math.Exp(r.Offset)
-			mean := e * (y + 0.5) / (e + 0.5/rate)
-			first[0] = y - mean + mean*(math.Log(mean)-a[0])
-			return mean
-		}
-	case glm.Softmax:
-		shares, sum := make([]float64, l.Classes), float64(l.Classes)/2
-		for i := range d.Rows() {
-			w := d.Row(i).Weight
-			shares[int(d.Outcome(i))] += w
-			sum += w
-		}
-		for k := range shares {
-			shares[k] = (shares[k] + 0.5) / sum
-		}
-		return func(y float64, _ glm.Row, a, first, alpha []float64) float64 {
-			mean := 0.0
-			for k, p := range shares {
-				mean += p * (math.Log(p) - a[k])
-			}
-			for k, p := range shares {
-				alpha[k], first[k] = p, p*(math.Log(p)-a[k]-mean)-p
-			}
-			first[int(y)]++
-			return 0
-		}
+func nearCounts(d *glm.Design) func(r glm.Row, y, a float64) (first, second float64) {
+	counts, exposure := 0.5, 0.0
+	for i := range d.Rows() {
+		r := d.Row(i)
+		counts += r.Weight * d.Outcome(i)
+		exposure += r.Weight * math.Exp(r.Offset)
 	}
-	return nil
+	rate := counts / exposure
+	return func(r glm.Row, y, a float64) (first, second float64) {
+		e := math.Exp(r.Offset)
+		mean := e * (y + 0.5) / (e + 0.5/rate)
+		return y - mean + mean*(math.Log(mean)-a), mean
+	}
 }
 
 // noiseOf is the variance of a number's errors, of n rows or so much weight, where it and the weights of the model are
-// known as well as the mode says. With the information H and the gradient g at the variance 1, the prior's precision Λ
-// and mean m₀, and d = (Λ + H/s)⁻¹ (g/s − Λ(m − m₀)), the mean square of errors at s is
+// known as well as the mode says. With the information H and the gradient g at the variance 1 and weights m, the
+// prior's precision Λ, P = Λ + H/s and Newton's step d at the variance s, the mean square of errors at s is
 //
-//	[ squares − 2dᵀg + dᵀHd + tr H(Λ + H/s)⁻¹ ]/n,
+//	[ squares − 2dᵀg + dᵀHd + tr HP⁻¹ ]/n,
 //
-// a sum over the eigenvalues of Λ^{-½} H Λ^{-½}, and s is its fixed point. With more than fitted.Most weights it is the
-// mean square at q with what is unsure of expectations.
-func noiseOf(prior glm.Gaussian, q glm.Normal, s *rowSums, at, n, outcome float64) float64 {
+// and s is its fixed point. As tr HP⁻¹ = s tr(1 − ΛP⁻¹), which hardly changes with s, that is found in a few steps.
+func noiseOf(prior glm.Gaussian, m []float64, s *rowSums, at, n, outcome float64) float64 {
 	within := func(x float64) float64 { return min(max(x, outcome*n*1e-14), outcome*1e12) }
-	square := -at * (2*s.Value/n + math.Log(2*math.Pi*at)) // of errors
-	p := len(q.Mean)
-	squares, unsure, root := n*square, 0.0, make([]float64, p)
-	h := glm.Sym(p, func(i, j int) float64 {
-		root[i] = math.Sqrt(prior.Lambda[i])
-		x := at * s.Information[glm.Packed(i, j)]
-		unsure += x * q.Covariance[glm.Packed(i, j)]
-		if j < i {
-			unsure += x * q.Covariance[glm.Packed(i, j)]
-		}
-		return x / root[i] / root[j]
-	})
-	if p > fitted.Most {
-		return within(square + unsure/n)
-	}
-	values, v := glm.Eigen(h)
-	if values == nil {
-		return within(square + unsure/n)
-	}
-	g, off := make([]float64, p), make([]float64, p) // in the eigenvectors' coordinates
-	for k := range p {
-		for i := range p {
-			g[k] += v.At(i, k) * at * s.Gradient[i] / root[i]
-			off[k] += v.At(i, k) * (root[i]*q.Mean[i] - prior.Eta[i]/root[i])
-		}
-		values[k] = max(values[k], 0)
-	}
-	noise := within(square)
+	squares := -at * (2*s.Value + n*math.Log(2*math.Pi*at)) // of errors
+	noise, gradient := within(squares/n), mat.NewVecDense(len(m), s.Gradient)
 	for range mostFixed {
-		left := squares
-		for k, x := range values {
-			d := (g[k] - noise*off[k]) / (noise + x)
-			left += d*(x*d-2*g[k]) + noise*x/(noise+x)
-		}
-		next := within(left / n)
-		done := math.Abs(next-noise) <= 1e-12*noise
-		if noise = next; done {
+		by, chol, ok := newton(prior, m, s.times(at/noise), 1)
+		var inverse mat.SymDense
+		if !ok || !glm.Usable(chol.InverseTo(&inverse)) {
 			break
 		}
-	}
-	if !glm.Finite(noise) {
-		return within(square)
+		free := n
+		for j, l := range prior.Lambda {
+			free -= 1 - l*inverse.At(j, j)
+		}
+		next := within((squares + at*(mat.Inner(by, glm.Symmetric(s.Information, len(m)), by)-
+			2*mat.Dot(by, gradient))) / free)
+		if done := math.Abs(next-noise) <= 1e-12*noise; done || !glm.Finite(next) {
+			break
+		}
+		noise = next
 	}
 	return noise
 }
 
-// mostFixed is how often the fixed point is approached; it comes nearer by the share of weights in rows.
-const mostFixed = 10000
+// mostFixed is how often the fixed point is approached.
+const mostFixed = 50
 
 // times are the sums where the log-likelihood of every row is so many times as much.
 func (s *rowSums) times(factor float64) *rowSums {

@@ -27,25 +27,28 @@ func NewSite(s *options.Setup, name string) *site { return &site{common: common{
 // Listed is what the site is asked for over the whole study, at most.
 func (h *site) Listed() []privacy.Listed {
 	ask := func(kind string, times int, what string) privacy.Listed {
-		form, _ := Form(h.Setup, kind)
+		form := Form(h.Setup, kind)
 		numbers, _ := method.Flatten(form, form)
 		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected,
 			Contents: []privacy.Content{{What: what, Values: len(numbers)}}}}
 	}
-	list := []privacy.Listed{ask(options.TaskScale, 1, "number of values, mean and sum of squared deviations of each "+
-		"number, and how often each level of each category was observed")}
+	what := "number of values, mean and sum of squared deviations of each number, and how often each level of each " +
+		"category was observed"
+	if h.Plan.Privacy.Secure() {
+		what += "; for the mean, what it adds to sums and squares, each in two parts"
+	}
+	if len(h.NewScaleAnswer().ByClass) > 0 {
+		what += "; for each level of the outcome number of rows, of values of each number and their sum, and of levels"
+	}
+	list := []privacy.Listed{ask(options.TaskScale, 1, what)}
 	if h.Options.Random() {
 		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and " +
 			"second derivatives by all weights and by the logarithm of how much sites differ"
 		list = append(list, ask(taskMarginal, h.Options.Rounds, what),
 			ask(taskGrid, glm.MostGrid, what+fmt.Sprintf(", for %d sizes of that", glm.GridPoints)))
 	} else {
-		what := "number of rows, their log-likelihood at given weights, and sums of its first and second derivatives " +
-			"by all weights"
-		if h.classes() > 1 {
-			what += "; number of rows with each level of the outcome"
-		}
-		list = append(list, ask(taskSums, h.Options.Rounds, what))
+		list = append(list, ask(taskSums, h.Options.Rounds, "number of rows, their log-likelihood at given weights, "+
+			"and sums of its first and second derivatives by all weights"))
 	}
 	says := predict.Says
 	if h.classes() == 1 {
@@ -113,7 +116,7 @@ func (h *site) sums(ctx context.Context, t method.Task, data dataset.Source) (an
 	for i, x := range task.Points {
 		s := &a.At[i]
 		if marginal == nil {
-			s.gather(h.at(task.Noise), x.Weights, task.First, d)
+			s.gather(h.At(task.Noise), x.Weights, task.First, d)
 			continue
 		}
 		at, err := marginal.At(x)
@@ -139,7 +142,7 @@ func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	l := h.at(task.At.Noise)
+	l := h.At(task.At.Noise)
 	b, err := h.own(task, d)
 	if err != nil {
 		return nil, err
@@ -175,7 +178,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 			return nil, err
 		}
 	}
-	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.at(task.At.Noise), h.name, e, q, b, data)
+	r, err := fitted.OwnReport(ctx, &h.Frame, h.Options, h.At(task.At.Noise), h.name, e, q, b, data)
 	if err != nil || b == nil {
 		return r, err
 	}
@@ -204,52 +207,33 @@ func (h *site) own(t *modelTask, d *glm.Design) (*glm.Intercept, error) {
 }
 
 // check returns the encoding and the density of a task.
-func (c common) check(t *modelTask) (*glm.Encoding, glm.Normal, error) {
+func (c common) check(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
 	if c.Options.Random() != (t.Tau != nil) {
-		return nil, glm.Normal{}, fmt.Errorf("a spread of sites that does not fit the plan")
+		return nil, q, fmt.Errorf("a spread of sites that does not fit the plan")
 	}
 	if t.Tau != nil {
 		if err := t.Tau.Check(); err != nil {
-			return nil, glm.Normal{}, err
+			return nil, q, err
 		}
 	}
-	return c.checkDensity(t)
-}
-
-func (c common) checkDensity(t *modelTask) (e *glm.Encoding, q glm.Normal, err error) {
 	if e, err = c.Scaled(t.Scale); err != nil {
 		return nil, q, err
 	}
-	if len(t.At.Mean) != c.Weights() {
-		return nil, q, fmt.Errorf("%d means of %d weights", len(t.At.Mean), c.Weights())
-	}
-	if q, err = glm.NewNormal(t.At.Mean, t.At.Covariance); err != nil {
-		return nil, q, err
-	}
-	for j, m := range q.Mean {
-		if !glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) ||
-			!glm.Inside(q.Variance[j], 0, glm.FactorLargest) {
-			return nil, q, fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
-				glm.FactorLargest)
-		}
-	}
-	return e, q, c.checkNoise(t.At.Noise)
+	return e, t.At.Normal(), c.CheckDensity(&t.At)
 }
 
 // Form is an answer to a task of this kind with everything that it may have, all 0: see [method.Flatten].
-func Form(s *options.Setup, kind string) (any, error) {
+func Form(s *options.Setup, kind string) any {
 	c := common{s}
 	switch kind {
 	case options.TaskScale:
-		names, levels := c.Counted()
-		return &options.ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels),
-			Parts: make([]float64, 3*len(names))}, nil
-	case taskSums, taskMarginal, taskGrid, taskNested:
-		return c.form(kind), nil
+		a := c.NewScaleAnswer()
+		a.Parts = make([]float64, 3*len(a.N))
+		return a
 	case options.TaskAssess:
-		return c.assessment(), nil
+		return c.assessment()
 	}
-	return nil, fmt.Errorf("no sums answer task %q", kind)
+	return c.form(kind)
 }
 
 // assessment is how well the model predicts, with all that is asked of it.

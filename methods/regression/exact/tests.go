@@ -6,9 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/mathext"
 
-	"parley/internal/stats"
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/regression/fitted"
@@ -70,7 +69,7 @@ func (c coordinator) askNested(s *state) ([]method.Task, error) {
 	_, terms := c.terms()
 	for k, columns := range terms {
 		if len(s.Ratios) < len(terms) {
-			mean, _ := conditional(s.Fit.At.normal(), columns)
+			mean, _ := conditional(s.Fit.At.Normal(), columns)
 			s.Ratios = append(s.Ratios, nested{At: mean})
 		}
 		points = append(points, glm.MixedPoint{Weights: s.Ratios[k].At})
@@ -109,7 +108,7 @@ func conditional(q glm.Normal, columns []int) (mean []float64, covariance *mat.S
 
 // test takes each fit without a term a step on, and says whether all have settled.
 func (c coordinator) test(s *state) (settled bool) {
-	q, prior := s.Fit.At.normal(), c.PriorOf(s.Scale)
+	q, prior := s.Fit.At.Normal(), c.PriorOf(s.Scale)
 	_, terms := c.terms()
 	total := c.total(s, taskNested)
 	settled = true
@@ -170,29 +169,6 @@ func (x *nested) take(q glm.Normal, prior glm.Gaussian, columns []int, value flo
 	x.Settled = mat.Dot(step, mat.NewVecDense(n, slope)) < settledNested*max(x.Ratio, 1)
 }
 
-// termTests are the tests of terms: by ratios of likelihoods, or by Wald's statistic.
-func (c coordinator) termTests(s *state, m *fitted.Model) (tests []fitted.TermTest) {
-	names, terms := c.terms()
-	q := m.Weights()
-	for k, name := range names {
-		x, free := predict.Quadratic(q.Mean, q.Covariance, terms[k])
-		t := fitted.TermTest{Term: name, Free: free, Statistic: x}
-		if s.Ratios != nil {
-			t.Statistic = s.Ratios[k].Ratio
-		}
-		if free == 0 {
-			continue
-		}
-		t.P = stats.ChiSquareTail(t.Statistic, float64(free))
-		if m.Free > 0 {
-			t.Statistic /= float64(free)
-			t.P = mathext.RegIncBeta(m.Free/2, float64(free)/2, m.Free/(m.Free+float64(free)*t.Statistic))
-		}
-		tests = append(tests, t)
-	}
-	return tests
-}
-
 // fewestSites must stay for one to be left out, or for standard errors by sites.
 const fewestSites = 3
 
@@ -220,27 +196,35 @@ func (c coordinator) bySite(s *state) []float64 {
 	for _, own := range sums {
 		scatter.AddScore(own.Gradient, 1)
 	}
-	return scatter.Robust(s.Fit.At.normal(), c.PriorOf(s.Scale))
+	return scatter.Robust(s.Fit.At.Normal(), c.PriorOf(s.Scale))
 }
 
-// leftOut is what the fit would be without each site, by one of Newton's steps from the sums of the others, and what
-// it then says of that site's outcomes, by the parabola about the fit.
-func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
+// leftOut shows what the fit would be without each site, by one of Newton's steps from the sums of the others, and what
+// it then says of that site's outcomes, by the parabola about the fit, beside the fit to all; nil where that is not
+// known.
+func (c coordinator) leftOut(s *state, m *fitted.Model) *figure.Table {
 	names, sums := c.siteSums(s)
 	if names == nil {
 		return nil
 	}
+	t := &figure.Table{ID: "left-out", Title: "Each site left out",
+		Caption: "What a fit to the other sites says of a site's outcomes, beside the fit to all: the log-likelihood " +
+			"at the estimates, per " + c.Options.Unit() + ". Fits without a site are one of Newton's steps from the " +
+			"sums of the others, and their likelihood is that of a parabola. The last columns say which coefficient " +
+			"moves most without the site, in its standard errors.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "log-likelihood", Format: figure.General},
+			{Name: "without the site", Format: figure.General}, {Name: "moves most"},
+			{Name: "standard errors", Format: figure.General}}}
 	prior, last, p := c.PriorOf(s.Scale), s.Fit.Last.Mean, c.Weights()
 	total := &rowSums{Derivatives: *glm.NewDerivatives(p)}
 	for _, own := range sums {
 		method.AddSums(total, own)
 	}
 	_, variance := m.Posterior.Moments()
-	scale := 1.0
-	if c.estimated() { // sums are at the noise before the last step
+	scale, rows, without := 1.0, float64(total.Rows), 0.0
+	if c.Options.Estimated() { // sums are at the noise before the last step
 		scale = s.Fit.Last.Noise / s.Fit.At.Noise
 	}
-	var all []fitted.LeftOut
 	for i, own := range sums {
 		rest := *total
 		rest.Gradient = floats.SubTo(make([]float64, p), total.Gradient, own.Gradient)
@@ -249,27 +233,25 @@ func (c coordinator) leftOut(s *state, m *fitted.Model) []fitted.LeftOut {
 		if !ok {
 			return nil
 		}
-		value := mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step, glm.Symmetric(own.Information, p),
-			step)/2
-		out := fitted.LeftOut{Site: names[i], Rows: own.Rows, With: own.Value, Without: own.Value + value}
+		value := own.Value + mat.Dot(mat.NewVecDense(p, own.Gradient), step) - mat.Inner(step,
+			glm.Symmetric(own.Information, p), step)/2
+		without += value
+		farthest, most := 0.0, ""
 		for j := range m.Effects {
 			if moved := (last[j] + step.AtVec(j) - s.Fit.At.Mean[j]) / math.Sqrt(variance[j]); !m.Base(j) &&
-				math.Abs(moved) > math.Abs(out.Moved) {
-				out.Moved, out.Most = moved, m.Effects[j].Label()
+				math.Abs(moved) > math.Abs(farthest) {
+				farthest, most = moved, m.Effects[j].Label()
 			}
 		}
-		all = append(all, out)
+		t.Add(names[i], own.Value/float64(own.Rows), value/float64(own.Rows), most, farthest)
 	}
-	return all
+	t.Add("all sites", total.Value/rows, without/rows, "", math.NaN())
+	return t
 }
 
 // changes are tests of whether effects change over time, of each column of features and of all together.
 func (c common) changes(s *state, pooled *predict.Assessment) (each []predict.Change, all predict.Change) {
-	var sets [][]int
-	for j := range c.Weights() - c.periods() {
-		sets = append(sets, []int{j})
-	}
-	return pooled.Periods.Changes(sets, c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
+	return pooled.Periods.Changes(c.Encoding.FeatureWidth(), c.PriorOf(s.Scale), pooled.Residuals.Dispersion())
 }
 
 // turned says by how many standard errors outcomes at a site go with the features the other way round: those with the

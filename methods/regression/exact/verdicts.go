@@ -20,9 +20,9 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it, the worst
 // first. Nothing is said where all is well.
 func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessment) []glm.Finding {
-	var classes []float64 // how many have each, of several
-	if c.classes() > 1 {
-		classes = c.total(s, taskSums).At[0].Classes
+	var classes []float64 // how many have each
+	for _, of := range c.counted(s).ByClass {
+		classes = append(classes, of.Rows)
 	}
 	unlike := c.Unlike(c.Plan.Sites, s.Moments)
 	says := fitted.OutcomeVerdicts(m.Options, pooled, classes)
@@ -48,8 +48,7 @@ func (c coordinator) verdicts(s *state, m *fitted.Model, pooled *predict.Assessm
 // missingCells says which features lack so many cells that intervals do not hold. How many subjects there are is told
 // by rows, or where these are person-periods by the feature with most cells.
 func (c coordinator) missingCells(s *state, m *fitted.Model) []glm.Finding {
-	subjects, least := 0.0, ""
-	_, all := c.counted(s)
+	subjects, least, all := 0.0, "", c.Cells(c.counted(s))
 	if c.periods() > 0 {
 		subjects, least = slices.Max(append([]float64{0}, all...)), "at least "
 	} else {

@@ -3,7 +3,6 @@ package fitted
 import (
 	"bytes"
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"slices"
@@ -13,30 +12,21 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/regression/glm"
-	"parley/methods/regression/options"
 	"parley/problem"
 )
 
-// Coefficient is one line of a regression table.
+// Coefficient is one line of a regression table: the posterior mean of the change in the outcome's activation, by a
+// unit of a number, or by the level in place of the reference, and its standard deviation. Of the intercept it is the
+// activation where every category is at its reference and every number 0, those of splines and interactions at their
+// centres.
 type Coefficient struct {
-	Class   string // whose log-odds it is of; "" where there is one activation
-	Feature string // the column of the design matrix: age, sex=Male, intercept
-	Against string // the reference level; "" of a number, of the intercept, or without one
-	Unit    string // of a number
-	// Subjects is how many have the level; NaN where nobody counted.
-	Subjects float64
-	// Estimate is the posterior mean of the change in the outcome's activation, by a unit of a number, or by the
-	// level in place of the reference, and SE its standard deviation. Of the intercept it is the activation where
-	// every category is at its reference and every number 0, those of splines and interactions at their centres.
-	Estimate, SE float64
-	// Base says that it is of the intercept or a period, and so no effect. P is that of Wald's test; NaN of these, and
-	// under privacy. Robust and BySite are standard errors that need less to be true: see [Model.Robust]; NaN if not
-	// known.
-	Base              bool
-	P, Robust, BySite float64
-	// PriorOnly says that the data say next to nothing of it.
-	PriorOnly bool
+	outcomeEffect
+	Against   string  // the reference level; "" of a number, of the intercept, or without one
+	Unit      string  // of a number
+	Low, High float64 // of an interval of 95 %
+	Base      bool    // whether it is of the intercept or a period, and so no effect
+	P         float64 // of Wald's test; NaN of these, and under privacy
+	PriorOnly bool    // whether the data say next to nothing of it
 }
 
 // priorOnly is the share of the prior's deviation above which a weight is the prior's.
@@ -55,18 +45,17 @@ func (m *Model) Coefficients() (all []Coefficient) {
 	for i := range m.Encoding.Columns {
 		references[m.Encoding.Columns[i].Name] = m.Encoding.Columns[i].Reference
 	}
-	groups := m.Encoding.Groups()
+	groups, z := m.Encoding.Groups(), m.Deviate(z95)
 	for j, e := range m.Effects {
 		g := groups[j%len(groups)]
-		c := Coefficient{Class: e.Class, Feature: e.Feature, Against: references[g], Unit: units[g], Estimate: e.Mean,
-			SE: e.SD, P: m.P(e.Mean, e.SD), Base: m.Base(j),
-			Subjects: orNaN(e.Subjects), Robust: orNaN(e.Robust), BySite: orNaN(e.BySite)}
+		c := Coefficient{outcomeEffect: e, Against: references[g], Unit: units[g], Low: e.Mean - z*e.SD,
+			High: e.Mean + z*e.SD, P: m.P(e.Mean, e.SD), Base: m.Base(j)}
 		if c.Base || m.Private {
 			c.P = math.NaN()
 		}
-		c.PriorOnly = math.Sqrt(q.Variance[j]/prior[j]) > priorOnly || c.Subjects == 0
+		c.PriorOnly = math.Sqrt(q.Variance[j]/prior[j]) > priorOnly || orNaN(c.Subjects) == 0
 		if slices.Contains(m.hidden, c.Feature) || m.Options.Counts() { // which were of rows
-			c.Subjects = math.NaN()
+			c.Subjects = nil
 		}
 		all = append(all, c)
 	}
@@ -82,20 +71,6 @@ func orNaN(x *float64) float64 {
 		return math.NaN()
 	}
 	return *x
-}
-
-// Ratio names what the exponential of an effect is; "" where it is nothing that people use.
-func (m *Model) Ratio() string {
-	switch m.Options.Likelihood {
-	case glm.LikelihoodLogistic, glm.LikelihoodHazard:
-		if m.Options.Link == options.LinkCloglog {
-			return "hazard ratio"
-		}
-		return "odds ratio"
-	case glm.LikelihoodPoisson:
-		return "rate ratio"
-	}
-	return ""
 }
 
 // Counts puts in how many subjects have each level of each category, in the order of the encoding's columns.
@@ -131,80 +106,56 @@ func (m *Model) Files() ([]method.File, error) {
 }
 
 // table is a file of a model.
-func table(name string, records [][]string) method.File {
+func table(name string, t figure.Table) method.File {
 	var b bytes.Buffer
-	_ = csv.NewWriter(&b).WriteAll(records) // memory takes all
+	_ = t.CSV(&b) // memory takes all
 	return method.File{Name: "model/" + name + ".csv", Data: b.Bytes()}
 }
 
 // coefficientsCSV is the regression table.
-func (m *Model) coefficientsCSV() [][]string {
-	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95",
-		"p_value", "robust_standard_error", "robust_standard_error_by_site"}
-	ratio := m.Ratio() != ""
-	if ratio {
-		head = append(head, "ratio", "ratio_low_95", "ratio_high_95")
-	}
-	head = append(head, "prior_only")
-	classes := len(m.Options.Classes()) > 1
-	if classes {
-		head = append([]string{"class"}, head...)
-	}
-	records := [][]string{head}
-	z := m.Deviate(z95)
+func (m *Model) coefficientsCSV() figure.Table {
+	t := figure.Table{Columns: figure.TextColumns("class", "feature", "reference", "unit", "subjects", "estimate",
+		"standard_error", "low_95", "high_95", "p_value", "robust_standard_error", "robust_standard_error_by_site",
+		"ratio", "ratio_low_95", "ratio_high_95", "prior_only")}
 	for _, c := range m.Coefficients() {
-		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
-		r := []string{c.Feature, c.Against, c.Unit}
-		x := []float64{c.Subjects, c.Estimate, c.SE, low, high, c.P, c.Robust, c.BySite}
-		if ratio {
-			x = append(x, math.Exp(c.Estimate), math.Exp(low), math.Exp(high))
-		}
-		for _, x := range x {
-			if !glm.Finite(x) { // unknown
-				r = append(r, "")
-				continue
-			}
-			r = figure.Exact(r, x)
-		}
 		only := ""
 		if c.PriorOnly {
 			only = "yes"
 		}
-		if r = append(r, only); classes {
-			r = append([]string{c.Class}, r...)
-		}
-		records = append(records, r)
+		t.Add(c.Class, c.Feature, c.Against, c.Unit, orNaN(c.Subjects), c.Mean, c.SD, c.Low, c.High, c.P,
+			orNaN(c.Robust), orNaN(c.BySite), math.Exp(c.Mean), math.Exp(c.Low), math.Exp(c.High), only)
 	}
-	return records
+	leave(&t, len(m.Options.Classes()) > 1, "class")
+	leave(&t, wordingOf(m.Options).ratio != "", "ratio", "ratio_low_95", "ratio_high_95")
+	return t
 }
 
 // correlationsCSV has the correlation of every two effects in the features' own units, as a square table.
-func (m *Model) correlationsCSV() [][]string {
-	q, n, own := m.Weights(), len(m.Effects), m.own()
-	records := [][]string{{"feature"}}
-	for i := range n {
-		records[0] = append(records[0], m.Effects[i].Label())
-		r := []string{m.Effects[i].Label()}
-		for j := range n {
-			c := q.Between(own[i], own[j]) / (m.Effects[i].SD * m.Effects[j].SD)
-			r = figure.Exact(r, min(max(c, -1), 1))
+func (m *Model) correlationsCSV() figure.Table {
+	q, own, labels := m.Weights(), m.own(), m.labels()
+	t := figure.Table{Columns: []figure.Column{{Name: "feature", Text: labels}}}
+	for i, label := range labels {
+		c := figure.Column{Name: label}
+		for j := range labels {
+			x := q.Between(own[i], own[j]) / (m.Effects[i].SD * m.Effects[j].SD)
+			c.Numbers = append(c.Numbers, min(max(x, -1), 1))
 		}
-		records = append(records, r)
+		t.Columns = append(t.Columns, c)
 	}
-	return records
+	return t
 }
 
 // posteriorCSV is a posterior of independent weights as a table for other programs: effects in the
 // features' own units with an interval of 90 %, and the weights of scaled columns.
-func (m *Model) posteriorCSV() [][]string {
+func (m *Model) posteriorCSV() figure.Table {
 	z := m.Deviate(Z90)
 	mean, variance := m.Posterior.Moments()
-	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
+	t := figure.Table{Columns: figure.TextColumns("class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean",
+		"weight_sd")}
 	for j, e := range m.Effects {
-		records = append(records, figure.Exact([]string{e.Class, e.Feature}, e.Mean, e.SD, e.Mean-z*e.SD,
-			e.Mean+z*e.SD, mean[j], math.Sqrt(variance[j])))
+		t.Add(e.Class, e.Feature, e.Mean, e.SD, e.Mean-z*e.SD, e.Mean+z*e.SD, mean[j], math.Sqrt(variance[j]))
 	}
-	return records
+	return t
 }
 
 // Coefficients is the regression table of a joint model, with its forest plot.
@@ -232,41 +183,45 @@ func Coefficients(m *Model) figure.Section {
 		table.Caption += " p is that of Wald's test against 0."
 	}
 	table.Caption += termsCaption(m.Options)
-	word, beside, marked, z := m.Ratio(), false, false, m.Deviate(z95)
+	word, beside, marked := wordingOf(m.Options).ratio, false, false
 	var only []string
-	table.Columns = figure.TextColumns(m.Options.Outcome.Column, "feature", "against", "subjects", "estimate (95 %)",
+	table.Columns = figure.TextColumns("class", "feature", "against", "subjects", "estimate (95 %)",
 		"standard error", "p", "robust standard error", word+" (95 %)", "known from")
 	for j, c := range m.Coefficients() {
 		name, n, note, robust, times := c.Feature, "", "", "", ""
 		if c.Unit != "" {
 			name += ", per " + c.Unit
 		}
-		if !math.IsNaN(c.Subjects) {
-			n = figure.Count.Text(c.Subjects)
+		if c.Subjects != nil {
+			n = figure.Count.Text(*c.Subjects)
 		}
 		if c.PriorOnly {
 			note = "the prior alone"
 			marked, only = true, append(only, m.Effects[j].Label())
 		}
-		digits := meaningful(c.SE)
-		low, high := c.Estimate-z*c.SE, c.Estimate+z*c.SE
+		digits := meaningful(c.SD)
 		if !c.Base {
-			r := math.Exp(c.Estimate)
-			times = interval(r, math.Exp(low), math.Exp(high), meaningful(r*c.SE))
+			r := math.Exp(c.Mean)
+			times = interval(r, math.Exp(c.Low), math.Exp(c.High), meaningful(r*c.SD))
 		}
-		if !math.IsNaN(c.Robust) {
-			beside, robust = true, fixed(c.Robust, digits)
+		if c.Robust != nil {
+			beside, robust = true, fixed(*c.Robust, digits)
 		}
-		table.Add(c.Class, name, c.Against, n, interval(c.Estimate, low, high, digits), fixed(c.SE, digits), pText(c.P),
+		table.Add(c.Class, name, c.Against, n, interval(c.Mean, c.Low, c.High, digits), fixed(c.SD, digits), pText(c.P),
 			robust, times, note)
 	}
-	shown := []bool{len(m.Options.Classes()) > 1, true, true, true, true, true, !m.Private, beside &&
-		!m.Options.Robust(), word != "", marked}
-	show(&table, shown)
+	leave(&table, len(m.Options.Classes()) > 1, "class")
+	leave(&table, !m.Private, "p")
+	leave(&table, beside && !m.Options.Robust(), "robust standard error")
+	leave(&table, word != "", word+" (95 %)")
+	leave(&table, marked, "known from")
+	if len(m.Options.Classes()) > 1 {
+		table.Columns[0].Name = m.Options.Outcome.Column
+	}
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across " +
-			"zero leaves the direction open. Effects describe what goes together in these data; they do not say what " +
-			"causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
+		Lead: "What is estimated is the " + wordingOf(m.Options).change + ", given all other features. An interval " +
+			"across zero leaves the direction open. Effects describe what goes together in these data; they do not " +
+			"say what causes what.\n\nThe intervals know which features go together: model/correlations.csv has the " +
 			"correlations of all estimates, model/coefficients.csv this table with each standard error that is " +
 			"known, and model/model.json the covariances."}
 	if (m.Converged == nil || *m.Converged) && len(only) > 0 { // else a verdict warns of all
@@ -301,7 +256,7 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 			own[c.Name] = ", per " + figure.General.Text(c.Scale)
 		}
 	}
-	forest = figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}, Top: 40}
+	forest = figure.Bars{X: figure.Axis{Label: wordingOf(m.Options).change}, Top: 40}
 	caption = "An effect of a number is for as many of its units as stand behind its name, so that effects can be " +
 		"compared: the larger, the more the feature moves predictions. "
 	if len(classes) <= 1 {
@@ -326,13 +281,11 @@ func Strongest(m *Model) (forest figure.Bars, caption string) {
 	return forest, caption
 }
 
-// show leaves out of a table the columns that are not to be shown.
-func show(t *figure.Table, shown []bool) {
-	for i, show := range slices.Backward(shown) {
-		if !show {
-			t.Columns = slices.Delete(t.Columns, i, i+1)
-		}
-	}
+// leave leaves some columns in a table, or not.
+func leave(t *figure.Table, in bool, names ...string) {
+	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool {
+		return !in && slices.Contains(names, c.Name)
+	})
 }
 
 // meaningful is how many digits after the point two digits of a standard error have.

@@ -15,13 +15,13 @@ import (
 // above nine tenths of the prior's: the same rule marks single coefficients.
 const unknown = 1/0.81 - 1
 
-// Most is the largest number of columns that are looked into: an eigenvalue problem of their size takes a second.
-const Most = 500
+// most is the largest number of columns that are looked into: an eigenvalue problem of their size takes a second.
+const most = 500
 
 // Undetermined says which features the data hardly tell apart. It follows from the posterior alone, of several classes
 // from that of the one that the data know best: columns are the same for all.
 func Undetermined(m *Model) []glm.Finding {
-	if n := m.Encoding.FeatureWidth(); n == 0 || n > Most {
+	if n := m.Encoding.FeatureWidth(); n == 0 || n > most {
 		return nil
 	}
 	return notToldApart(&m.Encoding, bestKnown(m, m.Encoding.Width()).dependencies(m.Encoding.FeatureWidth()))
@@ -32,7 +32,7 @@ func Undetermined(m *Model) []glm.Finding {
 // the posterior if data say as little as the noise leaves possible. All are of the weights of one activation.
 func Divided(e *glm.Encoding, posterior, least, prior glm.Normal) []glm.Finding {
 	n := e.FeatureWidth()
-	if n < 2 || n > Most {
+	if n < 2 || n > most {
 		return nil
 	}
 	return notToldApart(e, knowledge{posterior: posterior, prior: prior}.divided(n, least))

@@ -54,24 +54,37 @@ func Data(p *study.Plan, o *options.Options, sites []Report, lacks func(site str
 	return section
 }
 
-// effectLabel says what effects are measured in.
-func effectLabel(o *options.Options) string {
-	switch o.Likelihood {
-	case glm.LikelihoodLinear:
-		return "change of the expected " + o.Outcome.Column
-	case glm.LikelihoodPoisson:
-		return "change of the logarithm of the rate of " + o.Outcome.Column
-	case glm.LikelihoodSoftmax:
-		return "change of a class's log-odds against the geometric mean of all classes"
+// wording is how people speak of the effects of a model: what they are changes of, what they are on, such that up is
+// more of it, and what their exponential is, "" where it is nothing that people use. [y] is the outcome's column,
+// [level] the second of its levels, and [event] the column that says how a time ended.
+type wording struct{ change, on, ratio string }
+
+const cloglog = " " + options.LinkCloglog
+
+var wordings = map[string]wording{ // by likelihood, and the link if it is not the usual one
+	glm.LikelihoodLinear:             {"the expected [y]", "[y]", ""},
+	glm.LikelihoodPoisson:            {"the logarithm of the rate of [y]", "[y]", "rate ratio"},
+	glm.LikelihoodSoftmax:            {"a class's log-odds against the geometric mean of all classes", "[y]", ""},
+	glm.LikelihoodLogistic:           {"the log-odds of [level]", "[y] = [level]", "odds ratio"},
+	glm.LikelihoodLogistic + cloglog: {"ln(−ln(1 − p)), p of [level]", "[y] = [level]", "hazard ratio"},
+	glm.LikelihoodHazard: {"the log-odds of [event] = [level] in a period that was reached without",
+		"the hazard of [event] = [level]", "odds ratio"},
+	glm.LikelihoodHazard + cloglog: {"the logarithm of the hazard of [event] = [level]",
+		"the hazard of [event] = [level]", "hazard ratio"},
+}
+
+// wordingOf fills in the words of a plan.
+func wordingOf(o *options.Options) wording {
+	key, level := o.Likelihood, ""
+	if o.Link == options.LinkCloglog {
+		key += cloglog
 	}
-	what := o.Outcome.Levels[1]
-	if o.Likelihood == glm.LikelihoodHazard {
-		if o.Link == options.LinkCloglog {
-			return fmt.Sprintf("change of the logarithm of the hazard of %s = %s", o.Outcome.Event, what)
-		}
-		what = fmt.Sprintf("%s = %s in a period that was reached without", o.Outcome.Event, what)
+	if levels := o.Outcome.Levels; len(levels) > 1 {
+		level = levels[1]
 	}
-	return fmt.Sprintf("change of the log-odds of %s", what)
+	r := strings.NewReplacer("[y]", o.Outcome.Column, "[level]", level, "[event]", o.Outcome.Event)
+	w := wordings[key]
+	return wording{"change of " + r.Replace(w.change), r.Replace(w.on), w.ratio}
 }
 
 // termsCaption says how effects of splines and interactions are to be read.
@@ -152,7 +165,9 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 		}
 		t.Add(r.Site, k, r.LogLik/k, math.Sqrt(r.Squares/k), float64(r.Correct)/k, cal.Error(), base, area)
 	}
-	show(t, []bool{true, true, true, number, !number, !number, ranked, ranked})
+	leave(t, number, "root mean squared error")
+	leave(t, !number, "predicted correctly", "calibration error")
+	leave(t, ranked, "log-likelihood of the base rate", "area under ROC")
 	return t
 }
 

@@ -279,7 +279,7 @@ func found(m *Model) string {
 			clear = append(clear, j)
 		}
 	}
-	outcome := effectOn(m.Options)
+	outcome := wordingOf(m.Options).on
 	if len(clear) == 0 {
 		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say "+
 			"what goes with it.", figure.Plural(all, "effect"), outcome, percent)
@@ -332,15 +332,4 @@ func sure(m *Model, pooled *predict.Assessment) string {
 		says += " These numbers hold noise, of which ± is one standard deviation."
 	}
 	return says
-}
-
-// effectOn names what effects are on, such that up is more of it.
-func effectOn(o *options.Options) string {
-	switch o.Likelihood {
-	case glm.LikelihoodHazard:
-		return fmt.Sprintf("the hazard of %s = %s", o.Outcome.Event, o.Outcome.Levels[1])
-	case glm.LikelihoodLogistic:
-		return fmt.Sprintf("%s = %s", o.Outcome.Column, o.Outcome.Levels[1])
-	}
-	return o.Outcome.Column
 }

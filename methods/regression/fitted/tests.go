@@ -5,29 +5,15 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"parley/figure"
+	"parley/internal/stats"
 	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/methods/regression/predict"
 	"parley/problem"
 )
-
-// TermTest is a test of whether a term of the model can be left out.
-type TermTest struct {
-	Term      string
-	Statistic float64 // χ², or where the noise of a number was estimated F
-	Free      int
-	P         float64
-}
-
-// LeftOut is what a fit without a site says of the site.
-type LeftOut struct {
-	Site          string
-	Rows          int
-	With, Without float64 // log-likelihood of its rows by the fit to all, and by that without it
-	Moved         float64 // how far the weight that moves most moves, in standard errors
-	Most          string  // its name
-}
 
 // P is the p value of Wald's test of an estimate against 0, two-sided: by Student's t distribution where intervals are.
 func (m *Model) P(estimate, se float64) float64 {
@@ -38,49 +24,43 @@ func (m *Model) P(estimate, se float64) float64 {
 	return math.Erfc(z / math.Sqrt2)
 }
 
-// Terms shows tests of whole terms, by ratios of likelihoods or by Wald's statistic, and has a file of them.
-func Terms(m *Model, tests []TermTest, ratios bool) (figure.Item, method.File) {
-	name, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard errors of "+
-		"the table of coefficients."
-	if ratios {
+// Terms tests whether terms, which have these columns, can be left out of a model: by ratios of likelihoods, twice the
+// logarithm of each, or without any by Wald's statistic. The file has the same tests.
+func Terms(m *Model, names []string, terms [][]int, ratios []float64) (*figure.Table, method.File) {
+	statistic, column, how := "χ²", "chi_squared", "Wald tests of all coefficients of a term, with the standard "+
+		"errors of the table of coefficients."
+	if ratios != nil {
 		how = "Likelihood-ratio tests of the model against the one without a term. The likelihood without it is at " +
 			"its own mode."
 	}
 	if m.Free > 0 {
-		name, column = "F", "f"
+		statistic, column = "F", "f"
 		how += fmt.Sprintf(" F has %s in its denominator.", figure.Plural(int(m.Free), "degree")+" of freedom")
 	}
 	if len(m.Options.Interactions) > 0 {
 		how += " What has a part in an interaction cannot be left out by itself."
 	}
 	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how,
-		Columns: figure.TextColumns("term", name, "degrees of freedom", "p")}
-	records := [][]string{{"term", column, "degrees_of_freedom", "p_value"}}
-	for _, x := range tests {
-		t.Add(x.Term, fmt.Sprintf("%.2f", x.Statistic), fmt.Sprint(x.Free), pText(x.P))
-		records = append(records, figure.Exact([]string{x.Term}, x.Statistic, float64(x.Free), x.P))
+		Columns: figure.TextColumns("term", statistic, "degrees of freedom", "p")}
+	file := figure.Table{Columns: figure.TextColumns("term", column, "degrees_of_freedom", "p_value")}
+	q := m.Weights()
+	for k, name := range names {
+		x, free := predict.Quadratic(q.Mean, q.Covariance, terms[k])
+		if free == 0 {
+			continue
+		}
+		if ratios != nil {
+			x = ratios[k]
+		}
+		p := stats.ChiSquareTail(x, float64(free))
+		if m.Free > 0 {
+			x /= float64(free)
+			p = mathext.RegIncBeta(m.Free/2, float64(free)/2, m.Free/(m.Free+float64(free)*x)) // of F
+		}
+		t.Add(name, fmt.Sprintf("%.2f", x), fmt.Sprint(free), pText(p))
+		file.Add(name, x, free, p)
 	}
-	return figure.Item{Table: t}, table("terms", records)
-}
-
-// Without shows what fits without each site say, beside the fit to all.
-func Without(all []LeftOut, unit string) *figure.Table {
-	t := &figure.Table{ID: "left-out", Title: "Each site left out",
-		Caption: "What a fit to the other sites says of a site's outcomes, beside the fit to all: the log-likelihood " +
-			"at the estimates, per " + unit + ". Fits without a site are one of Newton's steps from the sums of the " +
-			"others, and their likelihood is that of a parabola. The last columns say which coefficient moves most " +
-			"without the site, in its standard errors.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "log-likelihood", Format: figure.General},
-			{Name: "without the site", Format: figure.General}, {Name: "moves most"},
-			{Name: "standard errors", Format: figure.General}}}
-	rows, with, without := 0.0, 0.0, 0.0
-	for _, x := range all {
-		n := float64(x.Rows)
-		rows, with, without = rows+n, with+x.With, without+x.Without
-		t.Add(x.Site, x.With/n, x.Without/n, x.Most, x.Moved)
-	}
-	t.Add("all sites", with/rows, without/rows, "", math.NaN())
-	return t
+	return t, table("terms", file)
 }
 
 // Changes shows tests of proportional effects over time, of each column and of all.
@@ -111,24 +91,23 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 	base := make([]predict.Survival, len(cuts))
 	m.predictor().Survival(glm.Row{}, z95, base)
 	rows, events := periods.Count()
-	life := figure.Line{Name: "everybody (life table)", X: figure.Numbers{0}, Y: figure.Numbers{1}}
-	model := figure.Line{Name: "an average person (model)", X: figure.Numbers{0}, Y: figure.Numbers{1},
-		Low: figure.Numbers{1}, High: figure.Numbers{1}}
-	records := [][]string{{"until", "at_risk", "events", "survival", "baseline_hazard", "baseline_survival",
-		"low_95", "high_95"}}
+	t := figure.Table{Columns: figure.TextColumns("until", "at_risk", "events", "survival", "baseline_hazard",
+		"baseline_survival", "low_95", "high_95")}
 	observed, before := 1.0, 1.0
 	for k, end := range cuts {
 		if rows[k] > 0 {
 			observed *= 1 - events[k]/rows[k]
 		}
 		s := base[k]
-		life.X, life.Y = append(life.X, end), append(life.Y, observed)
-		model.X, model.Y = append(model.X, end), append(model.Y, s.Mean)
-		model.Low, model.High = append(model.Low, s.Low), append(model.High, s.High)
-		records = append(records, figure.Exact(nil, end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean,
-			s.Low, s.High))
+		t.Add(end, rows[k], events[k], observed, 1-s.Mean/before, s.Mean, s.Low, s.High)
 		before = s.Mean
 	}
+	from := func(start float64, column int) figure.Numbers {
+		return append(figure.Numbers{start}, t.Columns[column].Numbers...)
+	}
+	life := figure.Line{Name: "everybody (life table)", X: from(0, 0), Y: from(1, 3)}
+	model := figure.Line{Name: "an average person (model)", X: from(0, 0), Y: from(1, 5), Low: from(1, 6),
+		High: from(1, 7)}
 	return figure.Item{Figure: &figure.Figure{ID: "survival", Title: "How long without the event?",
 		Chart: figure.Lines{X: figure.Axis{Label: m.Options.Outcome.Column},
 			Y: figure.Axis{Label: "share without " + m.Options.Outcome.Event + " = " +
@@ -137,7 +116,7 @@ func Survival(m *Model, periods *predict.Periods) (figure.Item, method.File) {
 		Caption: "The model's curve is that of a person with the mean of every number and the reference of every " +
 			"category, with an interval of 95 %; that of everybody is of the people observed. Who is lost " +
 			"within a period counts up to it, and within the first not at all. model/survival.csv has the numbers.",
-		Alt: "Survival curves of an average person and of everybody."}}, table("survival", records)
+		Alt: "Survival curves of an average person and of everybody."}}, table("survival", t)
 }
 
 // contrast is what Contrast says, as JSON.
@@ -176,7 +155,7 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	out := &method.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)},
 		{Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
-	word := m.Ratio()
+	word := wordingOf(m.Options).ratio
 	if ofFeature == againstFeature { // of two classes
 		word = "odds ratio"
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"parley/judge/evaluate"
 )
@@ -327,32 +328,22 @@ const (
 func (t Knots) alone() []float64 {
 	width := t.Width()
 	n := perInterval * width
-	values := make([]float64, width)
-	columns := mat.NewDense(n, width+1, nil)
+	columns := mat.NewDense(n, width, nil)
 	for i := range n {
 		k, share := i/perInterval, (float64(i%perInterval)+0.5)/perInterval
+		values := columns.RawRowView(i)
 		t.Basis(t[k]+share*(t[k+1]-t[k]), values)
 		values[0] -= t[0]
-		columns.SetRow(i, append([]float64{1}, values...))
 	}
-	// Ones and the basis are Q R: the basis' inverse covariance is R⁻¹R⁻ᵀ but for ones and for n, and what x leaves
-	// beside ones is the second entry of R.
-	var qr mat.QR
-	qr.Factorize(columns)
-	var r mat.Dense
-	qr.RTo(&r)
-	upper, inverse := mat.NewTriDense(width+1, mat.Upper, nil), mat.NewTriDense(width+1, mat.Upper, nil)
-	upper.Copy(r.Slice(0, width+1, 0, width+1))
-	alone := make([]float64, width)
-	if c, bad := inverse.InverseTri(upper).(mat.Condition); bad && math.IsInf(float64(c), 1) { // some say the same
-		return slices.Repeat([]float64{leastAlone}, width)
+	var covariance, inverse mat.SymDense
+	stat.CovarianceMatrix(&covariance, columns, nil)
+	var chol mat.Cholesky
+	alone := slices.Repeat([]float64{leastAlone}, width)
+	if !chol.Factorize(&covariance) || !Usable(chol.InverseTo(&inverse)) { // some say the same
+		return alone
 	}
 	for j := range alone {
-		sum := 0.0
-		for k := j + 1; k <= width; k++ {
-			sum += inverse.At(j+1, k) * inverse.At(j+1, k)
-		}
-		alone[j] = max(1/(sum*r.At(1, 1)*r.At(1, 1)), leastAlone)
+		alone[j] = max(1/(inverse.At(j, j)*covariance.At(0, 0)), leastAlone)
 	}
 	return alone
 }

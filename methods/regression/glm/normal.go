@@ -208,40 +208,29 @@ func Centre(mean, lower []float64, classes int) {
 	if classes < 2 {
 		return
 	}
-	d, k := len(mean)/classes, float64(classes)
-	rows, columns := make([]float64, classes), make([]float64, classes) // means of a block
-	at := func(a, j, b, i int) *float64 { return &lower[Packed(max(a*d+j, b*d+i), min(a*d+j, b*d+i))] }
-	for j := range d {
-		common := 0.0
-		for a := range classes {
-			common += mean[a*d+j] / k
-		}
-		for a := range classes {
-			mean[a*d+j] -= common
-		}
-		for i := range j + 1 {
-			clear(rows)
-			clear(columns)
-			all := 0.0
-			for a := range classes {
-				for b := range classes {
-					s := *at(a, j, b, i) / k
-					rows[a], columns[b], all = rows[a]+s, columns[b]+s, all+s/k
-				}
+	n := len(mean)
+	centre := func(v []float64) {
+		for j := range n / classes {
+			common := 0.0
+			for at := j; at < n; at += n / classes {
+				common += v[at] / float64(classes)
 			}
-			for a := range classes {
-				last := classes
-				if i == j { // whose block is symmetric
-					last = a + 1
-				}
-				for b := range last {
-					*at(a, j, b, i) += all - rows[a] - columns[b]
-				}
+			for at := j; at < n; at += n / classes {
+				v[at] -= common
 			}
 		}
 	}
-	for j := range mean { // rounding
-		lower[Packed(j, j)] = max(lower[Packed(j, j)], 0)
+	centre(mean)
+	full := mat.DenseCopyOf(Symmetric(lower, n))
+	for range 2 { // by rows, then by columns
+		for i := range n {
+			centre(full.RawRowView(i))
+		}
+		full = mat.DenseCopyOf(full.T())
+	}
+	for i := range n {
+		copy(lower[Packed(i, 0):], full.RawRowView(i)[:i+1])
+		lower[Packed(i, i)] = max(lower[Packed(i, i)], 0) // rounding
 	}
 }
 

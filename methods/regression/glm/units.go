@@ -153,7 +153,7 @@ func CheckScaling(p *study.Plan, scaling string, ranged bool, constants []Consta
 // Moments are, of several numbers, how often each was observed, its mean and the sum of squared deviations from it.
 type Moments struct {
 	N       wire.Vector `cbor:"n"`
-	Mean    wire.Vector `cbor:"mean"`
+	Mean    wire.Vector `cbor:"mean" sums:"signed"`
 	Squares wire.Vector `cbor:"squares"`
 }
 

@@ -180,30 +180,6 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 }
 
-// Former implements [study.Former].
-func (o *Options) Former(key string) string {
-	switch key {
-	case "variant":
-		return "leave it out: all weights have one posterior; partitioned, published and global are name: dp-pvi"
-	case "clip", "damping", "schedule":
-		return "leave it out: nothing is to be tuned, under privacy or not; partitioned inference, with these keys, " +
-			"is name: dp-pvi"
-	case "tolerance":
-		return "leave it out; independent weights without privacy are name: dp-pvi with algorithm: exact"
-	case "weight":
-		return "weights: {column: …, as: counts} if a row stands for so many alike, or as: survey"
-	case "intercept":
-		return "leave it out: there is one, or a coefficient for each period; intercept_variance: 1e-6 holds it at 0"
-	case "coding":
-		return "leave it out: levels are compared with one of them, which references may name"
-	case "priors":
-		return "leave it out: prior_variance and intercept_variance are those of all weights"
-	case "rows", "published", "global":
-		return "name: dp-pvi has rows and the published settings; else leave it out"
-	}
-	return ""
-}
-
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report, map[string]*study.Feature{}}

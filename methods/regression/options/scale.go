@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/methods/regression/glm"
 )
 
@@ -170,44 +169,47 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*ScaleAnswer,
 	for i := range e.Columns {
 		e.Columns[i].Missing = glm.Fallback{Rule: glm.Neutral}
 	}
-	var outcome *glm.Outcome
-	if s.unitOfOutcome() || s.Options.Survey() {
-		outcome = &s.Options.Outcome
-	}
-	b, err := e.Bind(data.Schema(), outcome)
+	b, err := e.Bind(data.Schema(), &s.Outcome)
 	if err != nil {
 		return nil, err
 	}
-	numbers, first := s.Numbers(), s.levels()
-	names, levels := s.Counted()
-	a := &ScaleAnswer{Moments: glm.NewMoments(len(names))}
-	if levels > 0 {
-		a.Levels = make(wire.Vector, levels)
-	}
+	numbers, first, a := s.Numbers(), s.levels(), s.NewScaleAnswer()
 	var x glm.Row
+	all := s.newClassSums() // where outcomes are no classes
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		for i, j := range numbers {
-			a.Add(i, b.Cell(row, j))
-		}
-		if s.unitOfOutcome() {
+		of := &all
+		if s.unitOfOutcome() || a.ByClass != nil {
 			y, err := b.Outcome(s.Likelihood, row)
 			if err != nil {
 				return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 			}
-			a.Add(len(numbers), y)
+			if a.ByClass == nil {
+				a.Add(len(numbers), y)
+			} else {
+				of = &a.ByClass[int(max(y, 0))] // the first of two is −1
+				of.Rows++
+			}
+		}
+		for i, j := range numbers {
+			v := b.Cell(row, j)
+			if a.Add(i, v); !math.IsNaN(v) {
+				of.N[i]++
+				of.Sums[i] += v
+			}
 		}
 		if s.Options.Survey() {
 			if err := b.Row(row, &x); err != nil {
 				return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 			}
-			a.Add(len(names)-1, x.Weight)
+			a.Add(len(a.N)-1, x.Weight)
 		}
 		for j := range e.Columns {
 			if l := b.Level(row, j); l >= 0 {
 				a.Levels[first[j]+l]++
+				of.Levels[first[j]+l]++
 			}
 		}
 	}

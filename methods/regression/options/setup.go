@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/internal/stats"
 	"parley/internal/wire"
+	"parley/method"
 	"parley/methods/regression/glm"
 	"parley/study"
 )
@@ -102,6 +106,52 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	return e
 }
 
+// Density is a normal density over weights as it travels and is kept, with the variance of a number's noise, where that
+// is estimated.
+type Density struct {
+	Mean       wire.Vector `cbor:"mean"`
+	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
+	Noise      float64     `cbor:"noise,omitempty"`
+}
+
+// Normal returns the density of what was checked.
+func (d Density) Normal() glm.Normal {
+	q, _ := glm.NewNormal(d.Mean, d.Covariance)
+	return q
+}
+
+// CheckDensity refuses one that no honest coordinator sends.
+func (s *Setup) CheckDensity(d *Density) error {
+	if len(d.Mean) != s.Weights() {
+		return fmt.Errorf("%d means of %d weights", len(d.Mean), s.Weights())
+	}
+	q, err := glm.NewNormal(d.Mean, d.Covariance)
+	for j, m := range q.Mean {
+		if err == nil && (!glm.Inside(m, -glm.FactorLargest, glm.FactorLargest) ||
+			!glm.Inside(q.Variance[j], 0, glm.FactorLargest)) {
+			err = fmt.Errorf("mean %v and variance %v of weight %d are beyond ±%v", m, q.Variance[j], j,
+				glm.FactorLargest)
+		}
+	}
+	return cmp.Or(err, s.CheckNoise(d.Noise))
+}
+
+// CheckNoise refuses a variance of a number's noise that is not the plan's.
+func (s *Setup) CheckNoise(noise float64) error {
+	if s.Options.Estimated() != (noise != 0) || noise != 0 && !glm.Inside(noise, 1/glm.TaskLargest, glm.TaskLargest) {
+		return fmt.Errorf("a noise variance of %v", noise)
+	}
+	return nil
+}
+
+// At returns the likelihood where its noise is estimated, as it is so far.
+func (s *Setup) At(noise float64) glm.Likelihood {
+	if s.Options.Estimated() {
+		return glm.Linear{Variance: noise}
+	}
+	return s.Likelihood
+}
+
 // The tasks, in the words that progress and logs show.
 const (
 	TaskScale  = "scale"  // sums for common units of numbers
@@ -133,25 +183,68 @@ func (m *Scale) Check() error {
 }
 
 // ScaleAnswer holds the moments of every number of the plan, of a model of a number also those of the outcome, last,
-// and how often each level of each category was observed.
+// and how often each level of each category was observed; and of an outcome that is a class each one's rows.
 type ScaleAnswer struct {
 	glm.Moments
-	Levels wire.Vector `cbor:"levels,omitempty"`
+	Levels  wire.Vector `cbor:"levels,omitempty"`
+	ByClass []ClassSums `cbor:"by_class,omitempty"`
 	// Parts are of what adds up over sites, three for each number: see [ScaleAnswer.Sum].
 	Parts []float64 `cbor:"parts,omitempty"`
 }
 
-// Check refuses what no rows can give; numbers are the names of those that have moments.
-func (a *ScaleAnswer) Check(numbers []string, levels int) error {
-	if len(a.Levels) != levels {
-		return fmt.Errorf("counts of %d levels where the plan has %d", len(a.Levels), levels)
-	}
-	for i, n := range a.Levels {
-		if n != math.Trunc(n) || !glm.Inside(n, 0, glm.MostRows) {
-			return fmt.Errorf("level %d: a count of %v", i+1, n)
+// ClassSums describe rows of one class: how many there are, how many have each number of the plan and the sum of it,
+// and how many each level.
+type ClassSums struct {
+	Rows   float64     `cbor:"rows"`
+	N      wire.Vector `cbor:"n"`
+	Sums   wire.Vector `cbor:"sums" sums:"signed"`
+	Levels wire.Vector `cbor:"levels,omitempty"`
+}
+
+// NewScaleAnswer is that of no rows.
+func (s *Setup) NewScaleAnswer() *ScaleAnswer {
+	names, levels := s.Counted()
+	a := &ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels)}
+	if s.Outcome.Event == "" {
+		for range s.Outcome.Levels {
+			a.ByClass = append(a.ByClass, s.newClassSums())
 		}
 	}
-	return a.Moments.Check(numbers)
+	return a
+}
+
+func (s *Setup) newClassSums() ClassSums {
+	_, levels := s.Counted()
+	n := len(s.Numbers())
+	return ClassSums{N: make(wire.Vector, n), Sums: make(wire.Vector, n), Levels: make(wire.Vector, levels)}
+}
+
+// CheckMoments refuses what no rows can give.
+func (s *Setup) CheckMoments(a *ScaleAnswer) error {
+	names, _ := s.Counted()
+	if err := a.Moments.Check(names); err != nil {
+		return err
+	}
+	if err := method.CheckSums(s.NewScaleAnswer(), a, glm.MostRows*glm.Largest*glm.Largest); err != nil {
+		return err
+	}
+	right := true
+	whole := func(n, most float64) { right = right && n == math.Trunc(n) && glm.Inside(n, 0, most) }
+	rest := slices.Concat(a.N[:len(s.Numbers())], a.Levels) // of no class
+	for _, n := range rest {
+		whole(n, glm.MostRows)
+	}
+	for _, of := range a.ByClass {
+		whole(of.Rows, glm.MostRows)
+		for i, n := range slices.Concat(of.N, of.Levels) {
+			whole(n, of.Rows)
+			rest[i] -= n
+		}
+	}
+	if !right || a.ByClass != nil && floats.Norm(rest, 1) > 0 {
+		return fmt.Errorf("counts that no rows have, or of classes that do not add up to those of all")
+	}
+	return nil
 }
 
 // Sum turns means into what adds up over sites.
@@ -190,6 +283,11 @@ func (o *Options) Family() glm.Likelihood {
 		return glm.Cloglog{}
 	}
 	return glm.Logistic{} // of subjects, or of person-periods
+}
+
+// Estimated says whether the variance of the outcome around its expectation is estimated.
+func (o *Options) Estimated() bool {
+	return o.Likelihood == glm.LikelihoodLinear && o.NoiseVariance == nil
 }
 
 // Unit names what rows of the design matrix are: subject, or person-period.

@@ -1,12 +1,12 @@
 package options
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
 	"parley/method"
@@ -30,9 +30,10 @@ func (s *Setup) Simulate(c method.Simulation) (*method.Simulated, error) {
 		return nil, problem.Problem{Where: "method.likelihood",
 			What: fmt.Sprintf("subjects of a %s model are not drawn", l), Hint: "an outcome of levels, or a number"}
 	}
-	population := populationOf(s, c)
+	population := s.population(c)
 	of := func(who string, n int) dataset.Source {
-		return subjects{population, n, func() *rand.Rand { return rng(c.Seed, who) }}
+		return method.Drawn{Columns: s.Plan.Schema(), N: n, Draw: population.subject,
+			Random: func() *rand.Rand { return rng(c.Seed, who) }}
 	}
 	out := &method.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
 	for _, site := range s.Plan.Sites {
@@ -48,59 +49,65 @@ func rng(seed uint64, who string) *rand.Rand {
 
 // population is what simulated subjects are drawn from.
 type population struct {
-	schema   dataset.Schema
-	features [][]feature // by view
-	times    float64     // what features add is scaled by
-	bias     float64     // of activations
-	levels   []string
-	outcome  int // subject column
-	offset   int // likewise, of numbers between ends, if there are any
-	ends     *[2]float64
+	*Setup
+	encoding glm.Encoding
+	features [][]func(r *rand.Rand) float64 // by view
+	weights  []float64                      // of the design's columns
+	noise    float64                        // variance of an activation's own
 	// Of a number, what activations of 0 and one more stand for: centre and unit.
 	centre, unit float64
 }
 
-// feature draws a value, and what it adds to the activation before that is scaled.
-type feature func(r *rand.Rand) (value, adds float64)
-
-// populationOf draws the population.
-func populationOf(s *Setup, c method.Simulation) *population {
+// population draws it.
+func (s *Setup) population(c method.Simulation) *population {
 	r := rng(c.Seed, "population")
-	m := &population{schema: s.Plan.Schema(), levels: s.Options.Outcome.Levels,
-		outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column),
-		offset:  slices.Index(s.Plan.Subjects, s.Options.Offset), ends: s.Options.OffsetRange}
-	noise := math.Pi * math.Pi / 3 // of an activation whose sign is the outcome
+	m := &population{Setup: s, encoding: s.Encoding, noise: math.Pi * math.Pi / 3} // of one whose sign is the outcome
 	if s.Options.Likelihood == glm.LikelihoodLinear {
-		noise, m.unit = 1, math.Sqrt(c.Noise)
+		m.noise, m.unit = 1, math.Sqrt(c.Noise)
 		if r := s.Options.Outcome.Range; r != nil {
 			m.centre, m.unit = r[0]/2+r[1]/2, m.unit*(r[1]-r[0])/8
 		}
 	}
-	mean, variance, at := 0.0, 0.0, 0
+	m.encoding.Columns = nil
 	for _, v := range s.Plan.Views {
-		var features []feature
+		var features []func(r *rand.Rand) float64
 		for i := range v.Features {
-			f, first, second := featureOf(s, &v.Features[i], &s.Encoding.Columns[at], r)
-			mean, variance, at = mean+first, variance+second-first*first, at+1
-			features = append(features, f)
+			column := s.Encoding.Columns[len(m.encoding.Columns)]
+			features = append(features, s.feature(&v.Features[i], &column, r))
+			m.encoding.Columns = append(m.encoding.Columns, column)
 		}
 		m.features = append(m.features, features)
 	}
-	if variance > 0 { // else there is no signal to scale
-		m.times = math.Sqrt((1 - c.Noise) / c.Noise * noise / variance)
+	m.weights = make([]float64, m.encoding.Width())
+	for j := range m.encoding.FeatureWidth() {
+		m.weights[j] = r.NormFloat64()
 	}
-	m.bias = (2*r.Float64()-1)*math.Sqrt(noise) - m.times*mean
+	const pilots = 10_000 // subjects by whom the activation is scaled
+	sum, squares := 0.0, 0.0
+	for range pilots {
+		_, a := m.draw(r)
+		sum, squares = sum+a, squares+a*a
+	}
+	mean, times := sum/pilots, 0.0
+	if variance := squares/pilots - mean*mean; variance > 0 { // else there is no signal to scale
+		times = math.Sqrt((1 - c.Noise) / c.Noise * m.noise / variance)
+	}
+	floats.Scale(times, m.weights)
+	m.weights[len(m.weights)-1] = (2*r.Float64()-1)*math.Sqrt(m.noise) - times*mean // the intercept
 	return m
 }
 
-// featureOf draws a feature: a number that stays within its range, or a category with frequencies from a flat
-// Dirichlet distribution, and the mean and the mean square of what it adds.
-func featureOf(s *Setup, f *study.Feature, c *glm.Column, r *rand.Rand) (draw feature, first, second float64) {
-	var until, weights []float64 // of levels
-	sum := 0.0                   // gaps between exponential numbers
-	for range c.Levels {
-		sum += r.ExpFloat64()
-		until = append(until, sum)
+// feature makes a column one of a number that stays within its range, or of a category with frequencies from a flat
+// Dirichlet distribution, and draws from it.
+func (s *Setup) feature(f *study.Feature, c *glm.Column, r *rand.Rand) func(r *rand.Rand) float64 {
+	if len(c.Levels) > 0 {
+		var until []float64
+		sum := 0.0 // gaps between exponential numbers
+		for range c.Levels {
+			sum += r.ExpFloat64()
+			until = append(until, sum)
+		}
+		return func(r *rand.Rand) float64 { return float64(within(until, r.Float64()*sum)) }
 	}
 	mean, sd, low, high := c.Centre, c.Scale, math.Inf(-1), math.Inf(1)
 	if f.Range != nil {
@@ -110,84 +117,53 @@ func featureOf(s *Setup, f *study.Feature, c *glm.Column, r *rand.Rand) (draw fe
 			mean += 0.8 * sd * (2*r.Float64() - 1)
 		}
 	}
-	for range max(1, len(c.Levels)) {
-		weights = append(weights, r.NormFloat64())
-	}
-	if until == nil {
-		return func(r *rand.Rand) (value, adds float64) {
-			value = min(max(mean+sd*r.NormFloat64(), low), high)
-			return value, weights[0] * ((value - mean) / sd)
-		}, 0, weights[0] * weights[0]
-	}
-	last := 0.0
-	for l, w := range weights {
-		share := (until[l] - last) / sum
-		first, second, last = first+share*w, second+share*w*w, until[l]
-	}
-	return func(r *rand.Rand) (value, adds float64) {
-		level, _ := slices.BinarySearch(until, r.Float64()*sum)
-		level = min(level, len(until)-1) // a rounding error may be beyond the last
-		return float64(level), weights[level]
-	}, first, second
+	*c = glm.Column{Name: c.Name, Centre: mean, Scale: sd, Knots: c.Knots}
+	return func(r *rand.Rand) float64 { return min(max(mean+sd*r.NormFloat64(), low), high) }
 }
 
-// draw returns an outcome.
-func (m *population) draw(activation float64, r *rand.Rand) string {
+// within is the place of a number below the last among ends that ascend.
+func within(until []float64, x float64) int {
+	k, _ := slices.BinarySearch(until, x)
+	return min(k, len(until)-1) // a rounding error may be beyond the last
+}
+
+// draw returns a subject's cells and their activation.
+func (m *population) draw(r *rand.Rand) (views [][]float64, activation float64) {
+	for _, features := range m.features {
+		var cells []float64
+		for _, feature := range features {
+			cells = append(cells, feature(r))
+		}
+		views = append(views, cells)
+	}
+	var x glm.Row
+	_ = m.encoding.Encode(slices.Concat(views...), &x) // which what was drawn fits
+	activation, _ = x.Activation(m.weights, m.weights)
+	return views, activation
+}
+
+// subject draws one: see [method.Drawn].
+func (m *population) subject(r *rand.Rand, row *dataset.Row) {
+	var activation float64
+	row.Views, activation = m.draw(r)
+	if ends := m.Options.OffsetRange; ends != nil {
+		moves := (ends[1] - ends[0]) * (r.Float64() - 0.5)
+		row.Subject[slices.Index(m.Plan.Subjects, m.Options.Offset)] = fmt.Sprint(ends[0]/2 + ends[1]/2 + moves)
+		if m.unit > 0 { // in which an offset of a number is not
+			moves /= m.unit
+		}
+		activation += moves
+	}
+	outcome := &row.Subject[slices.Index(m.Plan.Subjects, m.Outcome.Column)]
 	if m.unit > 0 {
-		return fmt.Sprint(m.centre + m.unit*(activation+r.NormFloat64()))
+		*outcome = fmt.Sprint(m.centre + m.unit*(activation+r.NormFloat64()))
+		return
 	}
-	odds, sum, last := make([]float64, len(m.levels)), 0.0, float64(len(m.levels)-1)
-	for k := range odds {
-		sum += math.Exp(activation * (float64(k)/last - 0.5))
-		odds[k] = sum
+	levels, sum := m.Outcome.Levels, 0.0
+	var odds []float64
+	for k := range levels {
+		sum += math.Exp(activation * (float64(k)/float64(len(levels)-1) - 0.5))
+		odds = append(odds, sum)
 	}
-	level, _ := slices.BinarySearch(odds, r.Float64()*sum)
-	return m.levels[min(level, len(m.levels)-1)]
-}
-
-// subjects are those of a population, drawn anew whenever they are read.
-type subjects struct {
-	*population
-	n      int
-	random func() *rand.Rand
-}
-
-// Schema implements [dataset.Source].
-func (m subjects) Schema() dataset.Schema { return m.schema }
-
-// Rows implements [dataset.Source].
-func (m subjects) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		r := m.random()
-		row := &dataset.Row{Views: make([][]float64, len(m.features)), Subject: make([]string, len(m.schema.Subject))}
-		for v := range row.Views {
-			row.Views[v] = make([]float64, len(m.features[v]))
-		}
-		for i := range m.n {
-			if err := ctx.Err(); err != nil {
-				yield(nil, err)
-				return
-			}
-			row.ID = fmt.Sprintf("imagined-%09d", i+1)
-			activation := m.bias
-			for v, features := range m.features {
-				for j := range features {
-					value, adds := features[j](r)
-					row.Views[v][j], activation = value, activation+m.times*adds
-				}
-			}
-			if ends := m.ends; ends != nil {
-				moves := (ends[1] - ends[0]) * (r.Float64() - 0.5)
-				row.Subject[m.offset] = fmt.Sprint(ends[0]/2 + ends[1]/2 + moves)
-				if m.unit > 0 { // in which an offset of a number is not
-					moves /= m.unit
-				}
-				activation += moves
-			}
-			row.Subject[m.outcome] = m.draw(activation, r)
-			if !yield(row, nil) {
-				return
-			}
-		}
-	}
+	*outcome = levels[within(odds, r.Float64()*sum)]
 }

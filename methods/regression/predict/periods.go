@@ -132,10 +132,10 @@ type Change struct {
 // at most, over all terms.
 const changeAlarm = 0.01
 
-// Changes tests each set of columns, and all of them together, for effects times the number of the period, beside
+// Changes tests each of the first columns, and all of them together, for effects times the number of the period, beside
 // all weights and their prior: the score test that cox.zph makes of a Cox model (Grambsch and Therneau,
 // Biometrika 1994), whose scale in time decides nothing. Residuals vary over times as much as under the model.
-func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each []Change, all Change) {
+func (s *Periods) Changes(features int, prior glm.Gaussian, over float64) (each []Change, all Change) {
 	n := len(s.Score)
 	first := glm.Symmetric(s.First, n)
 	var half, explained mat.Dense
@@ -146,35 +146,31 @@ func (s *Periods) Changes(sets [][]int, prior glm.Gaussian, over float64) (each 
 	covariance, _ := glm.PseudoInverse(information)
 	half.Mul(first, covariance)
 	explained.Mul(&half, first)
-	test := func(columns []int) (c Change) {
-		left := func(i, j int) float64 { return glm.Entry(s.Second, i, j) - explained.At(i, j) }
-		v := glm.Sym(len(columns), func(a, b int) float64 {
-			for _, i := range []int{columns[a], columns[b]} {
+	left := func(i, j int) float64 { return glm.Entry(s.Second, i, j) - explained.At(i, j) }
+	test := func(from, to int) (c Change) {
+		v := glm.Sym(to-from, func(a, b int) float64 {
+			for _, i := range []int{from + a, from + b} {
 				if !(left(i, i) > 1e-9*s.Second[glm.Packed(i, i)]) { // below, rounding makes it
 					return 0
 				}
 			}
-			return left(columns[a], columns[b])
+			return left(from+a, from+b)
 		})
-		u := mat.NewVecDense(len(columns), nil)
-		for a, i := range columns {
-			u.SetVec(a, s.Score[i])
-		}
+		u := mat.NewVecDense(to-from, slices.Clone(s.Score[from:to]))
 		c.ChiSquared, c.Free = quadratic(v, u)
 		if c.ChiSquared /= over; !glm.Finite(c.ChiSquared) {
 			c.ChiSquared, c.Free = 0, 0
 		}
 		c.P = stats.ChiSquareTail(c.ChiSquared, float64(c.Free))
-		if len(columns) == 1 && c.Free == 1 {
+		if to-from == 1 && c.Free == 1 {
 			c.Slope = u.AtVec(0) / v.At(0, 0)
 		}
 		return c
 	}
-	var columns []int
-	for _, set := range sets {
-		each, columns = append(each, test(set)), append(columns, set...)
+	for j := range features {
+		each = append(each, test(j, j+1))
 	}
-	return each, test(columns)
+	return each, test(0, features)
 }
 
 // Matters says whether one of so many changes is beyond chance, and enough to matter with so many events.

@@ -44,7 +44,7 @@ func TestPeriodsTakeAnyNumber(t *testing.T) {
 		if rows, events := x.Count(); passes(x) != nil || rows[0] != n || events[1] != n*2/5 {
 			t.Errorf("%v: %v, %v, %v", n, rows, events, passes(x))
 		}
-		x.Changes([][]int{{0}, {1}}, glm.Isotropic(4, 0, 1), 1)
+		x.Changes(2, glm.Isotropic(4, 0, 1), 1)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestChangesAndConcordance(t *testing.T) {
 		d, x, last, event := survivors(t, r, 300, change)
 		q, value := mode(t, d, same, 8)
 		s := PeriodsOf(glm.Logistic{}, q, nil, d, 6)
-		each, all := s.Changes([][]int{{0}, {1}}, glm.Isotropic(8, 0, 1e9), 1)
+		each, all := s.Changes(2, glm.Isotropic(8, 0, 1e9), 1)
 		if each[0].Free != 1 || all.Free != 2 {
 			t.Fatalf("%+v, %+v", each, all)
 		}

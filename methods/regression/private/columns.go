@@ -243,24 +243,18 @@ const (
 	taskLate      = "gradient"
 )
 
-// release is a sum that a site is asked for, and how often at most.
-type release struct {
-	kind  string // of the task
-	times int
-	sum   privacy.Sum
-}
-
 // declare lists a site's releases, with noise by which all together cost the plan's total.
 //
 // Sensitivity: each sum is over subjects, the gate clips what one contributes to the declared bound, and nothing that
 // a subject contributes depends on another's row. So one subject more or less changes a sum by a vector no longer
 // than the bound, of products by a matrix x xᵀ no larger than its square in the Frobenius norm; one in another's
 // place by twice as much, of products √2 times. A histogram counts a subject in one bin of each number.
-func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []release, err error) {
+func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []privacy.Listed, err error) {
 	var mechanisms []account.Mechanism
 	add := func(kind string, times int, share, diameter float64, sum privacy.Sum) {
 		sum.Unit = privacy.Subject
-		all = append(all, release{kind, times, sum})
+		all = append(all, privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{
+			Protection: privacy.Differential, Sums: []privacy.Sum{sum}}})
 		mechanisms = append(mechanisms, account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1,
 			Diameter: diameter, Count: times})
 	}
@@ -295,7 +289,7 @@ func (c *columns) declare(learned bool, rounds int, p study.Privacy) (all []rele
 	factor, err := p.Scale(mechanisms)
 	for i, m := range mechanisms {
 		m.Noise, m.Count = account.RoundUp(m.Noise*factor), 1
-		all[i].sum.Mechanism = m
+		all[i].Request.Sums[0].Mechanism = m
 	}
 	if last := len(all) - 1; learned { // which are asked for first
 		all = slices.Concat(all[last:], all[:last])

@@ -185,7 +185,7 @@ func (c coordinator) divisor(s *state) float64 {
 	if totals.Values == nil { // all have left
 		return 1
 	}
-	sum := c.release(taskProducts).sum
+	sum := c.release(taskProducts)
 	count, _ := c.columns.rows(totals.part(s.Base, c.columns.totalsLen()).Values, totals.Variance)
 	return scaleOf(count,
 		sum.Mechanism.Noise*sum.Bound*sum.Bound*math.Sqrt(float64(len(s.Sums[taskTotals]))))
@@ -245,7 +245,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 	if declared == nil {
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
-	sum, err := method.OnlySum(in, declared.sum.Name)
+	sum, err := method.OnlySum(in, declared.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		return nil, err
 	}
 	r := &released{Variance: sum.SD() * sum.SD()}
-	for block := range declared.sum.Blocks {
+	for block := range declared.Blocks {
 		for _, v := range sum.Floats(block) {
 			r.Values = append(r.Values, glm.Clamp(v, largest))
 		}
@@ -378,25 +378,19 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 
 // limits lists the units that histograms have told, and between which values numbers count as they are.
 func (c coordinator) limits(s *state) figure.Item {
-	var names []string
-	var from, to, open figure.Numbers
-	u := &s.Units
-	limit := float64(c.Options.Limit())
-	for k, x := range u.Centre {
-		if k == c.columns.scaled { // the last, of which all values count
-			limit = math.NaN()
-		}
-		names, from = append(names, c.columns.told[k].name), append(from, x-limit*u.Scale[k])
-		to = append(to, x+limit*u.Scale[k])
-		open = append(open, math.Exp(u.Open[k]))
-	}
-	return figure.Item{Table: &figure.Table{ID: "units", Title: "Units of numbers",
+	t := &figure.Table{ID: "units", Title: "Units of numbers",
 		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely "+
 			"they vary. The fit is in these units: a value more than %v scales from the centre counts as if it lay "+
 			"there. The last column is by what factor noise leaves the scale open (one standard deviation of its "+
 			"logarithm).", c.Options.Limit()),
-		Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "centre", Numbers: figure.Numbers(u.Centre)},
-			{Name: "scale", Numbers: figure.Numbers(u.Scale)},
-			{Name: "counts from", Numbers: from}, {Name: "counts to", Numbers: to},
-			{Name: "open by a factor of", Numbers: open}}}}
+		Columns: figure.TextColumns("feature", "centre", "scale", "counts from", "counts to", "open by a factor of")}
+	limit := float64(c.Options.Limit())
+	for k, x := range s.Units.Centre {
+		if k == c.columns.scaled { // the last, of which all values count
+			limit = math.NaN()
+		}
+		scale := s.Units.Scale[k]
+		t.Add(c.columns.told[k].name, x, scale, x-limit*scale, x+limit*scale, math.Exp(s.Units.Open[k]))
+	}
+	return figure.Item{Table: t}
 }

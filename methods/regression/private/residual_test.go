@@ -180,7 +180,7 @@ func (c *common) adassp(tb testing.TB, t *table, cells [][]float64, outcomes []f
 		xy.AddScaledVec(xy, glm.Clamp(outcomes[i]-centre, most), v)
 	}
 	// A Gaussian mechanism with the plan's μ, in three releases of a third each.
-	s := c.release(taskTotals).sum
+	s := c.release(taskTotals)
 	rest := 1.0
 	if c.learned() {
 		rest -= histograms * shareHistogram

@@ -9,6 +9,7 @@
 package private
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,17 +54,14 @@ type productsTask struct {
 // modelTask asks how well a posterior predicts. It is what sites get back, too.
 type modelTask struct {
 	columnsTask
-	Mean       wire.Vector `cbor:"mean"`
-	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
-	// Noise is the variance of a number around its expectation; 0 of classes.
-	Noise float64 `cbor:"noise,omitempty"`
+	options.Density
 }
 
 // common is what both halves know of a plan.
 type common struct {
 	*options.Setup
 	columns  *columns
-	releases []release
+	releases []privacy.Listed
 	prior    *prior
 }
 
@@ -99,10 +97,10 @@ func newCommon(s *options.Setup) (*common, error) {
 	return c, err
 }
 
-// release is what a task asks for; nil of one that the plan does not have.
-func (c *common) release(kind string) *release {
-	if i := slices.IndexFunc(c.releases, func(r release) bool { return r.kind == kind }); i >= 0 {
-		return &c.releases[i]
+// release is the sum that a task asks for; nil of one that the plan does not have.
+func (c *common) release(kind string) *privacy.Sum {
+	if i := slices.IndexFunc(c.releases, func(r privacy.Listed) bool { return r.Kind == kind }); i >= 0 {
+		return &c.releases[i].Request.Sums[0]
 	}
 	return nil
 }
@@ -142,18 +140,6 @@ func (c *common) checkPoint(t *point, weights int) error {
 	return nil
 }
 
-// normal returns the density of a model that was sent.
-func (c *common) normal(m *modelTask) (glm.Normal, error) {
-	if err := c.checkPoint(&point{Mean: m.Mean, Clip: c.columns.reach()}, c.Weights()); err != nil {
-		return glm.Normal{}, err
-	}
-	const most = glm.TaskLargest
-	if c.columns.linear && !glm.Inside(m.Noise, 1/most, most) || !c.columns.linear && m.Noise != 0 {
-		return glm.Normal{}, fmt.Errorf("a variance of %v", m.Noise)
-	}
-	return glm.NewNormal(m.Mean, m.Covariance)
-}
-
 // site is the half at one site. It remembers nothing between tasks.
 type site struct {
 	*common
@@ -167,13 +153,7 @@ func NewSite(s *options.Setup, name string) (*site, error) {
 }
 
 // Listed is what the site is asked for over the whole study, at most.
-func (h *site) Listed() (list []privacy.Listed) {
-	for _, r := range h.releases {
-		list = append(list, privacy.Listed{Kind: r.kind, Times: r.times,
-			Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{r.sum}}})
-	}
-	return list
-}
+func (h *site) Listed() []privacy.Listed { return h.releases }
 
 // Run answers from one noised sum alone. Nothing that depends on a row but through it may show: a row that cannot be
 // read as the plan says contributes nothing, and no error tells of it.
@@ -194,7 +174,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	if t.Kind == taskTotals || t.Kind == taskProducts {
 		of = h.columns.class
 	}
-	if _, err = s.Sum(ctx, h.release(t.Kind).sum.Name, h.OverRows(b, of, contribution)); err != nil {
+	if _, err = s.Sum(ctx, h.release(t.Kind).Name, h.OverRows(b, of, contribution)); err != nil {
 		return method.Answer{}, err
 	}
 	return method.AnswerTask(t, nil, s.State())
@@ -232,8 +212,8 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 		if err = method.OpenTask(t, m); err != nil {
 			return nil, nil, err
 		}
-		q, err := h.normal(m)
-		return m.Units, predict.Contribution(h.Likelihood, q, h.columns.width()), err
+		err = h.CheckDensity(&m.Density)
+		return m.Units, predict.Contribution(h.Likelihood, m.Normal(), h.columns.width()), err
 	}
 	task := new(gradientTask)
 	if err = method.OpenTask(t, task); err == nil {
@@ -251,17 +231,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, m); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	q, err := h.normal(m)
-	if err != nil {
-		return nil, fmt.Errorf("the shared model: %w", err)
-	}
 	e, err := h.encoding(m.Units, false)
-	if err != nil {
+	if err = cmp.Or(h.CheckDensity(&m.Density), err); err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	l := h.Likelihood
-	if h.columns.linear {
-		l = glm.Linear{Variance: m.Noise}
-	}
-	return fitted.OwnReport(ctx, &h.Frame, h.Options, l, h.name, e, q, nil, data)
+	return fitted.OwnReport(ctx, &h.Frame, h.Options, h.At(m.Noise), h.name, e, m.Normal(), nil, data)
 }

@@ -166,7 +166,7 @@ type outcome struct {
 
 // noise is the standard deviation of the noise of so many sites in what a task asks for.
 func (c *common) noise(kind string, sites int) float64 {
-	s := c.release(kind).sum
+	s := c.release(kind)
 	unit := s.Bound
 	if kind == taskProducts {
 		unit *= s.Bound
