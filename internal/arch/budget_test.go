@@ -16,10 +16,10 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 116_954
-	maxTests     = 72_346
+	maxSource    = 117_150
+	maxTests     = 72_480
 	maxPackages  = 73
-	papersSource = 16_028
+	papersSource = 16_140
 	papersTests  = 3_940
 	maxWide      = 0
 	columns      = 120 // of a line, a tab being four; what stands in raw strings is not counted

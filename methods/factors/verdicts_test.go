@@ -253,7 +253,9 @@ func TestFeaturesThatStandTwiceAreNamed(t *testing.T) {
 		r := rand.New(rand.NewPCG(4, 4))
 		for _, site := range s.plan.Sites {
 			dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
-				return changed(table, i, 1, func(v []float64) { v[0] = table.Row(i).Views[0][2] + other*r.NormFloat64() })
+				return changed(table, i, 1, func(v []float64) {
+					v[0] = table.Row(i).Views[0][2] + other*r.NormFloat64()
+				})
 			})
 		}
 		got := verdictsOf(t, s)

@@ -19,8 +19,8 @@ func triangle(i, j, n int) int {
 	return i*(2*n-i+1)/2 + j - i
 }
 
-// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last, with what missing
-// cells took from each of so many subjects, where that is known, or as [Whitening.complement] has it.
+// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last, with what
+// missing cells took from each of so many subjects, where that is known, or as [Whitening.complement] has it.
 func (m *Moments) matrix(lost []float64, subjects float64) ([]float64, error) {
 	n := len(m.Scale) + 1
 	if want := (n + 1) * (n + 2) / 2; len(m.Sums) != want {

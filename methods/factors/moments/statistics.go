@@ -128,8 +128,8 @@ func (s *Statistics) unit(j int, x float64) float64 {
 }
 
 // The overview's vector is (√.3 at the subject's pattern, √(.2/K) e_k for each of the K views, √(.3/d) 2u for each of
-// d features, √(.4/d) at each of them that is missing), u being parts of the ranges from the middle, 0 where it is missing, and
-// e_k = 4 × the mean square of u over the view, ≤ 1. At most half of d are missing.
+// d features, √(.4/d) at each of them that is missing), u being parts of the ranges from the middle, 0 where it is
+// missing, and e_k = 4 × the mean square of u over the view, ≤ 1. At most half of d are missing.
 var overviewCount, overviewSpread, overviewValue, overviewMissing = math.Sqrt(0.3), math.Sqrt(0.2), math.Sqrt(0.3),
 	math.Sqrt(0.4)
 

@@ -290,10 +290,10 @@ func (v *verdicts) heywood() error {
 			}
 		}
 	}
-	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, or on it and another that says the "+
-		"same, and the model takes it as measured almost without error, so intervals of what follows from it are too "+
-		"narrow, and what views tell of each other may be what one feature tells of its copy. Leave out a feature that "+
-		"stands twice; else fewer factors usually cure it.",
+	v.m.Warn(found.Verdict(fitted.OnFactors, "A factor rests on such a feature alone, or on it and another that says "+
+		"the same, and the model takes it as measured almost without error, so intervals of what follows from it are "+
+		"too narrow, and what views tell of each other may be what one feature tells of its copy. Leave out a feature "+
+		"that stands twice; else fewer factors usually cure it.",
 		"Heywood case: the model leaves hardly any noise to %s"))
 	return nil
 }
@@ -316,9 +316,9 @@ func (v *verdicts) features() []int {
 
 // missing says so if many single cells are missing, or nearly all of a feature.
 func (v *verdicts) missing() error {
-	const advice = "They are filled by what the model expects of them, so that the model is the likeliest for the values " +
-		"that are there; but what few values say of many is uncertain, and other maxima may describe them nearly as " +
-		"well. Look at the features that are missing most often."
+	const advice = "They are filled by what the model expects of them, so that the model is the likeliest for the " +
+		"values that are there; but what few values say of many is uncertain, and other maxima may describe them " +
+		"nearly as well. Look at the features that are missing most often."
 	observed, all := 0.0, 0.0
 	values, most := make([]float64, v.set.Layout.Features()), make([]float64, len(v.m.Views))
 	view := v.set.Layout.ViewOf()
@@ -346,8 +346,8 @@ func (v *verdicts) missing() error {
 	}
 	v.m.Warn(found.Verdict(fitted.OnMissing, advice, "Hardly any values of %s"))
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(fitted.OnMissing, v.views(), advice, "%.0f %% of the single values are missing in the views that subjects "+
-			"have: the model rests on what is left", 100*share)
+		v.add(fitted.OnMissing, v.views(), advice, "%.0f %% of the single values are missing in the views that "+
+			"subjects have: the model rests on what is left", 100*share)
 	}
 	return nil
 }

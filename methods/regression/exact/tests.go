@@ -44,8 +44,8 @@ func (c common) tested() bool {
 	return len(names) > 0 && !c.Options.Random() && !c.Options.Robust()
 }
 
-// nested is a fit without a term between exchanges: BFGS in the metric of the whole fit, whose covariance given that the
-// term's weights are 0 is the inverse Hessian until gradients say otherwise.
+// nested is a fit without a term between exchanges: BFGS in the metric of the whole fit, whose covariance given that
+// the term's weights are 0 is the inverse Hessian until gradients say otherwise.
 type nested struct {
 	At    wire.Vector   `cbor:"at"`    // where sums are asked for
 	Best  wire.Vector   `cbor:"best"`  // the best so far, with its slope

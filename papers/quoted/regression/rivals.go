@@ -464,7 +464,8 @@ func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
 	}
 	all := figure.Table{ID: "marks", Title: "Mean log-likelihood of rows held out",
 		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error: for "+
-			"%s and %s the default's with noise once. δ is %v. The last column has the kB that a site sends by default.",
+			"%s and %s the default's with noise once. δ is %v. The last column has the kB that a site sends by "+
+			"default.",
 			rivalRuns, armDescent, armPerturbed, rivalDelta),
 		Columns: figure.TextColumns(append(columns, "kB")...)}
 	minus := experiment.Minus
@@ -486,8 +487,8 @@ func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
 		}
 	}
 	count := figure.Table{ID: "tally", Title: "Where the default is ahead and behind",
-		Caption: fmt.Sprintf("By more than %d standard errors. Of two equal arms one in 40 comparisons says that the default "+
-			"is behind.", leastErrors),
+		Caption: fmt.Sprintf("By more than %d standard errors. Of two equal arms one in 40 comparisons says that the "+
+			"default is behind.", leastErrors),
 		Columns: figure.TextColumns("beside", "comparisons", "default ahead", "level", "default behind",
 			"where it is behind")}
 	for _, b := range beside[1:] {

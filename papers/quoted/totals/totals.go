@@ -117,8 +117,8 @@ func totals() experiment.Experiment {
 			t := figure.Table{ID: "excess", Title: "What noise costs",
 				Columns: figure.TextColumns("method", "sites", "ε", "variance of the total's noise", one, sum, each),
 				Caption: fmt.Sprintf("Nats a row of the fit, times 1000, medians of %d draws of factors and %d of the "+
-					"others. One noise knows no sites, and is the median of all draws. The variance is that of the secure "+
-					"sum, in units of one noise; at each site it is that of as many as there are sites.",
+					"others. One noise knows no sites, and is the median of all draws. The variance is that of the "+
+					"secure sum, in units of one noise; at each site it is that of as many as there are sites.",
 					kinds[0].draws, kinds[1].draws)}
 			for _, k := range kinds {
 				for _, sites := range cohorts {
@@ -139,7 +139,8 @@ func totals() experiment.Experiment {
 						}
 						row := []any{k.name, fmt.Sprint(sites), fmt.Sprint(epsilon),
 							fmt.Sprintf("%.2f", float64(sites)/float64(p.Honest()))}
-						for _, x := range [][]float64{o.Gather(one, every...), o.Gather(sum, ids...), o.Gather(each, ids...)} {
+						for _, x := range [][]float64{o.Gather(one, every...), o.Gather(sum, ids...),
+							o.Gather(each, ids...)} {
 							slices.Sort(x)
 							row = append(row, fmt.Sprintf("%.2f", stat.Quantile(0.5, stat.LinInterp, x, nil)))
 						}
