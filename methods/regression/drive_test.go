@@ -48,9 +48,9 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"3bff8b6de9c10ffefddf160dbde4dd595f64aeb8b44caac66231faef2dc57fcf"},
+		"392fee0411aa03f393693bb2f0235f59f56d13794249379de18b8e5c82c745f1"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"90b6369e122148cea625ad0e29952959eb76d0ff25fb219178b7e12634c9bdbc"},
+		"17e0ec383c82e477c52c53cc58df80493f75f61bb195ebcc5942ae1be067cd0c"},
 	"noised, softmax": {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":  {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, number":  {"outcome: {column: y, range: [-9, 9]}, rounds: 6", bySubject, ""},

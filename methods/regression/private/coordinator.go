@@ -110,7 +110,8 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 				if s.Phase == taskLate {
 					f.Late.take(f.at(), gradients, i)
 				}
-				f.Take(c.gram(s, i), c.prior, sum.Values[i*len(f.Mean):], sum.sd())
+				g := c.gram(s, i)
+				f.Take(g, g.prior, sum.Values[i*len(f.Mean):], sum.sd())
 				far = max(far, f.Trace[len(f.Trace)-1])
 			}
 			clear(gradients)
@@ -210,7 +211,14 @@ func (c coordinator) gram(s *state, i int) *gram {
 
 // gramOf is what released sums say of the rows of pair i.
 func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
-	d := c.columns.width()
+	d, prior := c.columns.width(), c.prior
+	if n := c.columns.totalsLen(); !c.columns.linear && c.Encoding.Intercept {
+		counts := totals.Values[max(n-2, 0):]
+		if c.columns.classes > 1 {
+			counts = []float64{totals.Values[(1+s.Base)*n-1], totals.Values[(1+c.columns.pair(s.Base, i))*n-1]}
+		}
+		prior = prior.about(counts, totals.Variance)
+	}
 	of := func(r *released, length int) *released {
 		if c.columns.classes < 2 {
 			return r
@@ -230,7 +238,7 @@ func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 		}
 	}
 	g := newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
-	g.Dispersion, g.law, g.asymmetry = s.Fits[i].Dispersion, s.Units.Law, s.Fits[i].Asymmetry
+	g.Dispersion, g.law, g.asymmetry, g.prior = s.Fits[i].Dispersion, s.Units.Law, s.Fits[i].Asymmetry, prior
 	return g
 }
 

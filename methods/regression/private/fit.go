@@ -40,6 +40,21 @@ type prior struct {
 	widest          float64 // precision, in that of the plan
 }
 
+// about is the prior with the intercept about the log-odds of noised counts of two classes, drawn to even odds by as
+// much as noise leaves them open, for log-odds that deviate by [usualOdds].
+func (p *prior) about(counts []float64, variance float64) *prior {
+	least := max(math.Sqrt(variance), 1)
+	first, second := max(counts[0], least), max(counts[1], least)
+	open := variance/(first*first) + variance/(second*second)
+	out := *p
+	out.mean = slices.Clone(p.mean)
+	out.mean[len(out.mean)-1] = math.Log(second/first) * usualOdds * usualOdds / (usualOdds*usualOdds + open)
+	return &out
+}
+
+// usualOdds is two deviations of log-odds from .02 to .98.
+const usualOdds = 2
+
 // Kinds of weights whose prior is learned: effects of rare levels are larger than those of numbers.
 const (
 	ownPrior  = -1 // of the intercept, that of the plan

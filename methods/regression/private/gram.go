@@ -25,6 +25,7 @@ type gram struct {
 	law        []float64 // of the outcome: see [tailOf]
 	asymmetry  asymmetry
 	noised     noisedSums
+	prior      *prior
 }
 
 // asymmetry is what a clip takes from residuals of all rows alike, in what it takes from an exponential law: e^−(k+1)

@@ -126,12 +126,12 @@ func (c *columns) together(base int, pairs []known) (mean, lower []float64) {
 func (c coordinator) posterior(s *state) (m modelTask, width float64) {
 	var pairs []known
 	for i, f := range s.Fits {
+		g := c.gram(s, i)
 		if f.Noise == 0 { // no gradient since sites left: nothing is known
-			pairs, width = append(pairs, c.prior.known([]float64{1, 1})), 1
+			pairs, width = append(pairs, g.prior.known([]float64{1, 1})), 1
 			continue
 		}
-		g := c.gram(s, i)
-		b := f.last(g, c.prior)
+		b := f.last(g, g.prior)
 		pairs = append(pairs, b.known(f.Mean, g.cases(f.Mean)))
 		width += b.width() / float64(len(s.Fits))
 	}
@@ -144,8 +144,8 @@ func (c coordinator) posterior(s *state) (m modelTask, width float64) {
 // before is the prior as the fits have learned it.
 func (c coordinator) before(s *state) (glm.Gaussian, error) {
 	var pairs []known
-	for _, f := range s.Fits {
-		pairs = append(pairs, c.prior.known(f.Narrow))
+	for i, f := range s.Fits {
+		pairs = append(pairs, c.gram(s, i).prior.known(f.Narrow))
 	}
 	mean, lower := c.columns.together(s.Base, pairs)
 	c.own(c.scale(&s.Units), mean, lower)

@@ -268,7 +268,7 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 			sum[j] += sd * r.NormFloat64()
 		}
 		for i, f := range st.Fits {
-			f.Take(co.gram(st, i), c.prior, sum[i*len(f.Mean):], sd)
+			f.Take(co.gram(st, i), co.gram(st, i).prior, sum[i*len(f.Mean):], sd)
 		}
 	}
 	m, _ := co.posterior(st)
@@ -280,8 +280,8 @@ func (c *common) conduct(tb testing.TB, cells [][]float64, outcomes []float64, s
 		out.numbers += fmt.Sprint(co.misdescribed(st, g))
 		for name, says := range map[string][]glm.Finding{"misdescribed": co.misdescribed(st, g),
 			"hidden": co.hidden(st, i, g), "unsized": co.unsized(f, g),
-			"unsettled": co.unsettled(f, g, f.last(g, c.prior)),
-			"drowned":   co.drowned(f, g, f.last(g, c.prior), st.Units.Open)} {
+			"unsettled": co.unsettled(f, g, f.last(g, g.prior)),
+			"drowned":   co.drowned(f, g, f.last(g, g.prior), st.Units.Open)} {
 			if len(says) > 0 {
 				out.said = append(out.said, name)
 			}

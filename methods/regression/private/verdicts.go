@@ -21,7 +21,7 @@ func (c coordinator) verdicts(s *state) (all []glm.Finding) {
 		g := c.gram(s, i)
 		of := slices.Concat(c.unlike(s, i), c.misdescribed(s, g), c.hidden(s, i, g), c.unsized(f, g))
 		if f.Noise > 0 { // else no gradient is left
-			last := f.last(g, c.prior)
+			last := f.last(g, g.prior)
 			of = slices.Concat(c.unsettled(f, g, last), of, c.divided(f, g, last), c.drowned(f, g, last, s.Units.Open))
 		}
 		for _, says := range of {
@@ -116,7 +116,7 @@ func (c coordinator) misdescribed(s *state, g *gram) []glm.Finding {
 
 // unsized says that the size of effects is lost in the noise.
 func (c coordinator) unsized(f *fit, g *gram) []glm.Finding {
-	if !f.unsized(g, c.prior) {
+	if !f.unsized(g, g.prior) {
 		return nil
 	}
 	return glm.OnNoise.Say("how large effects are.", "They are at least as large as the plan's prior expects, but by "+
@@ -152,20 +152,22 @@ func (c coordinator) drowned(f *fit, g *gram, last *belief, open []float64) []gl
 	_, _, _, varies := g.activations(f.Mean)
 	name, told := c.Options.Outcome.Column, f.Dispersion+varies // of 1
 	normal, _, _ := squaresTo(hardlyFar)
+	var all []glm.Finding
+	if varies < 1.5*g.spread(last.covariance) {
+		all = glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
+			"much as they differ between subjects, so that they may be no better than the mean alone.")
+	}
 	const far = 9                             // however open the scale is
 	switch unsure := 4 * open[len(open)-1]; { // two deviations of its logarithm
 	case len(g.law) > 0 && floats.Max(g.law) > mostlyOne:
-		return glm.OnOutcome.Say("most of " + name + " is about one value")
+		all = append(all, glm.OnOutcome.Say("most of "+name+" is about one value")...)
 	case tailOf(g.law, hardlyFar).square < fewFar*normal:
-		return glm.OnOutcome.Say("a few of " + name + " lie far from all others")
-	case told > far || math.Abs(math.Log(told)) > math.Log(glm.OnOutcome.Matters)+unsure:
-		return glm.OnOutcome.Say(fmt.Sprintf("what features say of %s and what they leave have %.2g times the "+
+		all = append(all, glm.OnOutcome.Say("a few of "+name+" lie far from all others")...)
+	case all == nil && (told > far || math.Abs(math.Log(told)) > math.Log(glm.OnOutcome.Matters)+unsure):
+		all = glm.OnOutcome.Say(fmt.Sprintf("what features say of %s and what they leave have %.2g times the "+
 			"variance", name, told))
-	case varies < 1.5*g.spread(last.covariance):
-		return glm.OnNoise.Say("most of what features say of "+name+".", "It leaves predictions open by nearly as "+
-			"much as they differ between subjects, so that they may be no better than the mean alone.")
 	}
-	return nil
+	return all
 }
 
 // An outcome is mostly one value if a bin, of about half a deviation, has more than such a share. A few outcomes have
@@ -175,11 +177,11 @@ const mostlyOne, hardlyFar, fewFar = 0.6, 2, 0.8
 
 // divided says which features are not told apart. Where the size of all effects is lost, nothing more is said.
 func (c coordinator) divided(f *fit, g *gram, last *belief) []glm.Finding {
-	if f.unsized(g, c.prior) {
+	if f.unsized(g, g.prior) {
 		return nil
 	}
 	normal := make([]glm.Normal, 3)
-	for i, of := range []*mat.SymDense{last.covariance, last.least(f, g), c.prior.known(f.Narrow).covariance} {
+	for i, of := range []*mat.SymDense{last.covariance, last.least(f, g), g.prior.known(f.Narrow).covariance} {
 		var err error
 		if normal[i], err = glm.NewNormal(f.Mean, glm.Lower(of)); err != nil {
 			return nil // sums of a hostile site can be of any size
