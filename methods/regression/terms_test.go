@@ -427,7 +427,7 @@ func TestTermsThatContradictThePlan(t *testing.T) {
 		"two knots": {yes + "splines: [{feature: age, knots: [1, 2]}]", unprotected, "2 knots"},
 		"spline twice": {yes + "splines: [{feature: age, knots: [1, 2, 3]}, {feature: age, knots: [1, 2, " +
 			"4]}]", unprotected, "there twice"},
-		"three in a pair":      {yes + "interactions: [[age, sex, dose]]", unprotected, "not a pair"},
+		"three in a pair":      {yes + "interactions: [[age, sex, dose]]", unprotected, "2 are expected"},
 		"with itself":          {yes + "interactions: [[age, age]]", unprotected, "not a pair"},
 		"pair twice":           {yes + "interactions: [[age, sex], [sex, age]]", unprotected, "there twice"},
 		"pair with a stranger": {yes + "interactions: [[age, height]]", unprotected, `"height" is not a feature`},

@@ -134,17 +134,6 @@ func (c coordinator) lacks(s *state, site string, view int) bool {
 	return a != nil && floats.Sum(c.Cells(a)[from:][:len(c.Plan.Views[view].Features)]) == 0
 }
 
-// kind is that of the exchanges that make steps.
-func (c coordinator) kind(s *state) string {
-	switch {
-	case !c.Options.Random():
-		return taskSums
-	case s.Search != nil && len(s.Search.Grid) > 0:
-		return taskGrid
-	}
-	return taskMarginal
-}
-
 // ask asks all sites for sums at the next points.
 func (c coordinator) ask(s *state) ([]method.Task, error) {
 	s.Round++
@@ -155,7 +144,11 @@ func (c coordinator) ask(s *state) ([]method.Task, error) {
 	if s.Search == nil {
 		s.Search = glm.NewSearch(c.random(s.Scale))
 	}
-	return c.askSums(s, c.kind(s), s.Search.Ask())
+	kind := taskMarginal
+	if len(s.Search.Grid) > 0 {
+		kind = taskGrid
+	}
+	return c.askSums(s, kind, s.Search.Ask())
 }
 
 func (c coordinator) askSums(s *state, kind string, points []glm.MixedPoint) ([]method.Task, error) {
@@ -199,13 +192,12 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 	if n := len(s.Fit.Trace); n > before {
 		info = method.Info{"step in standard deviations": s.Fit.Trace[n-1]}
 	}
-	if !s.Fit.Settled && !s.Fit.Stuck && s.Round < c.Options.Rounds {
+	switch {
+	case !s.Fit.Settled && !s.Fit.Stuck && s.Round < c.Options.Rounds:
 		tasks, err = c.ask(s)
-		return tasks, info, err
-	}
-	if s.Fit.Settled && c.tested() {
+	case s.Fit.Settled && c.tested():
 		tasks, err = c.askNested(s)
-	} else {
+	default:
 		tasks, err = c.askQuality(s)
 	}
 	return tasks, info, err

@@ -5,21 +5,30 @@ import (
 	"slices"
 )
 
+// CheckInteraction reports an interaction, by its place, that is not of two columns, or is there twice.
+func (e *Encoding) CheckInteraction(k int) error {
+	t := e.Interactions[k]
+	for _, name := range t {
+		if i, _ := e.find(name); i < 0 {
+			return fmt.Errorf("%q is not a feature", name)
+		}
+	}
+	if t[0] == t[1] {
+		return fmt.Errorf("%q is not a pair of features", t)
+	}
+	for _, other := range e.Interactions[:k] {
+		if t == other || t[0] == other[1] && t[1] == other[0] {
+			return fmt.Errorf("%q is there twice", t)
+		}
+	}
+	return nil
+}
+
 // checkTerms reports terms that are none of the columns.
 func (e *Encoding) checkTerms() error {
-	for k, t := range e.Interactions {
-		for _, name := range t {
-			if i, _ := e.find(name); i < 0 {
-				return fmt.Errorf("interaction %d: there is no column %q", k+1, name)
-			}
-		}
-		if t[0] == t[1] {
-			return fmt.Errorf("interaction %d: %q with itself", k+1, t[0])
-		}
-		for _, other := range e.Interactions[:k] {
-			if t == other || t[0] == other[1] && t[1] == other[0] {
-				return fmt.Errorf("interaction %d: %q and %q are there twice", k+1, t[0], t[1])
-			}
+	for k := range e.Interactions {
+		if err := e.CheckInteraction(k); err != nil {
+			return fmt.Errorf("interaction %d: %w", k+1, err)
 		}
 	}
 	if len(e.Periods) == 0 {

@@ -55,8 +55,9 @@ type Options struct {
 
 	References []Reference `json:"references,omitempty"` // by default each category's most frequent level
 
-	Splines      []spline   `json:"splines,omitempty"`      // numbers whose effect bends
-	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	Splines []spline `json:"splines,omitempty"` // numbers whose effect bends
+	// pairs of features whose effects depend on each other
+	Interactions []glm.Interaction `json:"interactions,omitempty"`
 	// subject column that is added to every activation, such as the logarithm of exposure
 	Offset string `json:"offset,omitempty"`
 	// OffsetRange, under privacy, is where offsets publicly lie; one beyond counts as the nearest end.
@@ -182,17 +183,21 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	c := optionCheck{o, p, report, map[string]*study.Feature{}}
+	c := optionCheck{o, p, report, map[string]*study.Feature{}, encodingOf(o, p)}
 	for k := range p.Views {
 		for j := range p.Views[k].Features {
 			c.features[p.Views[k].Features[j].Name] = &p.Views[k].Features[j]
 		}
 	}
-	n := len(c.Classes()) * c.columns() // weights
-	report.If(n > mostJoint && !p.Privacy.Differential(), "", fmt.Sprintf("a posterior of %d weights together is too "+
-		"large to be "+
-		"sent", n), fmt.Sprintf("at most %d, or independent weights: name: dp-pvi with algorithm: exact", mostJoint))
-	c.terms()
+	if c.terms(); c.interactions() {
+		classes, most, other := len(c.Classes()), mostJoint, "independent weights: name: dp-pvi with algorithm: exact"
+		if p.Privacy.Differential() { // each beside another
+			classes, most, other = max(classes-1, 1), mostNoised, "name: dp-pvi, or protection: none"
+		}
+		n := classes * c.encoding.Width()
+		report.If(n > most, "", fmt.Sprintf("a posterior of %d weights together is too large", n),
+			fmt.Sprintf("at most %d, or %s", most, other))
+	}
 	c.offset()
 	c.effects()
 	c.references()
@@ -212,6 +217,7 @@ type optionCheck struct {
 	p        *study.Plan
 	report   study.Report
 	features map[string]*study.Feature // of the plan
+	encoding glm.Encoding
 }
 
 // references checks those that the plan names.

@@ -58,17 +58,15 @@ func (s *Setup) prior(e *glm.Encoding, unit, mean float64) glm.Gaussian {
 // narrower than leastOffsets change nothing, and its prior would drown all others.
 const mostOffset, leastOffsets = 30, 0.001
 
-// encodingOf makes a column of every feature of the plan, and its other terms.
+// encodingOf makes a column of every feature of the plan, which may have faults, and its other terms.
 func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 	e := glm.Encoding{Intercept: o.Likelihood != glm.LikelihoodHazard, // where every period has one
-		Periods: o.Outcome.Cuts, Offset: o.Offset, OffsetRange: o.OffsetRange, Cluster: o.Cluster}
+		Periods: o.Outcome.Cuts, Offset: o.Offset, OffsetRange: o.OffsetRange, Cluster: o.Cluster,
+		Interactions: o.Interactions}
 	if w := o.Weights; w != nil {
 		if e.Weight = w.Column; o.Survey() {
 			e.WeightUnit = 1
 		}
-	}
-	for _, t := range o.Interactions {
-		e.Interactions = append(e.Interactions, glm.Interaction(t))
 	}
 	if o.Offset != "" && o.Likelihood != glm.LikelihoodLinear {
 		e.OffsetLimit = mostOffset
@@ -81,8 +79,9 @@ func encodingOf(o *Options, p *study.Plan) glm.Encoding {
 			case f.Kind == study.Category:
 				c = glm.Column{Name: f.Name, Levels: f.Levels}
 				// Which level it is without a name decides nothing before the sites have counted them.
-				c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
-			case o.Scaling == glm.ScaleRange || o.Scaling == glm.ScaleStandard && p.Privacy.Differential():
+				c.Reference = cmp.Or(append([]string{o.Reference(f.Name)}, f.Levels...)...)
+			case f.Range != nil && (o.Scaling == glm.ScaleRange || o.Scaling == glm.ScaleStandard &&
+				p.Privacy.Differential()):
 				c = glm.FromRange(f.Name, f.Range[0], f.Range[1])
 			case o.Scaling == glm.ScaleConstants:
 				for _, k := range o.Constants {

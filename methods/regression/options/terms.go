@@ -25,20 +25,6 @@ func (c *optionCheck) terms() {
 				"literature: [35, 50, 65, 80]")
 		}
 	}
-	for i, t := range c.Interactions {
-		at := fmt.Sprintf("interactions[%d]", i)
-		if c.report.If(len(t) != 2 || t[0] == t[1], at, fmt.Sprintf("%q is not a pair of features", t),
-			"two of them, such as [age, sex]") {
-			continue
-		}
-		for _, name := range t {
-			c.report.If(c.features[name] == nil, at, fmt.Sprintf("%q is not a feature of the plan", name),
-				"the names of features under views")
-		}
-		c.report.If(slices.ContainsFunc(c.Interactions[:i], func(o []string) bool {
-			return slices.Contains(o, t[0]) && slices.Contains(o, t[1])
-		}), at, fmt.Sprintf("%q is there twice", t), "each pair once")
-	}
 	columns := map[string]string{"offset": c.Offset, "cluster": c.Cluster}
 	if w := c.Weights; w != nil {
 		columns["weights.column"] = w.Column
@@ -97,25 +83,17 @@ func (c *optionCheck) effects() {
 		"three sites at least, or site_effects: none")
 }
 
-// columns is the number of columns of the plan's features, with one for each level, and of its other terms.
-func (c *optionCheck) columns() int {
-	width := map[string]int{}
-	for name, f := range c.features {
-		width[name] = max(1, len(f.Levels))
-	}
-	for _, s := range c.Splines {
-		width[s.Feature] = len(s.Knots) - 1
-	}
-	n := len(c.Outcome.Cuts)
-	for _, w := range width {
-		n += w
-	}
-	for _, t := range c.Interactions {
-		if len(t) == 2 {
-			n += width[t[0]] * width[t[1]]
+// interactions checks pairs of features, and says whether all are some.
+func (c *optionCheck) interactions() bool {
+	right := true
+	for k := range c.Interactions {
+		if err := c.encoding.CheckInteraction(k); err != nil {
+			right = false
+			c.report(fmt.Sprintf("interactions[%d]", k), err.Error(), "two features under views, each pair once, such "+
+				"as [age, sex]")
 		}
 	}
-	return n
+	return right
 }
 
 // Summable implements [study.Summable].
@@ -156,7 +134,7 @@ func (c *optionCheck) privacy() {
 	if !c.p.Privacy.Differential() {
 		return
 	}
-	pr, ofTwo := c.p.Privacy, c.Likelihood == glm.LikelihoodLogistic
+	pr := c.p.Privacy
 	c.report.If(pr.Total == nil && pr.PerRelease != nil, "", "regression calibrates its noise to a total, and the "+
 		"plan has none", "privacy.total instead of per_release")
 	c.report.If(pr.Unit == study.UnitSite, "", "no regression here hides whole sites",
@@ -176,12 +154,7 @@ func (c *optionCheck) privacy() {
 	}
 	if linear {
 		c.number()
-	} else if !ofTwo && c.Likelihood != glm.LikelihoodSoftmax { // nor have the others
-		return
 	}
-	n := max(len(c.Classes())-1, 1) * c.columns()
-	c.report.If(n > mostNoised, "", fmt.Sprintf("a private posterior of %d weights takes too long to be found", n),
-		fmt.Sprintf("at most %d, or name: dp-pvi, or protection: none", mostNoised))
 	c.report.If(c.Rounds < 5, "rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
 }
 
