@@ -83,34 +83,37 @@ func Quantile(values []float64, p float64) float64 {
 	return low + (at-float64(i))*(high-low)
 }
 
-// Parts are n m and n m², each as a number of 24 bits and the rest of it, so that sums over groups hold what is far
-// smaller than they are: by how much means m of n numbers differ.
-func Parts(n, m float64) (parts [4]float64) {
-	split := func(x, rest float64) (high, low float64) {
-		high = float64(float32(x))
-		return high, x - high + rest
+// Parts are n m and n m², each as a number of 24 bits, the rest of a float64, and what that misses, so that sums over
+// groups hold what is far smaller than they are: by how much means m of n numbers differ.
+func Parts(n, m float64) (parts [6]float64) {
+	split := func(to []float64, x, missing float64) {
+		to[0] = float64(float32(x))
+		to[1], to[2] = x-to[0], missing
 	}
 	sum, square := n*m, m*m
-	parts[0], parts[1] = split(sum, math.FMA(n, m, -sum))
-	parts[2], parts[3] = split(n*square, math.FMA(n, square, -n*square)+n*math.FMA(m, m, -square))
+	split(parts[:3], sum, math.FMA(n, m, -sum))
+	split(parts[3:], n*square, math.FMA(n, square, -n*square)+n*math.FMA(m, m, -square))
 	return parts
 }
 
 // Together is the mean of n numbers in groups, and what the groups' means add to the sums of squares about them, of
 // sums of [Parts].
-func Together(n float64, parts [4]float64) (mean, between float64) {
+func Together(n float64, parts [6]float64) (mean, between float64) {
 	if n == 0 {
 		return 0, 0
 	}
-	sum := func(x, y float64) *big.Float {
-		z := new(big.Float).SetPrec(512).SetFloat64(x)
-		return z.Add(z, big.NewFloat(y))
+	sum := func(of ...float64) *big.Float {
+		z := new(big.Float).SetPrec(512)
+		for _, x := range of {
+			z.Add(z, big.NewFloat(x))
+		}
+		return z
 	}
-	all, s, squares := sum(n, 0), sum(parts[0], parts[1]), sum(parts[2], parts[3])
+	all, s, squares := sum(n), sum(parts[:3]...), sum(parts[3:]...)
 	mean, _ = new(big.Float).Quo(s, all).Float64()
 	s.Quo(s.Mul(s, s), all)
 	between, _ = s.Sub(squares, s).Float64()
-	if between < 0x1p-70*parts[2] {
+	if between < 0x1p-98*parts[3] {
 		between = 0 // which rounding leaves
 	}
 	return mean, between

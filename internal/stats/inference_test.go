@@ -2,6 +2,7 @@ package stats_test
 
 import (
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -97,5 +98,34 @@ func TestAdjustedPValues(t *testing.T) {
 	if below != 4 || math.Abs(adjusted[1]-0.0015) > 1e-15 || math.Abs(adjusted[6]-seventh) > 1e-15 ||
 		math.Abs(adjusted[7]-seventh) > 1e-15 {
 		t.Errorf("%d below: %v", below, adjusted)
+	}
+}
+
+// Means of groups that are 10¹² times what they differ by, beside sums in rational numbers, and each in another unit.
+func TestPartsHoldWhatMeansDifferBy(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 1))
+	for _, far := range []float64{1, 1e3, 1e9, 1e12} {
+		for range 100 {
+			n, sums := 0.0, [6]float64{}
+			all, sum, squares := new(big.Rat), new(big.Rat), new(big.Rat)
+			for range 30 {
+				size, mean := float64(1+r.IntN(1000)), far+r.NormFloat64()
+				n += size
+				for i, x := range stats.Parts(size, mean) {
+					sums[i] += x
+				}
+				of, m := new(big.Rat).SetFloat64(size), new(big.Rat).SetFloat64(mean)
+				all.Add(all, of)
+				of.Mul(of, m)
+				sum.Add(sum, of)
+				squares.Add(squares, of.Mul(of, m))
+			}
+			mean, between := stats.Together(n, sums)
+			want, _ := new(big.Rat).Quo(sum, all).Float64()
+			square, _ := squares.Sub(squares, sum.Quo(sum.Mul(sum, sum), all)).Float64()
+			if mean != want || math.Abs(between/square-1) > 1e-6 {
+				t.Fatalf("means near %g: %v and %v, not %v and %v", far, mean, between, want, square)
+			}
+		}
 	}
 }

@@ -312,7 +312,7 @@ var _ method.Additive = Method{}
 // What the sums of a study with a secure sum are called, as sites' people read it.
 const (
 	sumMoments = "number of values of each feature, their sum, and the sums of their squares about the mean of their " +
-		"site and of the squares of that mean, the sum and the last in two parts"
+		"site and of the squares of that mean, the sum and the last in three parts"
 	sumScatter = "for each set of views that the plan names, and for all: number of subjects, sums of each feature " +
 		"and of products of any two of them, and how many values were filled in; the log-likelihood"
 	sumAlong = "for each set of views that the plan names, and for all: number of subjects, sums of each feature, of " +

@@ -26,7 +26,7 @@ func newFeatureSums(d int) *FeatureSums {
 }
 
 // RawSums is how many numbers [FeatureSums.Raw] has of each feature.
-const RawSums = 6
+const RawSums = 8
 
 // Raw is the sums of moments as numbers that add up over sites.
 func (s *FeatureSums) Raw() (out []float64) {
@@ -43,7 +43,7 @@ func FeatureSumsOf(raw []float64) *FeatureSums {
 	for j := range s.N {
 		x := raw[j*RawSums:]
 		s.N[j] = x[0]
-		s.A[j], s.B[j] = stats.Together(x[0], [4]float64(x[2:6]))
+		s.A[j], s.B[j] = stats.Together(x[0], [6]float64(x[2:8]))
 		s.B[j] += x[1]
 	}
 	return s

@@ -61,8 +61,8 @@ func (h *site) Listed() []privacy.Listed {
 		says += ". Also " + predict.ScatterSays
 	}
 	if h.tested() {
-		list = append(list, ask(taskNested, mostNested, "log-likelihood of rows and its derivatives by all weights, with "+
-			"and without each term of the model"))
+		list = append(list, ask(taskNested, mostNested, "log-likelihood of rows and its derivatives by all weights, "+
+			"with and without each term of the model"))
 	}
 	return append(list, ask(options.TaskAssess, 1, says))
 }
@@ -228,7 +228,7 @@ func Form(s *options.Setup, kind string) any {
 	switch kind {
 	case options.TaskScale:
 		a := c.NewScaleAnswer()
-		a.Parts = make([]float64, 3*len(a.N))
+		a.Parts = make([]float64, 5*len(a.N))
 		return a
 	case options.TaskAssess:
 		return c.assessment()

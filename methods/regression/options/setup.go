@@ -187,7 +187,7 @@ type ScaleAnswer struct {
 	glm.Moments
 	Levels  wire.Vector `cbor:"levels,omitempty"`
 	ByClass []ClassSums `cbor:"by_class,omitempty"`
-	// Parts are of what adds up over sites, three for each number: see [ScaleAnswer.Sum].
+	// Parts are of what adds up over sites, five for each number: see [ScaleAnswer.Sum].
 	Parts []float64 `cbor:"parts,omitempty"`
 }
 
@@ -258,8 +258,8 @@ func (a *ScaleAnswer) Sum() {
 // Centre is the inverse of [ScaleAnswer.Sum], of all sites.
 func (a *ScaleAnswer) Centre() {
 	for i, n := range a.N {
-		x, between := a.Parts[3*i:], 0.0
-		a.Mean[i], between = stats.Together(n, [4]float64{a.Mean[i], x[0], x[1], x[2]})
+		x, between := a.Parts[5*i:], 0.0
+		a.Mean[i], between = stats.Together(n, [6]float64{a.Mean[i], x[0], x[1], x[2], x[3], x[4]})
 		a.Squares[i] += between
 	}
 	a.Parts = nil
