@@ -121,6 +121,18 @@ func (c *columns) together(base int, pairs []known) (mean, lower []float64) {
 	return mean, lower
 }
 
+// known is the prior with learned factors, as what is known of a pair of classes.
+func (p *prior) known(narrow []float64) known {
+	d := len(p.mean)
+	k := known{p.mean, mat.NewSymDense(d, nil), []*mat.Dense{mat.NewDense(d, d, nil)}}
+	for j, precision := range p.precision {
+		variance := 1 / (precision * p.times(narrow, j))
+		k.covariance.SetSym(j, j, variance)
+		k.common[0].Set(j, j, math.Sqrt(variance/2))
+	}
+	return k
+}
+
 // posterior is what all that was released says of the weights, and how much wider its
 // intervals are than without noise.
 func (c coordinator) posterior(s *state) (m modelTask, width float64) {
