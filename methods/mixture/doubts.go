@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/figure"
 	"parley/methods/mixture/fitted"
 	"parley/methods/mixture/gmm"
@@ -134,8 +136,33 @@ func nothing(p *gmm.Posterior, m gmm.Mixture, k int, prior gmm.Prior, rows float
 // Measured on single groups that are skewed, heavy-tailed or even, which two components share.
 const apartOwn = 0.9
 
-// together names components that may be parts of one group whose shape is not normal; nothing if all stand apart.
-func together(m gmm.Mixture, seed uint64) (all []string) {
+// merged is a mixture with one component in place of a and b, with their weight, mean and covariance.
+func merged(m gmm.Mixture, a, b int) gmm.Mixture {
+	out := gmm.Mixture{Dim: m.Dim}
+	for k, w := range m.Weights {
+		if k != a && k != b {
+			out.Weights, out.Means = append(out.Weights, w), append(out.Means, m.Mean(k)...)
+			out.Covs = append(out.Covs, m.Cov(k)...)
+		}
+	}
+	weight := m.Weights[a] + m.Weights[b]
+	mean, cov := make([]float64, m.Dim), make([]float64, m.Dim*m.Dim)
+	for _, k := range []int{a, b} {
+		floats.AddScaled(mean, m.Weights[k]/weight, m.Mean(k))
+	}
+	for _, k := range []int{a, b} {
+		off := floats.SubTo(make([]float64, m.Dim), m.Mean(k), mean)
+		for i, x := range off {
+			floats.AddScaled(cov[i*m.Dim:][:m.Dim], m.Weights[k]/weight, m.Cov(k)[i*m.Dim:][:m.Dim])
+			floats.AddScaled(cov[i*m.Dim:][:m.Dim], m.Weights[k]/weight*x, off)
+		}
+	}
+	out.Weights, out.Means, out.Covs = append(out.Weights, weight), append(out.Means, mean...), append(out.Covs, cov...)
+	return out
+}
+
+// together is each component that does not stand apart with the one that it is most easily taken for.
+func together(m gmm.Mixture, seed uint64) (all [][2]int) {
 	if m.Components() == 1 {
 		return nil
 	}
@@ -165,8 +192,7 @@ func together(m gmm.Mixture, seed uint64) (all []string) {
 			}
 		}
 		if shares[k] < apartOwn {
-			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand "+
-				"apart, and groups are not normal distributions", k+1, next+1))
+			all = append(all, [2]int{k, next})
 		}
 	}
 	return all

@@ -40,7 +40,7 @@ func (Method) Name() string { return fitted.Name }
 func (Method) Options() any { return &Options{} }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 9 }
+func (Method) Revision() int { return 10 }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {

@@ -119,7 +119,7 @@ func TestComponentsThatShareAGroupAreNamed(t *testing.T) {
 		named       int
 	}{{6, 1, 0}, {5, 0.3, 0}, {1.5, 1, 2}, {0.5, 9, 2}} {
 		if got := together(two(c.apart, c.wide), 1); len(got) != c.named {
-			t.Errorf("%v apart, %v wide: %q", c.apart, c.wide, got)
+			t.Errorf("%v apart, %v wide: %v", c.apart, c.wide, got)
 		}
 	}
 }

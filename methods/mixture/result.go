@@ -125,14 +125,29 @@ func (v *view) doubt() {
 	if v.Posterior.Size < leastDraws {
 		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
 	}
-	if v.misfits() {
-		all = append(all, together(v.Mean, fitted.SeedOf(v.Plan, "apart"))...)
+	pairs := together(v.Mean, fitted.SeedOf(v.Plan, "apart"))
+	for i, pair := range pairs {
+		if v.misfits() {
+			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand "+
+				"apart, and groups are not normal distributions", pair[0]+1, pair[1]+1))
+		} else if !slices.Contains(pairs[:i], [2]int{pair[1], pair[0]}) && v.one(pair) {
+			all = append(all, fmt.Sprintf("components %d and %d may be one group: a normal distribution in their place "+
+				"agrees with what the sites released, too", min(pair[0], pair[1])+1, max(pair[0], pair[1])+1))
+		}
 	}
 	v.lost = len(all)
 	if v.misfits() {
 		all = append(all, misfit+": a misfit of the sums as large would come by chance in 1 % of studies or fewer")
 	}
 	v.Doubted = all
+}
+
+// one says whether the sums agree with a mixture that has one component in place of a pair, with their mean and
+// covariance.
+func (v *view) one(pair [2]int) bool {
+	m := merged(v.Mean, pair[0], pair[1])
+	fit, err := v.own.Of.Fit(v.observed, &gmm.Posterior{Draws: []gmm.Mixture{m}, Weights: []float64{1}})
+	return err == nil && fit.Tail > fitted.Level
 }
 
 // statements say of the groups whether they were found, and of their shape whether it is normal: each by what was

@@ -35,7 +35,7 @@ func (h *site) Listed() []privacy.Listed {
 	what := "number of values, mean and sum of squared deviations of each number, and how often each level of each " +
 		"category was observed"
 	if h.Plan.Privacy.Secure() {
-		what += "; for the mean, what it adds to sums and squares, each in two parts"
+		what += "; for the mean, what it adds to sums and squares, each in three parts"
 	}
 	if len(h.NewScaleAnswer().ByClass) > 0 {
 		what += "; for each level of the outcome number of rows, of values of each number and their sum, and of levels"
