@@ -31,7 +31,7 @@ func TestAStudyChoosesItsNumberOfFactors(t *testing.T) {
 		[]struct{ d, sites, n, shared int }{{40, 3, 300, 1}, {60, 12, 600, 2}, {24, 1, 200, 1}, {100, 2, 150, 2},
 			{300, 3, 120, 2}, {12, 5, 1000, 0}}) {
 		for seed := range testkit.Sized[uint64](2, 10) {
-			s, _ := viewsOf(t, seed+40, c.d, c.sites, c.n, c.shared, 1, false)
+			s, _ := viewsOf(t, seed+40, c.d, c.sites, c.n, c.shared, 1, false, 0)
 			s.plan.Method.Options.(*options.Options).Latent = options.Select
 			m := testkit.Get(fitted.LoadModel(fileOf(t, testkit.Get(newPlay(t, s).run())(t),
 				"model/model.json")))(t)

@@ -17,8 +17,9 @@ import (
 )
 
 // viewsOf draws two views of d features in all, with so many factors that both have and two that each has alone; or
-// one view of which these are halves, of even and odd features.
-func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one bool) (s *small, others [][]float64) {
+// one view of which these are halves, of even and odd features. A share of the cells of the study is missing.
+func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one bool,
+	missing float64) (s *small, others [][]float64) {
 	t.Helper()
 	rng, q, half := rand.New(rand.NewPCG(seed, 3)), shared+4, d/2
 	w := make([]float64, d*q)
@@ -54,6 +55,11 @@ func viewsOf(t *testing.T, seed uint64, d, sites, n, shared, latent int, one boo
 	for i := range rows {
 		for r := range n / sites {
 			y := draw()
+			for j := range y {
+				if missing > 0 && rng.Float64() < missing {
+					y[j] = math.NaN()
+				}
+			}
 			views := [][]float64{y[:half], y[half:]}
 			rows[i] = append(rows[i], dataset.Row{ID: fmt.Sprintf("%d-%04d", i, r), Views: views[:len(schema.Views)]})
 		}
@@ -110,17 +116,28 @@ func TestHowSureIsTrueOfOthers(t *testing.T) {
 	type drawn struct {
 		d, sites, n, shared, latent int
 		one                         bool
+		missing                     float64
 	}
-	some := []drawn{{40, 3, 600, 0, 4, false}, {100, 3, 300, 0, 4, false}, {40, 5, 300, 2, 6, false},
-		{100, 1, 300, 0, 4, false}, {100, 2, 300, 2, 6, false}, {200, 5, 180, 2, 6, false},
-		{40, 3, 150, 0, 4, true}, {60, 3, 200, 1, 5, true}}
-	much := []drawn{{200, 3, 900, 0, 4, false}, {200, 3, 300, 0, 4, false}, {200, 15, 300, 0, 4, false},
-		{1000, 3, 150, 0, 4, false}, {1000, 3, 150, 2, 6, false},
-		{1000, 1, 150, 2, 6, false}, {2000, 3, 60, 0, 4, false}}
-	for _, c := range testkit.Sized(some, append(some, much...)) {
+	some := []drawn{{40, 3, 600, 0, 4, false, 0}, {100, 3, 300, 0, 4, false, 0}, {40, 5, 300, 2, 6, false, 0},
+		{100, 1, 300, 0, 4, false, 0}, {100, 2, 300, 2, 6, false, 0}, {200, 5, 180, 2, 6, false, 0},
+		{40, 3, 150, 0, 4, true, 0}, {60, 3, 200, 1, 5, true, 0}}
+	much := []drawn{{200, 3, 900, 0, 4, false, 0}, {200, 3, 300, 0, 4, false, 0}, {200, 15, 300, 0, 4, false, 0},
+		{1000, 3, 150, 0, 4, false, 0}, {1000, 3, 150, 2, 6, false, 0},
+		{1000, 1, 150, 2, 6, false, 0}, {2000, 3, 60, 0, 4, false, 0}}
+	all := testkit.Sized(some, append(some, much...))
+	for _, c := range some {
+		if c.missing = 0.3; c.d < 200 {
+			all = append(all, c)
+		}
+	}
+	for _, c := range all {
 		said, truth, covered, held, n := 0.0, 0.0, 0.0, 0.0, 0.0
-		for seed := range testkit.Sized[uint64](3, 10) {
-			s, others := viewsOf(t, seed+1, c.d, c.sites, c.n, c.shared, c.latent, c.one)
+		draws := testkit.Sized[uint64](3, 10)
+		if c.missing > 0 { // what is missing differs, too
+			draws = 10
+		}
+		for seed := range draws {
+			s, others := viewsOf(t, seed+1, c.d, c.sites, c.n, c.shared, c.latent, c.one, c.missing)
 			r := testkit.Get(newPlay(t, s).run())(t)
 			m := testkit.Get(fitted.LoadModel(fileOf(t, r, "model/model.json")))(t)
 			gain, coverage := truthOf(t, m, others)

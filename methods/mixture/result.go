@@ -131,8 +131,8 @@ func (v *view) doubt() {
 			all = append(all, fmt.Sprintf("component %d may be a part of the group of component %d: they do not stand "+
 				"apart, and groups are not normal distributions", pair[0]+1, pair[1]+1))
 		} else if !slices.Contains(pairs[:i], [2]int{pair[1], pair[0]}) && v.one(pair) {
-			all = append(all, fmt.Sprintf("components %d and %d may be one group: a normal distribution in their place "+
-				"agrees with what the sites released, too", min(pair[0], pair[1])+1, max(pair[0], pair[1])+1))
+			all = append(all, fmt.Sprintf("components %d and %d may be one group: a normal distribution in their "+
+				"place agrees with what the sites released, too", min(pair[0], pair[1])+1, max(pair[0], pair[1])+1))
 		}
 	}
 	v.lost = len(all)

@@ -47,13 +47,19 @@ type hiddenFeature struct {
 	cells, ratio float64 // the mean squared error in that which the model says
 }
 
+// leastTold bounds how much errors beyond the model's own are enlarged where cells were filled.
+const leastTold = 0.2
+
 // hide takes a view after the other from blocks of subjects and predicts it from what is left. With x the
 // factors given the others and K their regression on these, the squared errors of a feature add up to
 //
 //	Σ (t − μ)² − 2 wᵀΣ⟨x⟩(t − μ) + wᵀΣ⟨x⟩⟨x⟩ᵀw,
 //
-// which sums give exactly. A view that is infinitely noisy says nothing of x: so it is hidden. The model describes all
-// features of the blocks. Of a layout with one view, every second feature is hidden, and then the others.
+// which sums give exactly. Cells that were filled are as far off as the model has it. So by how much they are further
+// off is enlarged by what the others tell: half way between cells and products of two on a logarithmic scale, by
+// measurement (TestHowSureIsTrueOfOthers). A view that is infinitely noisy says nothing of x: so it is hidden. The
+// model describes all features of the blocks. Of a layout with one view, every second feature is hidden, and then the
+// others.
 func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 	md, q := ppca.NewModel(l, p.Rank), p.Rank
 	defer md.Release()
@@ -96,8 +102,13 @@ func hide(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (*hidden, error) {
 					cells -= b.Filled[a]
 				}
 				failed := e.Square[a] - 2*floats.Dot(w, e.STX[a*md.LD:][:q]) + linalg.Quadratic(seen, md.LD, w, w)
-				failed = max(failed, 0) * cells / b.N
 				says := noise[j] + linalg.Quadratic(e.M, md.LD, w, w)
+				if b.Filled != nil {
+					products := cells / b.N * (1 - floats.Sum(b.Filled)/b.N/float64(len(b.Filled)))
+					told := math.Sqrt(products * cells / b.N)
+					failed = b.N*says + (failed-b.N*says)/max(told, leastTold)
+				}
+				failed = max(failed, 0) * cells / b.N
 				h.cells[k] += cells
 				h.failed[k] += failed
 				h.says[k] += cells * says
@@ -243,6 +254,9 @@ func (r *Ranks) Try(q int) (bool, error) {
 	}
 	tell()
 	err = eachOut(r.layout, &fit.Params, r.groups, compared, func(p *ppca.Params, out []ppca.Block) error {
+		for i := range out {
+			out[i].Filled = nil // as if none had been
+		}
 		logLik, _, err := ppca.LogLik(r.layout, p, out)
 		score = append(score, logLik)
 		tell()

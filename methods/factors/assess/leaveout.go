@@ -142,7 +142,6 @@ func eachOut(l ppca.Layout, start *ppca.Params, groups [][]ppca.Block, o ppca.Fi
 		known := make([]ppca.Block, 0, len(out))
 		for i := range out {
 			if b := out[i].Only(described); len(b.Features) > 0 {
-				b.Filled = nil // as if none had been
 				known = append(known, b)
 			}
 		}

@@ -69,7 +69,8 @@ func (c Coordinator) model(s *State) (*fitted.Model, error) {
 	}
 	if s.OfTotals != nil {
 		m.Explains(&s.OfTotals.Explained)
-		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, s.Model); err != nil {
+		values := float64(s.OfTotals.Patterns[0].Subjects * c.Layout.Features())
+		if err = report.VerdictsOfTotals(c.Of(s).Frame, m, s.Model, s.Exact.Fit.Filled/values); err != nil {
 			return nil, err
 		}
 		m.LogLik = &s.LogLik

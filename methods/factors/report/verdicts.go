@@ -83,15 +83,18 @@ func Verdicts(set ppca.Frame, m *fitted.Model, p *ppca.Params, sites []Site, apa
 	return nil
 }
 
-// VerdictsOfTotals are those of [Verdicts] that follow from the model alone, which is all that is known of a study of
-// totals.
-func VerdictsOfTotals(set ppca.Frame, m *fitted.Model, p *ppca.Params) error {
+// VerdictsOfTotals are those of [Verdicts] that follow from the model, what is said of others and the share of values
+// that were filled, which is all that is known of a study of totals.
+func VerdictsOfTotals(set ppca.Frame, m *fitted.Model, p *ppca.Params, filled float64) error {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
 		return err
 	}
 	v := verdicts{set: set, m: m, predictor: predictor}
+	v.useless()
 	v.tooMany()
+	v.muchMissing(filled, "%.0f %% of the values are missing, those of whole views among them: the model rests on what "+
+		"is left")
 	return v.heywood()
 }
 
@@ -316,9 +319,6 @@ func (v *verdicts) features() []int {
 
 // missing says so if many single cells are missing, or nearly all of a feature.
 func (v *verdicts) missing() error {
-	const advice = "They are filled by what the model expects of them, so that the model is the likeliest for the " +
-		"values that are there; but what few values say of many is uncertain, and other maxima may describe them " +
-		"nearly as well. Look at the features that are missing most often."
 	observed, all := 0.0, 0.0
 	values, most := make([]float64, v.set.Layout.Features()), make([]float64, len(v.m.Views))
 	view := v.set.Layout.ViewOf()
@@ -344,12 +344,21 @@ func (v *verdicts) missing() error {
 			found.Add(fmt.Sprintf("%s (%.0f)", v.feature(j), n), v.m.Views[view[j]].Name)
 		}
 	}
-	v.m.Warn(found.Verdict(fitted.OnMissing, advice, "Hardly any values of %s"))
-	if share := 1 - observed/all; share > muchMissing {
-		v.add(fitted.OnMissing, v.views(), advice, "%.0f %% of the single values are missing in the views that "+
-			"subjects have: the model rests on what is left", 100*share)
-	}
+	v.m.Warn(found.Verdict(fitted.OnMissing, onMissing, "Hardly any values of %s"))
+	v.muchMissing(1-observed/all, "%.0f %% of the single values are missing in the views that subjects have: the "+
+		"model rests on what is left")
 	return nil
+}
+
+const onMissing = "They are filled by what the model expects of them, so that the model is the likeliest for the " +
+	"values that are there; but what few values say of many is uncertain, and other maxima may describe them " +
+	"nearly as well. Look at the features that are missing most often."
+
+// muchMissing says so where a share of values is missing.
+func (v *verdicts) muchMissing(share float64, says string) {
+	if share > muchMissing {
+		v.add(fitted.OnMissing, v.views(), onMissing, says, 100*share)
+	}
 }
 
 // VerdictNotes are verdicts as notes, for the section that opens a report.
