@@ -93,8 +93,8 @@ func VerdictsOfTotals(set ppca.Frame, m *fitted.Model, p *ppca.Params, filled fl
 	v := verdicts{set: set, m: m, predictor: predictor}
 	v.useless()
 	v.tooMany()
-	v.muchMissing(filled, "%.0f %% of the values are missing, those of whole views among them: the model rests on what "+
-		"is left")
+	v.muchMissing(filled, "%.0f %% of the values are missing, those of whole views among them: the model rests on "+
+		"what is left")
 	return v.heywood()
 }
 
