@@ -75,15 +75,19 @@ func (r *PatternSums) combine(pass [2]passed) (*total, error) {
 	coarse, fine := &r.Coarse, &r.Fine
 	p := len(fine.Scale)
 	d := p + 1
-	constant := func(m *Moments) float64 { return m.Sums[len(m.Sums)-3] }
-	subjects, _, _ := r.countOf(constant(coarse), constant(fine))
-	m1, err := coarse.matrix(nil, 0)
+	m1, err := coarse.matrix()
 	if err != nil {
 		return nil, err
 	}
-	m2, err := fine.matrix(pass[1].lost, subjects)
+	m2, err := fine.matrix()
 	if err != nil {
 		return nil, err
+	}
+	coarse.complement(m1)
+	if subjects, _, _ := r.countOf(m1[d*d-1], m2[d*d-1]); pass[1].lost != nil {
+		floats.AddScaled(m2, subjects, pass[1].lost)
+	} else if len(fine.Shrinkage) == 0 {
+		fine.complement(m2)
 	}
 	a1 := coarse.optics(fine.Axes, unclipped(len(fine.Shrinkage)).axes, pass[0], m1)
 	a2 := fine.optics(fine.Axes, fine.Shrinkage, pass[1], m2)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-
 	"parley/internal/linalg"
 	"parley/methods/factors/ppca"
 )
@@ -19,9 +17,8 @@ func triangle(i, j, n int) int {
 	return i*(2*n-i+1)/2 + j - i
 }
 
-// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last, with what
-// missing cells took from each of so many subjects, where that is known, or as [Whitening.complement] has it.
-func (m *Moments) matrix(lost []float64, subjects float64) ([]float64, error) {
+// matrix returns the (p+1) × (p+1) matrix of the sums without the size, x first and the constant last.
+func (m *Moments) matrix() ([]float64, error) {
 	n := len(m.Scale) + 1
 	if want := (n + 1) * (n + 2) / 2; len(m.Sums) != want {
 		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(m.Sums), want, n-1)
@@ -34,11 +31,6 @@ func (m *Moments) matrix(lost []float64, subjects float64) ([]float64, error) {
 		for j := range n {
 			out[i*n+j] = m.Sums[triangle(i, j, n+1)]
 		}
-	}
-	if lost != nil {
-		floats.AddScaled(out, subjects, lost)
-	} else if len(m.Shrinkage) == 0 {
-		m.Whitening.complement(out)
 	}
 	return out, nil
 }
@@ -91,10 +83,11 @@ func unshrunk(y, sd float64, p int) float64 {
 func (r PatternSums) RefineWhitening() (Whitening, error) {
 	n, sd := &r.Coarse, r.Coarse.SD
 	p := len(n.Scale)
-	m, err := n.matrix(nil, 0)
+	m, err := n.matrix()
 	if err != nil {
 		return Whitening{}, err
 	}
+	n.complement(m)
 	if len(n.Shrinkage) > 0 || !(sd > 0 && sd <= ppca.Largest) {
 		return Whitening{}, fmt.Errorf("a coarse sum through a whitening with axes, or with noise %v", sd)
 	}
