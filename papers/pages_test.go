@@ -90,8 +90,8 @@ func TestStatusNamesEveryExperimentOfThePapers(t *testing.T) {
 var older = []string{
 	"fedmvppca-table-2-mfeat-vae", "fedmvppca-table-2", "fedmvppca-table-2-mfeat", "dppvi-table-5", "dppvi-figure-3",
 	"dppvi-successor", "graffl-figure-3", "graffl-table-2", "fedmvppca-private", "parley-mixtures", "parley-rivals",
-	"dppvi-noise-aware", "parley-intercepts", "fedmvppca-table-6", "graffl-table-1", "parley-income",
-	"parley-intervals", "parley-reference", "parley-totals",
+	"dppvi-noise-aware", "parley-intercepts", "fedmvppca-table-6", "graffl-table-1",
+	"fedmvppca-table-5", "parley-components", "parley-totals",
 }
 
 // ours are the methods that are not published ones.
