@@ -93,7 +93,7 @@ func (s *story) siteOnce(ctx context.Context, site string, p *process) {
 		return
 	}
 	server := &wire.Server{Wire: s.net, Key: s.keys[site], Peer: s.keys[""].Peer(), Site: loop,
-		Again: time.Minute, Part: 100,
+		Again: time.Minute, Part: 128,
 		Keep: func(r wire.Receipt) error { return h.Marks.(host.Receipts).Confirm(r.Study, r) },
 		Kept: func() (r wire.Receipt, err error) {
 			return r, h.Marks.(host.Receipts).Confirmed(loop.Study, &r)
