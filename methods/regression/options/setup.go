@@ -204,7 +204,7 @@ type ClassSums struct {
 func (s *Setup) NewScaleAnswer() *ScaleAnswer {
 	names, levels := s.Counted()
 	a := &ScaleAnswer{Moments: glm.NewMoments(len(names)), Levels: make(wire.Vector, levels)}
-	if s.Outcome.Event == "" {
+	if s.Outcome.Event == "" && !s.Options.Random() && s.Options.Offset == "" { // else no gradient would tell them
 		for range s.Outcome.Levels {
 			a.ByClass = append(a.ByClass, s.newClassSums())
 		}
