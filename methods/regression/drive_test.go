@@ -48,9 +48,9 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"392fee0411aa03f393693bb2f0235f59f56d13794249379de18b8e5c82c745f1"},
+		"f47324c7f5333a8a556f7be96214c4274a2b26ca52ca84c50a2aa7db21ce9208"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"17e0ec383c82e477c52c53cc58df80493f75f61bb195ebcc5942ae1be067cd0c"},
+		"b74176c4f01f9e9190b91b0045e506123edc04bf4a89a01d012e63ed1bf0bdd2"},
 	"noised, softmax": {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":  {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, number":  {"outcome: {column: y, range: [-9, 9]}, rounds: 6", bySubject, ""},

@@ -71,7 +71,7 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 25 }
+func (Method) Revision() int { return 26 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

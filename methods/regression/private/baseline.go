@@ -66,8 +66,8 @@ func (c coordinator) baseline(s *state, e *glm.Encoding) *figure.Table {
 		number++
 		limits := ""
 		if s.Window != nil {
-			lower, width := unit(s.Window, k)
-			limits = fmt.Sprintf(" within %.3g … %.3g", lower, lower+bins*width)
+			edges := c.described(s, k)
+			limits = fmt.Sprintf(" within %.3g … %.3g", edges[0], edges[bins])
 		}
 		for i, what := range []string{"mean", "sd"} {
 			add(name, what+limits, "", func(g *group) estimate { return c.describe(s, g, k)[i] })
@@ -162,12 +162,13 @@ func (c coordinator) describe(s *state, g *group, k int) [2]estimate {
 	if !(n > seen*noise*math.Sqrt(bins)) {
 		return [2]estimate{{not: drowned}, {not: drowned}}
 	}
-	lower, width := unit(s.Window, k)
-	middle, d := make([]float64, bins), make([]float64, bins)
+	edges := c.described(s, k)
+	middle, d, width := make([]float64, bins), make([]float64, bins), 0.0 // of bins, on average over rows
 	for bin := range middle {
-		middle[bin] = lower + width*(float64(bin)+0.5)
+		middle[bin] = (edges[bin] + edges[bin+1]) / 2
+		width += max(counts[bin]/n, 1./bins) * (edges[bin+1] - edges[bin])
 	}
-	mean := estimate{value: min(max(floats.Dot(counts, middle)/n, lower), lower+bins*width)}
+	mean := estimate{value: min(max(floats.Dot(counts, middle)/n, edges[0]), edges[bins])}
 	for bin, x := range middle {
 		d[bin] = (x - mean.value) * (x - mean.value)
 	}
@@ -183,6 +184,16 @@ func (c coordinator) describe(s *state, g *group, k int) [2]estimate {
 		sd.not = drowned
 	}
 	return [2]estimate{mean, sd}
+}
+
+// described are the edges of bins of number k, of which those far outside count as the nearest.
+func (c coordinator) described(s *state, k int) []float64 {
+	centre, reach := unit(s.Window, k)
+	edges := c.columns.told[k].edges(centre, reach, true)
+	for i, x := range edges {
+		edges[i] = min(max(x, centre-2*reach), centre+2*reach)
+	}
+	return edges
 }
 
 // binned is how far from the middle of their bins all rows may be, in its width: whole numbers often are at its end.

@@ -68,7 +68,7 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 // asked is the task for gradients where the fits are.
 func (s *state) asked(units *options.Scale) *gradientTask {
 	first := s.Fits[0]
-	t := &gradientTask{columnsTask: columnsTask{units}, point: first.at(), Base: s.Base}
+	t := &gradientTask{columnsTask: columnsTask{Units: units}, point: first.at(), Base: s.Base}
 	for _, f := range s.Fits[1:] {
 		t.Others = append(t.Others, f.at())
 	}
@@ -92,14 +92,14 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		}
 		if c.learned() && s.Units.After < histograms {
 			clear(s.Sums[taskHistogram])
-			step.Tasks, err = c.ask(s, taskHistogram, columnsTask{c.window(&s.Units)})
+			step.Tasks, err = c.ask(s, taskHistogram, columnsTask{c.window(&s.Units), s.Units.After > 0})
 		} else {
-			step.Tasks, err = c.ask(s, taskTotals, columnsTask{c.scale(&s.Units)})
+			step.Tasks, err = c.ask(s, taskTotals, columnsTask{Units: c.scale(&s.Units)})
 		}
 	case taskTotals:
 		s.Base = c.largestClass(s)
 		s.Scale = c.divisor(s)
-		step.Tasks, err = c.ask(s, taskProducts, productsTask{columnsTask{c.scale(&s.Units)}, s.Scale})
+		step.Tasks, err = c.ask(s, taskProducts, productsTask{columnsTask{Units: c.scale(&s.Units)}, s.Scale})
 	case taskProducts:
 		step.Tasks, err = c.gradient(s)
 	case taskEarly, taskLate:
@@ -238,7 +238,7 @@ func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 		}
 	}
 	g := newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
-	g.Dispersion, g.law, g.asymmetry, g.prior = s.Fits[i].Dispersion, s.Units.Law, s.Fits[i].Asymmetry, prior
+	g.Dispersion, g.law, g.edges, g.asymmetry, g.prior = s.Fits[i].Dispersion, s.Units.Law, s.Units.Edges, s.Fits[i].Asymmetry, prior
 	return g
 }
 
@@ -384,13 +384,22 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	return r, nil
 }
 
+// unseen is how many subjects, as a share, a few bins of a second histogram may have without being told from noise.
+func (c coordinator) unseen(s *state) float64 {
+	const few = 4
+	counts := c.pooled(s, taskHistogram)
+	rows := floats.Sum(counts.Values) / float64(len(c.columns.told))
+	return min(max(math.Sqrt(2*surest*few)*counts.sd()/max(rows, 1), fewestOfLaw), 1)
+}
+
 // limits lists the units that histograms have told, and between which values numbers count as they are.
 func (c coordinator) limits(s *state) figure.Item {
 	t := &figure.Table{ID: "units", Title: "Units of numbers",
 		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely "+
 			"they vary. The fit is in these units: a value more than %v scales from the centre counts as if it lay "+
-			"there. The last column is by what factor noise leaves the scale open (one standard deviation of its "+
-			"logarithm).", c.Options.Limit()),
+			"there. If up to %.0f %% of subjects had values far from all others, noise would hide them, and the "+
+			"effect of such a number would come out too large. The last column is by what factor noise leaves the "+
+			"scale open (one standard deviation of its logarithm).", c.Options.Limit(), 100*c.unseen(s)),
 		Columns: figure.TextColumns("feature", "centre", "scale", "counts from", "counts to", "open by a factor of")}
 	limit := float64(c.Options.Limit())
 	for k, x := range s.Units.Centre {

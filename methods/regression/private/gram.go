@@ -22,7 +22,7 @@ type gram struct {
 	Error    *mat.Dense // variance of each entry around the truth, given the sums
 	// Dispersion is the variance of a number around its expectation; 0 of classes.
 	Dispersion float64
-	law        []float64 // of the outcome: see [tailOf]
+	law, edges []float64 // of the outcome: see [tailOf]
 	asymmetry  asymmetry
 	noised     noisedSums
 	prior      *prior

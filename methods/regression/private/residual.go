@@ -105,7 +105,7 @@ func (f *fit) disperse(g *gram, sum, sd, off float64) {
 	ratio, left := was, 1.0
 	const sweeps = 20
 	for range sweeps {
-		t := tailOf(g.law, k/math.Sqrt(ratio))
+		t := tailOf(g.law, g.edges, k/math.Sqrt(ratio))
 		weight := open * t.slope / (open*t.slope*t.slope + unit*sd*unit*sd)
 		ratio = max((ratio+was+weight*(sum*unit+expected-ratio*t.square-t.slope*(was-ratio)))/2, 1e-3)
 		left = 1 - weight*t.slope
@@ -121,7 +121,7 @@ type tail struct{ share, rise, square, slope float64 }
 
 // tailOf is the tail of residuals with the form of a law, of which bins of a histogram have such shares; the normal
 // one's before any.
-func tailOf(law []float64, k float64) (t tail) {
+func tailOf(law, edges []float64, k float64) (t tail) {
 	const parts, lowest = 8, 0.005
 	if len(law) == 0 {
 		t.share = math.Erfc(k / math.Sqrt2)
@@ -131,7 +131,8 @@ func tailOf(law []float64, k float64) (t tail) {
 	var z, w []float64
 	for i, share := range law {
 		for j := range parts {
-			z, w = append(z, float64(i)+(float64(j)+0.5)/parts), append(w, share/parts)
+			at := (float64(j) + 0.5) / parts
+			z, w = append(z, (1-at)*edges[i]+at*edges[i+1]), append(w, share/parts)
 		}
 	}
 	floats.AddConst(-floats.Dot(z, w), z)
@@ -167,7 +168,7 @@ func (g *gram) expectNumber(m []float64, clip, spread float64) *curvature {
 	d := len(m)
 	size, own := g.sizes()
 	_, k := g.Columns.split(clip, g.Dispersion)
-	within := 1 - tailOf(g.law, k/math.Sqrt(1+spread/g.Dispersion)).share
+	within := 1 - tailOf(g.law, g.edges, k/math.Sqrt(1+spread/g.Dispersion)).share
 	h, of := within*g.uncut(own, clip), mat.NewSymDense(d, nil)
 	of.ScaleSym(h, g.Matrix)
 	for j := range d { // the intercept's
@@ -194,7 +195,7 @@ func (g *gram) clipped(m []float64, clip float64) (cut, rise []float64) {
 	_, k := g.Columns.split(clip, g.Dispersion)
 	uncut := g.uncut(own, clip)
 	_, rise, _, _ = g.activations(m)
-	floats.Scale(uncut*tailOf(g.law, k).rise*g.Rows, rise)
+	floats.Scale(uncut*tailOf(g.law, g.edges, k).rise*g.Rows, rise)
 	cut = mat.Col(nil, len(m)-1, g.Matrix)
 	floats.Scale(uncut*math.Exp(-1-k)*math.Sqrt(g.Dispersion), cut)
 	return cut, rise

@@ -30,7 +30,8 @@ import (
 // Units are nil where the plan has constants, and else follow from it and from noised histograms: see
 // [common.encoding].
 type columnsTask struct {
-	Units *options.Scale `cbor:"units,omitempty"`
+	Units  *options.Scale `cbor:"units,omitempty"`
+	Second bool           `cbor:"second,omitempty"` // histogram: see [ranged.binOf]
 }
 
 // gradientTask asks for the gradient at weights, clipped so; of several pairs of classes, all with the same base, for
@@ -189,7 +190,7 @@ func (h *site) contribution(t method.Task) (units *options.Scale, each func(x gl
 	case t.Kind == taskHistogram, t.Kind == taskTotals:
 		task := new(columnsTask)
 		each = func(x glm.Row, y float64, v []float64) {
-			h.columns.histogram(x, h.columns.outcome(task.Units, x, y), v)
+			h.columns.histogram(task, x, h.columns.outcome(task.Units, x, y), v)
 		}
 		if t.Kind == taskTotals {
 			each = func(x glm.Row, y float64, v []float64) {

@@ -199,7 +199,7 @@ func (c *common) ask(tb testing.TB, cells [][]float64, outcomes []float64, sites
 		all, v := make([]float64, bins*len(c.columns.told)), make([]float64, bins*len(c.columns.told))
 		for i, x := range rows {
 			clear(v)
-			c.columns.histogram(x, c.columns.outcome(m, x, outcomes[i]), v)
+			c.columns.histogram(&columnsTask{m, u.After > 0}, x, c.columns.outcome(m, x, outcomes[i]), v)
 			for j := range v {
 				all[j] += v[j]
 			}
@@ -378,8 +378,8 @@ func TestTableOfPeopleIsTrue(t *testing.T) {
 			for k := range x.numbers {
 				var values []float64
 				for _, row := range cells {
-					low, width := unit(o.window, k)
-					values = append(values, min(max(row[k], low), low+bins*width))
+					limits := coordinator{c}.described(&state{Window: o.window}, k)
+					values = append(values, min(max(row[k], limits[0]), limits[bins]))
 				}
 				mean, sd := stat.MeanStdDev(values, nil)
 				want = append(want, mean, sd)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -21,13 +20,14 @@ type units struct {
 	Centre wire.Vector `cbor:"centre"`
 	Scale  wire.Vector `cbor:"scale"`
 	Open   wire.Vector `cbor:"open"`
-	Law    wire.Vector `cbor:"law"` // shares of an outcome that is a number, by bin of the last histogram
+	Law    wire.Vector `cbor:"law"`   // shares of an outcome that is a number, by bin of the last histogram
+	Edges  wire.Vector `cbor:"edges"` // of these bins
 }
 
 const (
-	// windowReach is how many scales a second histogram reaches to either side, and more where the scale is open, but
-	// for an openness of no more than mostOpen.
-	windowReach, mostOpen = 8, 0.7
+	// Laws fill a second histogram within lawReach scales of the centre, and more where the scale is open, but for an
+	// openness of no more than mostOpen. The inner half of its bins reaches binReach scales, and less where it is open.
+	lawReach, binReach, mostOpen = 8, 6, 0.7
 	// sureOf is what is added to an openness before two are averaged: laws are not exact.
 	sureOf = 0.1
 	// finest is the smallest scale, as a share of the public range.
@@ -40,18 +40,46 @@ const (
 // learned says whether histograms tell the units.
 func (c *common) learned() bool { return c.release(taskHistogram) != nil }
 
-// window is the lower end and the width of a bin of each number's next histogram.
+// window is what each number's next histogram is in: the lower end and the width of its bins; and for a second one, the
+// centre and how far from it the inner half of the bins reaches.
 func (c *common) window(u *units) *options.Scale {
-	var lower, width wire.Vector
+	var start, width wire.Vector
 	for k, x := range c.columns.told {
-		low, high := x.low, x.high
 		if u.After > 0 {
-			reach := windowReach * u.Scale[k] * math.Exp(min(u.Open[k], mostOpen))
-			low, high = max(low, u.Centre[k]-reach), min(high, u.Centre[k]+reach)
+			start = append(start, u.Centre[k])
+			width = append(width, min(binReach*u.Scale[k]*math.Exp(-min(u.Open[k], mostOpen)), x.high-x.low))
+			continue
 		}
-		lower, width = append(lower, low), append(width, (high-low)/bins)
+		start, width = append(start, x.low), append(width, (x.high-x.low)/bins)
 	}
-	return c.unitsOf(lower, width)
+	return c.unitsOf(start, width)
+}
+
+// binOf is the bin of a number in units of the window, which counts as the nearer end of its range if it is beyond. Those
+// of a second histogram are the wider, the farther from the centre they are, so that a few far values, wherever they
+// are, share few bins: v/(1 + |v|), from −1 to 1, has equal ones.
+func (x ranged) binOf(v, start, width float64, second bool) int {
+	const inside = 1e-9 // the bin at an end has some width
+	low, high := (x.low-start)/width, (x.high-start)/width
+	v = min(max(v, low), high-inside*(high-low))
+	if second {
+		v = bins / 2 * (1 + v/(1+math.Abs(v)))
+	}
+	return int(min(max(math.Floor(v), 0), bins-1))
+}
+
+// edges are the ends of bins, within the range of a number.
+func (x ranged) edges(start, width float64, second bool) []float64 {
+	all := make([]float64, bins+1)
+	for k := range all {
+		v := float64(k)
+		if second {
+			w := 2*v/bins - 1
+			v = w / (1 - math.Abs(w)) // infinite at both ends
+		}
+		all[k] = min(max(start+width*v, x.low), x.high)
+	}
+	return all
 }
 
 // unitsOf are units of features, and of an outcome that is a number, which is last.
@@ -91,9 +119,19 @@ func (c *common) tell(u *units, counts *released) units {
 	next := units{After: u.After + 1}
 	rows := max(floats.Sum(counts.Values)/float64(len(c.columns.told)), fewestRows)
 	for k, x := range c.columns.told {
-		at := everyLaw().locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
-		start, bin := unit(m, k)
-		at.centre, at.scale = start+bins*bin*at.centre, bins*bin*at.scale
+		start, width := unit(m, k)
+		edges, low, high := x.edges(start, width, u.After > 0), x.low, x.high
+		if u.After > 0 {
+			reach := lawReach * u.Scale[k] * math.Exp(min(u.Open[k], mostOpen))
+			low, high = max(low, u.Centre[k]-reach), min(high, u.Centre[k]+reach)
+		}
+		if k == c.columns.scaled {
+			next.Edges = slices.Clone(edges)
+		}
+		floats.AddConst(-low, edges)
+		floats.Scale(1/(high-low), edges)
+		at := newLaws(edges).locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
+		at.centre, at.scale = low+(high-low)*at.centre, (high-low)*at.scale
 		if u.After > 0 {
 			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k], nil}, at, (x.high-x.low)/bins)
 		}
@@ -141,7 +179,7 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 	for k, x := range c.columns.told {
 		least, most := finest*(x.high-x.low), x.high-x.low
 		if histogram {
-			least, most = least/bins, most/bins
+			least /= bins
 			if k < c.columns.scaled {
 				e.Columns[c.Numbers()[k]].Limit = 0
 			}
@@ -156,10 +194,13 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 	return e, nil
 }
 
-// histogram writes 1 for the bin of each number that was observed, of a row whose numbers are in bins, and of an
-// outcome that is one.
-func (c *columns) histogram(x glm.Row, y float64, v []float64) {
-	count := func(k int, at float64) { v[bins*k+int(min(max(math.Floor(at), 0), bins-1))] = 1 }
+// histogram writes 1 for the bin of each number that was observed, of a row whose numbers are in a task's units, and of
+// an outcome that is one.
+func (c *columns) histogram(t *columnsTask, x glm.Row, y float64, v []float64) {
+	count := func(k int, at float64) {
+		start, width := unit(t.Units, k)
+		v[bins*k+c.told[k].binOf(at, start, width, t.Second)] = 1
+	}
 	if c.linear {
 		count(c.scaled, y)
 	}
@@ -175,18 +216,20 @@ func (c *columns) histogram(x glm.Row, y float64, v []float64) {
 	}
 }
 
-// A further law is added to those of a number, up to so many, where it raises the log-likelihood by more than
-// surest and holds more than fewestOfLaw of the rows: two kinds of patients, or values that are mostly 0.
+// A further law is added to those of a number, up to so many, where it raises the log-likelihood by more than surest and
+// holds more than fewestOfLaw of the rows: two kinds of patients, values that are mostly 0, or far values in up to
+// mostBins neighbouring bins.
 const (
 	mostLaws    = 3
-	surest      = 8
+	surest      = 6
 	fewestOfLaw = 0.03
+	mostBins    = 6
 )
 
 // What the limit may cut of a number at either side, of rows and, divided, of those that a bin's noise stands for; by
 // how much of its rows a law may be off in a bin, and in how many bins to either side counts are averaged for that, as
 // those between whole numbers are empty. And how many rows the first law leaves to others, and to missing values.
-const beyondLimit, cutNoise, lawError, beside, mostMissing = 0.003, 4, 0.1, 2, 0.5
+const beyondLimit, cutNoise, lawError, beside, mostMissing = 0.01, 4, 0.1, 2, 0.5
 
 // varies is what is believed of a number's standard deviation before its histogram is seen: the logarithm is normal,
 // with this median in windows.
@@ -200,21 +243,32 @@ var (
 // laws are distributions over a window, which is 0 … 1: by row the probability of each bin, and mean, logarithm of the
 // standard deviation and logarithm of the prior weight of each.
 type laws struct {
+	edges                []float64 // of bins, in windows
+	inner                int       // how many laws are within the window
 	probability          *mat.Dense
 	squares              *mat.Dense
 	mean, logSD, density []float64
 }
 
-// everyLaw has the normal laws, and log-normal ones above the window's low end and below its high one.
-var everyLaw = sync.OnceValue(func() *laws {
-	l := new(laws)
+// newLaws has the normal laws, and log-normal ones above the window's low end and below its high one, by bins with such
+// edges; then, of far values, laws that neighbouring bins outside of the window have in equal parts.
+func newLaws(edges []float64) *laws {
+	l := &laws{edges: edges}
 	var p []float64
+	low, high, narrow := max(edges[0], 0), min(edges[bins], 1), 1.0 // the narrowest bin
+	for k := range bins {
+		if width := edges[k+1] - edges[k]; width > 0 {
+			narrow = min(narrow, width)
+		}
+	}
 	add := func(mean, sd, cell float64, below func(x float64) float64) {
 		last := 0.0
-		for k := 1; k <= bins; k++ {
-			next := 1.0
-			if k < bins {
-				next = below(float64(k) / bins)
+		for _, x := range edges[1:] {
+			next := 0.0
+			if x >= high {
+				next = 1
+			} else if x > low {
+				next = below(x)
 			}
 			p, last = append(p, next-last), next
 		}
@@ -224,26 +278,42 @@ var everyLaw = sync.OnceValue(func() *laws {
 	phi := func(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
 	const scales = 22
 	for k := range scales {
-		s := 0.3 / bins * math.Pow(0.5*bins/0.3, float64(k)/(scales-1))
-		step := max(min(s/2, 0.02), 0.25/bins)
+		s := 0.3 * narrow * math.Pow(0.5/(0.3*narrow), float64(k)/(scales-1))
+		step := max(min(s/2, 0.02), narrow/4)
 		for c := step / 2; c < 1; c += step {
 			add(c, s, step/s, func(x float64) float64 { return phi((x - c) / s) })
 		}
 	}
 	const octave = 0.15 // between medians, of which a law at each counts for twice as much
 	for _, t := range []float64{0.35, 0.5, 0.7, 0.9, 1.15, 1.4} {
-		for m := 0.15 / bins; m < 0.4; m *= math.Exp(octave) {
-			mean := m * math.Exp(t*t/2)
-			sd := mean * math.Sqrt(math.Expm1(t*t))
-			add(mean, sd, 2*octave, func(x float64) float64 { return phi(math.Log(x/m) / t) })
-			add(1-mean, sd, 2*octave, func(x float64) float64 { return phi(-math.Log((1-x)/m) / t) })
+		for m := 0.15 * narrow; m < 0.4; m *= math.Exp(octave) {
+			end := -math.Log(m) / t // of the window, at which what is beyond counts
+			mean := m*math.Exp(t*t/2)*phi(end-t) + phi(-end)
+			sd := math.Sqrt(m*m*math.Exp(2*t*t)*phi(end-2*t) + phi(-end) - mean*mean)
+			add(mean, sd, 2*octave, func(x float64) float64 { return phi(math.Log(max(x, 0)/m) / t) })
+			add(1-mean, sd, 2*octave, func(x float64) float64 { return phi(-math.Log(max(1-x, 0)/m) / t) })
+		}
+	}
+	l.inner, low, high = len(l.mean), edges[0], edges[bins]
+	for from := range bins {
+		mean, square := 0.0, 0.0
+		for to := from; to < min(from+mostBins, bins); to++ {
+			a, b, n := edges[to], edges[to+1], float64(to-from+1)
+			if a == b || b > 0 && edges[from] < 1 {
+				break
+			}
+			mean, square = mean+(a+b)/2, square+(a*a+a*b+b*b)/3
+			add(mean/n, math.Sqrt(square/n-mean/n*mean/n), 1, func(x float64) float64 {
+				k, _ := slices.BinarySearch(edges, x)
+				return min(max(float64(k-from)/n, 0), 1)
+			})
 		}
 	}
 	l.probability = mat.NewDense(len(l.mean), bins, p)
 	l.squares = new(mat.Dense)
 	l.squares.MulElem(l.probability, l.probability)
 	return l
-})
+}
 
 // located is where a number lies in a window, and how widely it varies there; open is the standard deviation of the
 // logarithm of the latter, which noise leaves, and mass what laws have in each bin.
@@ -294,7 +364,9 @@ func (l *laws) locate(counts []float64, variance, rows float64, before varies, f
 		} else {
 			for i := range n {
 				z := (l.logSD[i] - math.Log(before.median)) / before.sd
-				share[i] += l.density[i] - z*z/2
+				if share[i] += l.density[i] - z*z/2; i >= l.inner {
+					share[i] = math.Inf(-1)
+				}
 			}
 			top := floats.Max(share)
 			for i := range n {
@@ -321,25 +393,31 @@ func (l *laws) locate(counts []float64, variance, rows float64, before varies, f
 	at := located{centre: mean / mass, open: open, mass: mix}
 	at.scale = math.Sqrt(max(square/mass-at.centre*at.centre, 1e-12))
 	cut := min(beyondLimit, math.Sqrt(variance)/(cutNoise*rows))
-	reach := max(quantile(mix, 1-cut)-at.centre, at.centre-quantile(mix, cut)) - 1./bins
+	above, below := quantile(mix, 1-cut), quantile(mix, cut)
+	reach := max(l.edges[above]-at.centre, at.centre-l.edges[below+1])
 	at.scale = max(at.scale, reach/farthest)
-	return at.with(moments(counts, variance))
+	return at.with(l.moments(counts, variance, at, farthest*at.scale))
 }
 
-// moments tell mean and standard deviation by the counts alone, and what their noise leaves of its logarithm.
-func moments(counts []float64, variance float64) located {
-	n, mean, square, fourth := max(floats.Sum(counts), 1), 0.0, 0.0, 0.0
-	middle := func(k int) float64 { return (float64(k) + 0.5) / bins }
-	for k, h := range counts {
-		mean += h * middle(k) / n
+// moments tell mean and standard deviation by the counts alone, within such a reach of where laws have located them,
+// and what noise leaves of its logarithm by the laws' own: where counts told that, noise that happens to make the
+// deviation large would pass for knowledge.
+func (l *laws) moments(counts []float64, variance float64, at located, reach float64) located {
+	middle, square := make([]float64, bins), make([]float64, bins)
+	for k := range bins {
+		middle[k] = min(max((l.edges[k]+l.edges[k+1])/2, at.centre-reach), at.centre+reach)
 	}
-	mean = min(max(mean, 0), 1)
-	for k, h := range counts {
-		d := (middle(k) - mean) * (middle(k) - mean)
-		square, fourth = square+h*d/n, fourth+d*d
+	deviation := func(counts []float64) (n, mean, variance float64) {
+		n = max(floats.Sum(counts), 1)
+		mean = min(max(floats.Dot(counts, middle)/n, at.centre-reach), at.centre+reach)
+		for k, x := range middle {
+			square[k] = (x - mean) * (x - mean)
+		}
+		return n, mean, max(floats.Dot(counts, square)/n, 1e-12)
 	}
-	square = max(square, 1e-12)
-	return located{mean, math.Sqrt(square), math.Sqrt(variance*fourth) / n / square / 2, nil}
+	_, _, expected := deviation(at.mass)
+	n, mean, told := deviation(counts)
+	return located{mean, math.Sqrt(told), math.Sqrt(variance) * floats.Norm(square, 2) / n / expected / 2, nil}
 }
 
 // with averages what laws and moments tell, as far as these are surely no noise. Laws are less exact than their
@@ -355,14 +433,13 @@ func (at located) with(m located) located {
 		min(at.open, m.open), at.mass}
 }
 
-// quantile is where a share of what is in bins is below, as if it were even within each.
-func quantile(counts []float64, share float64) float64 {
+// quantile is the bin below whose upper edge a share of counts is.
+func quantile(counts []float64, share float64) int {
 	left := share * floats.Sum(counts)
 	for k, h := range counts {
-		if left <= h {
-			return (float64(k) + left/h) / float64(len(counts))
+		if left -= h; left <= 0 {
+			return k
 		}
-		left -= h
 	}
-	return 1
+	return len(counts) - 1
 }

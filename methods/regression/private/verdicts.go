@@ -161,7 +161,7 @@ func (c coordinator) drowned(f *fit, g *gram, last *belief, open []float64) []gl
 	switch unsure := 4 * open[len(open)-1]; { // two deviations of its logarithm
 	case len(g.law) > 0 && floats.Max(g.law) > mostlyOne:
 		all = append(all, glm.OnOutcome.Say("most of "+name+" is about one value")...)
-	case tailOf(g.law, hardlyFar).square < fewFar*normal:
+	case tailOf(g.law, g.edges, hardlyFar).square < fewFar*normal:
 		all = append(all, glm.OnOutcome.Say("a few of "+name+" lie far from all others")...)
 	case all == nil && (told > far || math.Abs(math.Log(told)) > math.Log(glm.OnOutcome.Matters)+unsure):
 		all = glm.OnOutcome.Say(fmt.Sprintf("what features say of %s and what they leave have %.2g times the "+
