@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/engine/host"
 	"parley/engine/local"
 	"parley/figure"
 	"parley/internal/testkit"
@@ -242,6 +243,31 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		}
 		if err := closeTo(found[0], found[1], share); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a site's people read before they approve is what leaves: numbers as wide as they are, and little around them.
+func TestPreviewsSayHowLargeTotalsAre(t *testing.T) {
+	for _, x := range [][2]string{{ofFactors, exactSecure}, {ofMixture, exactSecure}, {ofRegression, noisedSecure}} {
+		p := totalsPlan(t, x[0], x[1])
+		data := totalsData(t, p, nil)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: data}))(t)
+		h := &host.Host{Site: "a", Methods: ours, Data: data["a"], Store: sitestore.NewMemory(),
+			Policy: privacy.SimulationPolicy()}
+		read := testkit.Get(h.Preview(t.Context(), p))(t)
+		most := read.Bytes
+		for _, r := range out.Rounds {
+			i := slices.IndexFunc(read.Requests, func(l privacy.Listed) bool { return l.Kind == r.Sites[0].Kind })
+			of := read.Requests[i].Request
+			n := ledger.BytesOf(of)
+			if up := r.Sites[0].Up; of.Masked && up < n || up > n+2000 { // what opens a small sum is less
+				t.Errorf("%s: %d bytes left for %q, and %d were previewed", x, up, r.Sites[0].Kind, n)
+			}
+			most -= n
+		}
+		if most < 0 {
+			t.Errorf("%s: %d bytes left beyond those previewed in all", x, -most)
 		}
 	}
 }
