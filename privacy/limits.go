@@ -167,7 +167,7 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 	}
 	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected || r.perPattern()) {
 		no.add("minimum.pattern_subjects", fmt.Sprintf("the method may give numbers of %d subjects alone, and it "+
-			"wants at least %d", max(r.PatternMinimum, 1), want), "")
+			"wants at least %d", r.PatternMinimum, want), "")
 	}
 	if r.Protection == Unprotected {
 		if p.Protection != policy.Optional {

@@ -216,6 +216,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		"chosen, filled":   {strings.Replace(two, "latent: 1", "latent: select", 1) + "}", views, nil, 0},
 		"hardly told":      {strings.Replace(one, "latent: 1", "latent: 3", 1) + "}", few, nil, 0},
 		"far":              {one + "}", few, far, 0},
+		"not filled":       {set[:len(set)-1] + ", rounds: 0}", views, nil, 4},
 		"odd units":        {two + ", scaling: view}", views, odd, 0},
 	} {
 		var found []any
