@@ -38,7 +38,7 @@ var (
 		Totals: []privacy.Total{{Name: "raw", Numbers: 2, Grid: masks.Raw},
 			{Name: "standardised", Numbers: 1, Grid: masks.Standardised}}}}
 	opening = privacy.Listed{Kind: "open", Times: 3,
-		Request: privacy.Request{Protection: privacy.Differential, Opens: 8}}
+		Request: privacy.Request{Protection: privacy.Differential, Opens: 10}}
 )
 
 func newMaskedStudy(t *testing.T, sum privacy.Listed) *maskedStudy {

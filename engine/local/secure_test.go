@@ -194,6 +194,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	feature := func(site string, _, j int, drawn float64) bool { return site == "b" && j == 1 || drawn < 0.05 }
 	far := func(j int) (times, more float64) { return 0.1, 1000 * math.Pow(10, float64(j)) }
 	odd := func(j int) (times, more float64) { return math.Pow(10, float64(3*j-4)), 0 }
+	huge := func(j int) (times, more float64) { return math.Pow(10, float64(6*j-12)), math.Pow(10, float64(6*j-10)) }
 	for name, x := range map[string]struct {
 		what   string
 		lacks  lacks
@@ -216,6 +217,8 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		"chosen, filled":   {strings.Replace(two, "latent: 1", "latent: select", 1) + "}", views, nil, 0},
 		"hardly told":      {strings.Replace(one, "latent: 1", "latent: 3", 1) + "}", few, nil, 0},
 		"far":              {one + "}", few, far, 0},
+		"any units":        {one + "}", few, huge, 0},
+		"any, regression":  {ofRegression, few, huge, 0},
 		"not filled":       {set[:len(set)-1] + ", rounds: 0}", views, nil, 4},
 		"odd units":        {two + ", scaling: view}", views, odd, 0},
 	} {

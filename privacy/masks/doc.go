@@ -6,7 +6,7 @@
 // and HKDF from a key that serves this one vector. In the second phase each opener is shown which
 // vectors are in the total, each with its site's signature, and answers with the sum of its own masks
 // over them ([Party.Unmask]). The total of the vectors less what all openers answered is the total of
-// the numbers, exactly: everything is arithmetic of integers modulo 2⁶⁴, 2¹²⁸ or 2¹⁹².
+// the numbers, exactly: everything is arithmetic of integers modulo 2⁶⁴, 2¹²⁸ or 2²⁵⁶.
 //
 // Why it hides the sites' vectors. Take a coordinator that works together with the broker, with all
 // openers but one, and with some other sites. Of the honest opener's streams it knows none: they are

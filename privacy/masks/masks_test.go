@@ -67,7 +67,7 @@ func (w *world) open(t testing.TB, masked []Vector, set []Signed) Vector {
 
 func shapes() *rapid.Generator[[]Block] {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Block {
-		return Block{Numbers: rapid.IntRange(1, 9).Draw(t, "numbers"), Words: rapid.IntRange(1, 3).Draw(t, "words")}
+		return Block{Numbers: rapid.IntRange(1, 9).Draw(t, "numbers"), Words: rapid.IntRange(1, 4).Draw(t, "words")}
 	}), 1, 4)
 }
 
