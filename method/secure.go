@@ -352,9 +352,9 @@ func SecureLines(p *study.Plan) []string {
 	} else {
 		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site "+
 			"would tell that site's sums: a site that leaves ends the study.",
-			"Of what one site has alone or nearly so, such as a view, or a level of a category, the total is that site's "+
-				"own. And exact totals can tell of single persons, most of all to a coordinator that asks other "+
-				"questions than the method does.")
+			"Of what one site has alone or nearly so, such as a view, or a level of a category, the total is that "+
+				"site's own. And exact totals can tell of single persons, most of all to a coordinator that asks "+
+				"other questions than the method does.")
 	}
 	return append(lines, "Nothing that compares sites is computed, and "+gone+".")
 }

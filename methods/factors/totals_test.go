@@ -56,16 +56,14 @@ func TestTasksDoNotChooseTheStepOfTotals(t *testing.T) {
 	x.privacy = "{protection: none, sum: secure}"
 	set := testkit.Get(options.SetUp(x.study(t).plan))(t)
 	b := ppca.Block{Features: []int{0, 1}, N: 9, Mean: []float64{2, 3}, Scatter: []float64{4, 1, 1, 5}}
-	var first []float64
-	for _, factor := range []float64{1, 3e-40, 7e-5, 6e30} {
+	said := func(factor float64) []float64 {
 		by := options.Scale{Scale: ppca.Scale{Shift: []float64{0, 0}, Factor: []float64{factor, 2 * factor}}}
-		said := &ppca.Description{Blocks: []ppca.Block{b.Scaled(&by.Scale)}}
-		raw := testkit.Get(halves.Raw(set, said, &halves.FitTask{Scale: by}))(t)
-		if first == nil {
-			first = raw
-		}
-		for i, y := range first {
-			if x := raw[i]; !(math.Abs(x) <= 2*math.Abs(y) && math.Abs(y) <= 2*math.Abs(x)) {
+		return testkit.Get(halves.Raw(set, &ppca.Description{Blocks: []ppca.Block{b.Scaled(&by.Scale)}},
+			&halves.FitTask{Scale: by}))(t)
+	}
+	for _, factor := range []float64{3e-40, 7e-5, 6e30} {
+		for i, x := range said(factor) {
+			if y := said(1)[i]; !(math.Abs(x) <= 2*math.Abs(y) && math.Abs(y) <= 2*math.Abs(x)) {
 				t.Errorf("a factor of %v: number %d is %v, and %v by another", factor, i, x, y)
 			}
 		}

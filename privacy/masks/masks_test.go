@@ -358,29 +358,6 @@ func TestMembersAreReadBack(t *testing.T) {
 	}
 }
 
-func BenchmarkMask(b *testing.B) {
-	w := newWorld(b, 34, 3, 34, Shape{{Numbers: 100_000, Words: 1}})
-	x := make(Vector, 100_000)
-	b.SetBytes(800_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		w.mask(b, 5, x)
-	}
-}
-
-func BenchmarkUnmask(b *testing.B) {
-	w := newWorld(b, 34, 3, 34, Shape{{Numbers: 100_000, Words: 1}})
-	var set []Signed
-	for i := range 34 {
-		_, s := w.mask(b, i, make(Vector, 100_000))
-		set = append(set, s)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		testkit.Get(w.parties[0].Unmask(w.sum, set, set[0].Digest))(b)
-	}
-}
-
 // What the protocol costs each end: seconds of one processor, and bytes.
 //
 //	go test ./privacy/masks -bench Cost -benchtime 1x
