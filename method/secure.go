@@ -13,6 +13,7 @@ import (
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/privacy/masks"
 	"parley/study"
 )
@@ -114,12 +115,14 @@ func (m secureMethod) Requests(p *study.Plan, site string) ([]privacy.Listed, er
 	}
 	open := privacy.Listed{Kind: kindOpen, Times: len(privacy.Requests(list)),
 		Request: privacy.Request{Protection: privacy.Differential}}
+	numbers := 0
 	for _, l := range list {
 		open.Request.Opens = max(open.Request.Opens, l.Request.Shape().Words())
+		numbers = max(numbers, ledger.NumbersOf(l.Request))
 	}
 	open.Request.Contents = []privacy.Content{{
 		What: "sum of this site's masks over the sites in a total, by which the total opens; nothing of it depends " +
-			"on the rows of this site", Values: open.Request.Opens,
+			"on the rows of this site", Values: numbers,
 	}}
 	return append(list, open), nil
 }
