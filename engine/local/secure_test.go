@@ -18,6 +18,7 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/internal/testkit"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
@@ -258,19 +259,19 @@ func asked(t *testing.T, p *study.Plan, data map[string]dataset.Source, out *loc
 	t.Helper()
 	h := &host.Host{Site: "a", Methods: ours, Data: data["a"], Store: sitestore.NewMemory(),
 		Policy: privacy.SimulationPolicy()}
-	read, kinds, most := testkit.Get(h.Preview(t.Context(), p))(t), map[string]bool{}, 0
+	left, kinds := testkit.Get(h.Preview(t.Context(), p))(t).Bytes, map[string]bool{}
 	for _, r := range out.Rounds {
-		most += 2000 + r.Sites[0].Up // of site a
+		left -= ledger.BytesOf(r.Sites[0].Request) // of site a
 		for _, s := range r.Sites {
 			kinds[s.Kind] = true
-			n, opens := ledger.BytesOf(s.Request), s.Request.Opens > 0
-			if !s.Request.Masked && !opens || s.Up < n && !opens || s.Up > n+2000 {
+			n, around, opens := ledger.BytesOf(s.Request), testkit.Get(wire.Marshal(s.Request))(t), s.Request.Opens > 0
+			if !s.Request.Masked && !opens || s.Up < n && !opens || s.Up > n+len(around)+400 {
 				t.Errorf("%d bytes left site %s for %q, and %d were previewed", s.Up, s.Site, s.Kind, n)
 			}
 		}
 	}
-	if most -= 4000 * len(out.Rounds); most > read.Bytes {
-		t.Errorf("%d bytes left site a, and %d were previewed", most, read.Bytes)
+	if left < 0 {
+		t.Errorf("%d bytes left site a beyond those that were previewed", -left)
 	}
 	return kinds
 }

@@ -53,7 +53,6 @@ func TestTotalsAlongDirections(t *testing.T) {
 // many sites are above it, and many such steps each site's own sums.
 func TestTasksDoNotChooseTheStepOfTotals(t *testing.T) {
 	x := shape{dims: []int{1, 1}, sites: 4, rows: 60, options: "  latent: 1\n  site_means: pooled\n"}
-	x.privacy = "{protection: none, sum: secure}"
 	set := testkit.Get(options.SetUp(x.study(t).plan))(t)
 	b := ppca.Block{Features: []int{0, 1}, N: 9, Mean: []float64{2, 3}, Scatter: []float64{4, 1, 1, 5}}
 	said := func(factor float64) []float64 {
