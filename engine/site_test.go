@@ -173,7 +173,7 @@ func TestAnOpenerThatHasLostItsLedgerOpensNothing(t *testing.T) {
 	sum := privacy.Request{Protection: privacy.Unprotected, Masked: true,
 		Totals: []privacy.Total{{Name: "n", Numbers: 1, Grid: masks.Raw}}}
 	list := []privacy.Listed{{Kind: "sum", Times: 1, Request: sum},
-		{Kind: "open", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Opens: 3}}}
+		{Kind: "open", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Opens: 4}}}
 	for _, lost := range []bool{false, true} {
 		store := sitestore.NewMemory()
 		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: list, Collusion: -1,
@@ -184,7 +184,7 @@ func TestAnOpenerThatHasLostItsLedgerOpensNothing(t *testing.T) {
 		sealed := testkit.Get(site.Handle(t.Context(), task, past))(t).Release.Bytes()
 		own := testkit.Get(privacy.Open(sealed, sum))(t).Masked
 		other := masks.Party{Group: group, Self: 1, Keys: keys[1]}
-		set := []masks.Signed{own.Signed, testkit.Get(other.Mask(own.Sum, [32]byte{1}, make(masks.Vector, 3)))(t)}
+		set := []masks.Signed{own.Signed, testkit.Get(other.Mask(own.Sum, [32]byte{1}, make(masks.Vector, 4)))(t)}
 		digest := sha256.Sum256(sealed)
 		open, past := forge(t, 2, "open", string(testkit.Get(wire.Marshal(privacy.Opening{Sum: own.Sum, Set: set}))(t)),
 			engine.Record{Round: 1, All: true, Releases: digest[:]})

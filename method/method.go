@@ -326,10 +326,10 @@ func (r Registry) Notes(p *study.Plan) (problem.List, error) {
 	}
 	list, err := ForPlan(m, p).Requests(p, p.Sites[0])
 	for _, r := range list {
-		if 8*r.Request.Numbers() > wire.MaxBytes {
+		if n := ledger.NumbersOf(r.Request); ledger.BytesOf(r.Request) > wire.MaxBytes {
 			notes.Add(problem.Problem{Where: "method",
 				What: fmt.Sprintf("a release for the task %q may have more than %d million numbers, and none has more "+
-					"than %d MiB", r.Kind, r.Request.Numbers()/1e6, wire.MaxBytes>>20),
+					"than %d MiB", r.Kind, n/1e6, wire.MaxBytes>>20),
 				Hint: "take fewer features: what two of them have to do with each other is a number of its own"})
 		}
 	}

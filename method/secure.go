@@ -13,6 +13,7 @@ import (
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/privacy/masks"
 	"parley/study"
 )
@@ -114,12 +115,14 @@ func (m secureMethod) Requests(p *study.Plan, site string) ([]privacy.Listed, er
 	}
 	open := privacy.Listed{Kind: kindOpen, Times: len(privacy.Requests(list)),
 		Request: privacy.Request{Protection: privacy.Differential}}
+	numbers := 0
 	for _, l := range list {
 		open.Request.Opens = max(open.Request.Opens, l.Request.Shape().Words())
+		numbers = max(numbers, ledger.NumbersOf(l.Request))
 	}
 	open.Request.Contents = []privacy.Content{{
 		What: "sum of this site's masks over the sites in a total, by which the total opens; nothing of it depends " +
-			"on the rows of this site", Values: open.Request.Opens,
+			"on the rows of this site", Values: numbers,
 	}}
 	return append(list, open), nil
 }
@@ -352,7 +355,9 @@ func SecureLines(p *study.Plan) []string {
 	} else {
 		lines = append(lines, "All totals are exact and of the same sites, since two totals that differ by a site "+
 			"would tell that site's sums: a site that leaves ends the study.",
-			"Of what one site alone has, such as a view, or a level of a category, the total is that site's own.")
+			"Of what one site has alone or nearly so, such as a view, or a level of a category, the total is that "+
+				"site's own. And exact totals can tell of single persons, most of all to a coordinator that asks "+
+				"other questions than the method does.")
 	}
 	return append(lines, "Nothing that compares sites is computed, and "+gone+".")
 }

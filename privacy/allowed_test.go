@@ -88,6 +88,8 @@ func TestPolicyRefusesForEveryReasonAtOnce(t *testing.T) {
 			`method "toy" is not among`}},
 		"patterns": {policy.Default(), good, differential(vectors(5, 3, 3)),
 			[]string{"numbers of 0 subjects alone, and it wants at least 10"}},
+		"patterns of a total": {policy.Policy{Minimum: policy.Minimum{PatternSubjects: 3}}, study, addUp.Request,
+			[]string{"numbers of 0 subjects alone, and it wants at least 3"}},
 		"no total": {policy.Default(), change(func(s *privacy.Study) { s.Guarantee = nil }), ok,
 			[]string{"no guarantee for the study as a whole"}},
 		"no total, allowed": {per, change(func(s *privacy.Study) { s.Guarantee = nil }), ok, nil},

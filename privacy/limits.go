@@ -165,8 +165,7 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 	if err := r.Check(); err != nil {
 		return err
 	}
-	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected && !r.Masked ||
-		r.perPattern()) {
+	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected || r.perPattern()) {
 		no.add("minimum.pattern_subjects", fmt.Sprintf("the method may give numbers of %d subjects alone, and it "+
 			"wants at least %d", r.PatternMinimum, want), "")
 	}

@@ -38,7 +38,7 @@ var (
 		Totals: []privacy.Total{{Name: "raw", Numbers: 2, Grid: masks.Raw},
 			{Name: "standardised", Numbers: 1, Grid: masks.Standardised}}}}
 	opening = privacy.Listed{Kind: "open", Times: 3,
-		Request: privacy.Request{Protection: privacy.Differential, Opens: 8}}
+		Request: privacy.Request{Protection: privacy.Differential, Opens: 10}}
 )
 
 func newMaskedStudy(t *testing.T, sum privacy.Listed) *maskedStudy {
@@ -126,9 +126,7 @@ func TestMaskedReleasesAddUp(t *testing.T) {
 			o.Sum.Shape.Subtract(total, testkit.Get(x.open(i, 2, o))(t))
 		}
 		sums, totals, err := sum.Request.Unmasked(total, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Do(t, err)
 		if sum.Request.Totals != nil {
 			if raw, want := totals["raw"], []float64{4e6 + 7, -4}; !slices.Equal(raw, want) ||
 				math.Abs(totals["standardised"][0]-4/3.) > 1e-14 {
@@ -151,55 +149,46 @@ func TestMaskedReleasesAddUp(t *testing.T) {
 // Of a sum nobody opens a second set, an earlier one, or one of others than the exact totals before: by the ledger, so
 // that a coordinator that asks again in another round, or after a crash, gets no more.
 func TestASumIsOpenedOnce(t *testing.T) {
-	says := func(what string, err error, want string) {
-		t.Helper()
-		if !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, which does not say %q", what, err, want)
+	says := func(what, want string) func(any, error) {
+		return func(_ any, err error) {
+			t.Helper()
+			if !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, which does not say %q", what, err, want)
+			}
 		}
 	}
 	x := newMaskedStudy(t, sumUp)
 	first, _ := x.set(1, 0, 1, 2, 3, 4)
 	fewer := privacy.Opening{Sum: first.Sum, Set: first.Set[:4]}
 	testkit.Get(x.open(0, 2, fewer))(t)
-	_, err := x.open(0, 3, first)
-	says("a second set", err, "has been opened before")
-	_, err = x.open(0, 3, fewer)
-	says("the same set in another round", err, "has been opened before")
-	_, err = x.open(0, 2, first)
-	if !errors.Is(err, privacy.ErrConflict) {
+	says("a second set", "has been opened before")(x.open(0, 3, first))
+	says("the same set in another round", "has been opened before")(x.open(0, 3, fewer))
+	if _, err := x.open(0, 2, first); !errors.Is(err, privacy.ErrConflict) {
 		t.Errorf("another set in the same round: %v", err)
 	}
 	second, _ := x.set(4, 0, 1, 2, 3)
-	_, err = x.open(1, 5, first)
-	says("the sum before the last", err, "not the last")
-	wrong := second
-	wrong.Sum.Task[0]++
-	_, err = x.open(1, 5, wrong)
-	says("another task", err, "no such task in round 4")
-	wrong = second
-	wrong.Sum.Round = 3
-	_, err = x.open(1, 5, wrong)
-	says("a round without an answer", err, "no such task in round 3")
-	wrong = second
-	wrong.Sum.Study = "def"
-	_, err = x.open(1, 5, wrong)
-	says("another study", err, "another study")
-	_, err = x.open(1, 5, privacy.Opening{Sum: second.Sum, Set: second.Set[:2]})
-	says("below the quorum", err, "quorum is 3")
+	says("the sum before the last", "not the last")(x.open(1, 5, first))
+	for want, change := range map[string]func(*masks.Sum){
+		"no such task in round 4": func(s *masks.Sum) { s.Task[0]++ },
+		"no such task in round 3": func(s *masks.Sum) { s.Round = 3 },
+		"another study":           func(s *masks.Sum) { s.Study = "def" },
+	} {
+		wrong := second
+		change(&wrong.Sum)
+		says("another sum", want)(x.open(1, 5, wrong))
+	}
+	says("below the quorum", "quorum is 3")(x.open(1, 5, privacy.Opening{Sum: second.Sum, Set: second.Set[:2]}))
 	if _, err := x.open(1, 5, privacy.Opening{Sum: second.Sum, Set: second.Set[:3]}); err != nil {
 		t.Errorf("totals with noise are of those that stay: %v", err)
 	}
-	_, err = x.open(3, 5, second)
-	says("a site that is no opener", err, "opens no sums")
-	_, err = x.gates[1].Vet(x.ask(1, 6, "open", "x"), []byte("x"))
-	says("bytes that are no opening", err, "cannot be read")
+	says("a site that is no opener", "opens no sums")(x.open(3, 5, second))
+	says("bytes that are no opening", "cannot be read")(x.gates[1].Vet(x.ask(1, 6, "open", "x"), []byte("x")))
 
 	x = newMaskedStudy(t, addUp)
 	first, _ = x.set(1, 0, 1, 2, 3)
 	testkit.Get(x.open(0, 2, first))(t)
 	second, _ = x.set(3, 0, 1, 2)
-	_, err = x.open(0, 4, second)
-	says("an exact total of other sites", err, "over other sites")
+	says("an exact total of other sites", "over other sites")(x.open(0, 4, second))
 	entries := testkit.Get(ledger.Read(x.stores[0]))(t).Entries
 	if e := entries[1]; e.Opens != 1 || e.Trust != nil || len(entries) != 3 ||
 		!slices.Equal(entries[0].Trust.Openers, []string{"0", "1", "2"}) || entries[0].Trust.Quorum != 3 {
@@ -230,9 +219,7 @@ func TestMaskedReleasesHoldNothingElse(t *testing.T) {
 	if _, err := s.Unmask(nil); err == nil || !strings.Contains(err.Error(), "not granted") {
 		t.Errorf("a session for a sum opens one: %v", err)
 	}
-	if err := errors.Join(s.Total("raw", []float64{1, 2}), s.Total("standardised", []float64{1})); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Do(t, errors.Join(s.Total("raw", []float64{1, 2}), s.Total("standardised", []float64{1})))
 	sealed := testkit.Get(s.Seal(nil, nil))(t).Bytes()
 	plain := addUp.Request
 	plain.Masked, plain.Totals = false, nil

@@ -227,19 +227,6 @@ func (r Request) agrees(declared Request) bool {
 	return errA == nil && errB == nil && string(a) == string(b)
 }
 
-// Numbers is how many numbers a release of the request has at most, but for few.
-func (r Request) Numbers() (n int) {
-	for _, c := range r.Contents {
-		n = account.AddCounts(n, max(c.Values, 0))
-	}
-	for _, s := range r.Sums {
-		if !s.Kept {
-			n = account.AddCounts(n, account.MultiplyCounts(s.Entries()+len(s.Blocks), s.Mechanism.Count))
-		}
-	}
-	return n
-}
-
 // MaxBytes is what a release of the request takes at most: 9 bytes an integer,
 // and for a number of the body 9 bytes and as many for what names it.
 func (r Request) MaxBytes() int {

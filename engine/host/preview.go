@@ -31,6 +31,7 @@ type Preview struct {
 	Subjects    int              `json:"subjects"`            // 0 if there are problems
 	Requests    []privacy.Listed `json:"requests"`            // everything that the gate would grant
 	Numbers     int              `json:"numbers"`             // that leave at most, in all releases together
+	Bytes       int              `json:"bytes"`               // of these numbers
 	Promise     []string         `json:"promise"`             // of the plan, in words
 	// of a secure sum: who would have to work together to see this site's own
 	Secure []string `json:"secure,omitempty"`
@@ -61,7 +62,8 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 	out := &Preview{
 		Study: s.Digest, Name: p.Name, Question: p.Question, Sites: p.Sites, Quorum: p.Quorum, Site: h.Site,
 		Method: m.Name(), Revision: m.Revision(),
-		Columns: p.Subjects, Requests: s.Requests, Numbers: ledger.Numbers(s.Requests),
+		Columns: p.Subjects, Requests: s.Requests, Numbers: ledger.All(s.Requests, ledger.NumbersOf),
+		Bytes: ledger.All(s.Requests, ledger.BytesOf),
 	}
 	if d, ok := m.(method.Describer); ok {
 		out.Describes = d.Describe(p)

@@ -58,7 +58,7 @@ func (p *Preview) Text(w io.Writer) error {
 			"has room for that.")
 	}
 	t.line(1, fmt.Sprintf("In total at most %s, about %s.", figure.Plural(p.Numbers, "number"),
-		size(8*float64(p.Numbers))))
+		size(float64(p.Bytes))))
 
 	if len(p.Secure) > 0 {
 		t.head("Who could see this site's own sums")
@@ -130,7 +130,7 @@ func (p *Preview) view(v previewView) string {
 // request says what leaves for one kind of task.
 func (t *page) request(l privacy.Listed) {
 	n := ledger.NumbersOf(l.Request)
-	many := fmt.Sprintf("at most %s (%s)", figure.Plural(n, "number"), size(8*float64(n)))
+	many := fmt.Sprintf("at most %s (%s)", figure.Plural(n, "number"), size(float64(ledger.BytesOf(l.Request))))
 	often := "at most once: " + many
 	if l.Times != 1 {
 		often = fmt.Sprintf("at most %d times: %s each time", l.Times, many)

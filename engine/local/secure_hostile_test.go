@@ -48,9 +48,7 @@ func rehearse(t *testing.T, p *study.Plan) *rehearsal {
 		x.sites[site] = &rehearsed{testkit.Get(whole.Site(p, site))(t), gate, list}
 	}
 	x.state = testkit.Get(x.half.Init())(t)
-	if err := x.next(); err != nil {
-		t.Fatal(err)
-	}
+	x.goOn()
 	return x
 }
 
@@ -60,6 +58,8 @@ func (x *rehearsal) next() error {
 	x.round++
 	return err
 }
+
+func (x *rehearsal) goOn() { testkit.Do(x.t, x.next()) }
 
 // answer is what a site says to its task.
 func (x *rehearsal) answer(site string) method.Contribution {
@@ -123,9 +123,7 @@ func TestHostileContributionsToATotal(t *testing.T) {
 	for _, in := range []method.Contribution{b, x.answer("c"), x.answer("d"), x.answer("e")} {
 		x.fold(in)
 	}
-	if err := x.next(); err != nil {
-		t.Fatal(err)
-	}
+	x.goOn()
 	if len(x.tasks) != 2 || x.tasks[0].Site != "a" || x.tasks[1].Site != "b" {
 		t.Fatalf("the openers' tasks are %v", x.tasks)
 	}
@@ -153,9 +151,7 @@ func TestHostileContributionsToATotal(t *testing.T) {
 	}
 	x.state = testkit.Get(x.half.Restore(opened))(t)
 	x.fold(b)
-	if err := x.next(); err != nil {
-		t.Errorf("openings as they should be: %v", err)
-	}
+	x.goOn() // openings are as they should be
 }
 
 // A site that adds 2⁶³ to its numbers, which no mask shows, ends the study when the total does.
@@ -173,9 +169,7 @@ func TestNumbersThatNoRowsHaveEndTheStudy(t *testing.T) {
 		}
 		x.fold(in)
 	}
-	if err := x.next(); err != nil {
-		t.Fatal(err)
-	}
+	x.goOn()
 	x.fold(x.answer("a"))
 	x.fold(x.answer("b"))
 	if err := x.next(); err == nil || !strings.Contains(err.Error(), "larger than any rows have") {
@@ -190,9 +184,7 @@ func TestExactTotalsThatNoSitesHaveEndTheStudy(t *testing.T) {
 	for _, site := range x.plan.Sites {
 		x.fold(x.answer(site))
 	}
-	if err := x.next(); err != nil {
-		t.Fatal(err)
-	}
+	x.goOn()
 	wrong := x.answer("a")
 	wrong.Body = bytes.Clone(wrong.Body)
 	wrong.Body[len(wrong.Body)-1] ^= 0x40 // of the squares of one feature
@@ -213,9 +205,7 @@ func TestSitesThatLeaveTotals(t *testing.T) {
 			x.fold(x.answer(site))
 		}
 		x.state = testkit.Get(x.half.Leave(x.state, "e"))(t)
-		if err := x.next(); err != nil {
-			t.Fatal(err)
-		}
+		x.goOn()
 		for _, task := range x.tasks {
 			if task.Site != "e" {
 				x.fold(x.answer(task.Site))
@@ -224,9 +214,7 @@ func TestSitesThatLeaveTotals(t *testing.T) {
 		if len(x.tasks) == 0 {
 			t.Fatal("nobody was asked to open the total")
 		}
-		if err := x.next(); err != nil {
-			t.Fatal(err)
-		}
+		x.goOn()
 		if slices.ContainsFunc(x.tasks, func(t method.Task) bool { return t.Site == "e" }) {
 			t.Error("a site that has left is asked again")
 		}

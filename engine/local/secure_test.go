@@ -8,14 +8,17 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"parley/dataset"
+	"parley/engine/host"
 	"parley/engine/local"
 	"parley/figure"
 	"parley/internal/testkit"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/factors"
 	"parley/methods/mixture"
@@ -140,6 +143,10 @@ func saying(t *testing.T, out *local.Outcome) any {
 	if err := json.Unmarshal(out.Result.Files[i].Data, &m); err != nil {
 		t.Fatal(err)
 	}
+	if out.Rounds[0].Sites[0].Request.Masked &&
+		regexp.MustCompile(`_between_sites": *[0-9]`).Match(out.Result.Files[i].Data) {
+		t.Error("a total tells how sites differ")
+	}
 	kept := map[string]any{"log-likelihood": out.Result.Metrics["log_likelihood_per_subject"]}
 	for _, k := range []string{"loadings", "views", "effects", "covariance", "components", "mean"} {
 		if v, ok := m[k]; ok {
@@ -188,6 +195,7 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	feature := func(site string, _, j int, drawn float64) bool { return site == "b" && j == 1 || drawn < 0.05 }
 	far := func(j int) (times, more float64) { return 0.1, 1000 * math.Pow(10, float64(j)) }
 	odd := func(j int) (times, more float64) { return math.Pow(10, float64(3*j-4)), 0 }
+	huge := func(j int) (times, more float64) { return math.Pow(10, float64(6*j-12)), math.Pow(10, float64(6*j-10)) }
 	for name, x := range map[string]struct {
 		what   string
 		lacks  lacks
@@ -210,6 +218,9 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 		"chosen, filled":   {strings.Replace(two, "latent: 1", "latent: select", 1) + "}", views, nil, 0},
 		"hardly told":      {strings.Replace(one, "latent: 1", "latent: 3", 1) + "}", few, nil, 0},
 		"far":              {one + "}", few, far, 0},
+		"any units":        {one + "}", few, huge, 0},
+		"any, regression":  {ofRegression, few, huge, 0},
+		"not filled":       {set[:len(set)-1] + ", rounds: 0}", views, nil, 4},
 		"odd units":        {two + ", scaling: view}", views, odd, 0},
 	} {
 		var found []any
@@ -228,12 +239,8 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 			if n := len(out.Rounds); privacy == exactSecure && x.rounds > 0 && n != x.rounds {
 				t.Errorf("%s: %d rounds, not %d", name, n, x.rounds)
 			}
-			for _, r := range out.Rounds {
-				for _, s := range r.Sites {
-					if privacy == exactSecure && !s.Request.Masked && s.Request.Opens == 0 {
-						t.Errorf("%s: %q left site %s without a mask", name, s.Kind, s.Site)
-					}
-				}
+			if privacy == exactSecure {
+				asked(t, p, config.Data, out)
 			}
 		}
 		share := 1e-9
@@ -246,6 +253,29 @@ func TestExactTotalsGiveTheSameStudy(t *testing.T) {
 	}
 }
 
+// asked are the kinds of task that a site was asked for in a study of totals, in which nothing leaves without a mask,
+// and as many bytes, and little around them, as the site's people read before they approve.
+func asked(t *testing.T, p *study.Plan, data map[string]dataset.Source, out *local.Outcome) map[string]bool {
+	t.Helper()
+	h := &host.Host{Site: "a", Methods: ours, Data: data["a"], Store: sitestore.NewMemory(),
+		Policy: privacy.SimulationPolicy()}
+	left, kinds := testkit.Get(h.Preview(t.Context(), p))(t).Bytes, map[string]bool{}
+	for _, r := range out.Rounds {
+		left -= ledger.BytesOf(r.Sites[0].Request) // of site a
+		for _, s := range r.Sites {
+			kinds[s.Kind] = true
+			n, around, opens := ledger.BytesOf(s.Request), testkit.Get(wire.Marshal(s.Request))(t), s.Request.Opens > 0
+			if !s.Request.Masked && !opens || s.Up < n && !opens || s.Up > n+len(around)+400 {
+				t.Errorf("%d bytes left site %s for %q, and %d were previewed", s.Up, s.Site, s.Kind, n)
+			}
+		}
+	}
+	if left < 0 {
+		t.Errorf("%d bytes left site a beyond those that were previewed", -left)
+	}
+	return kinds
+}
+
 // strip takes out what rests on sites' own sums, on the groups that are left out, which are sites or, of a total,
 // folds, or on assessments by rows.
 func strip(v any) any {
@@ -255,7 +285,7 @@ func strip(v any) any {
 		for k, y := range x {
 			if !strings.Contains(k, "between") && !strings.Contains(k, "sd") && !strings.Contains(k, "r2") &&
 				!strings.Contains(k, "held_out") && !strings.Contains(k, "standard_error") &&
-				!strings.Contains(k, "predicted") && !strings.Contains(k, "values") {
+				!strings.Contains(k, "predicted") {
 				out[k] = strip(y)
 			}
 		}
@@ -275,17 +305,10 @@ func strip(v any) any {
 func TestNoisedTotalsAreOfEachMethod(t *testing.T) {
 	for what, kinds := range map[string]int{ofPrivateFactors: 3, ofRegression: 5, ofNumber: 5, ofMixture: 1} {
 		p := totalsPlan(t, what, noisedSecure)
-		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: totalsData(t, p, nil)}))(t)
-		asked := map[string]bool{}
-		for _, r := range out.Rounds {
-			for _, s := range r.Sites {
-				if asked[s.Kind] = true; !s.Request.Masked && s.Request.Opens == 0 {
-					t.Errorf("%s: %q left site %s without a mask", what, s.Kind, s.Site)
-				}
-			}
-		}
-		if len(asked)-1 < kinds {
-			t.Errorf("%s: sites were asked for %v", what, slices.Sorted(maps.Keys(asked)))
+		data := totalsData(t, p, nil)
+		out := testkit.Get(local.Run(t.Context(), local.Config{Plan: p, Methods: ours, Data: data}))(t)
+		if found := asked(t, p, data, out); len(found)-1 < kinds {
+			t.Errorf("%s: sites were asked for %v", what, slices.Sorted(maps.Keys(found)))
 		}
 	}
 }

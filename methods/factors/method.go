@@ -348,7 +348,7 @@ func (m Method) Sums(p *study.Plan, kind string) (method.Sums, error) {
 	case kind != options.TaskFit:
 		return method.Sums{}, fmt.Errorf("no sums answer task %q", kind)
 	}
-	return method.Sums{Total: privacy.Total{Name: sumName(set), Numbers: set.SumNumbers(), Grid: masks.Standardised},
+	return method.Sums{Total: privacy.Total{Name: sumName(set), Numbers: set.SumNumbers(), Grid: masks.Raw},
 		Numbers: func(t method.Task, body []byte) ([]float64, error) {
 			task, answer := new(halves.FitTask), new(ppca.Description)
 			if err := cmp.Or(method.OpenTask(t, task), wire.Unmarshal(body, answer)); err != nil {

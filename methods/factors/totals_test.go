@@ -8,6 +8,9 @@ import (
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/fitted"
+	"parley/methods/factors/halves"
+	"parley/methods/factors/options"
+	"parley/methods/factors/ppca"
 )
 
 // Totals along directions give the model that one site with all rows gives along directions, to nine digits of its
@@ -42,6 +45,26 @@ func TestTotalsAlongDirections(t *testing.T) {
 		t.Logf("%s: %v, %v along directions in one place, %v in whole", name, total, told, whole)
 		if !(math.Abs(total-told) <= c.share) || !(math.Abs(total-whole) <= 1e-7) {
 			t.Errorf("%s: a log-likelihood of %v, and in one place of %v, or in whole of %v", name, total, told, whole)
+		}
+	}
+}
+
+// Whatever scale a coordinator names, sums are as large on the grid: a step above those of most sites would tell how
+// many sites are above it, and many such steps each site's own sums.
+func TestTasksDoNotChooseTheStepOfTotals(t *testing.T) {
+	x := shape{dims: []int{1, 1}, sites: 4, rows: 60, options: "  latent: 1\n  site_means: pooled\n"}
+	set := testkit.Get(options.SetUp(x.study(t).plan))(t)
+	b := ppca.Block{Features: []int{0, 1}, N: 9, Mean: []float64{2, 3}, Scatter: []float64{4, 1, 1, 5}}
+	said := func(factor float64) []float64 {
+		by := options.Scale{Scale: ppca.Scale{Shift: []float64{0, 0}, Factor: []float64{factor, 2 * factor}}}
+		return testkit.Get(halves.Raw(set, &ppca.Description{Blocks: []ppca.Block{b.Scaled(&by.Scale)}},
+			&halves.FitTask{Scale: by}))(t)
+	}
+	for _, factor := range []float64{3e-40, 7e-5, 6e30} {
+		for i, x := range said(factor) {
+			if y := said(1)[i]; !(math.Abs(x) <= 2*math.Abs(y) && math.Abs(y) <= 2*math.Abs(x)) {
+				t.Errorf("a factor of %v: number %d is %v, and %v by another", factor, i, x, y)
+			}
 		}
 	}
 }

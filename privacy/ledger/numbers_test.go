@@ -35,11 +35,11 @@ func TestNumbersAreAtMost(t *testing.T) {
 		}
 		all = append(all, privacy.Listed{Times: 2, Request: c.request})
 	}
-	if got := ledger.Numbers(all); got != 86 {
+	if got := ledger.All(all, ledger.NumbersOf); got != 86 {
 		t.Errorf("%d numbers in all", got)
 	}
 	all[0].Times = math.MaxInt
-	if got := ledger.Numbers(all); got != math.MaxInt {
+	if got := ledger.All(all, ledger.NumbersOf); got != math.MaxInt {
 		t.Errorf("%d numbers of too many", got)
 	}
 }

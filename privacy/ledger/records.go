@@ -160,15 +160,27 @@ func NumbersOf(r privacy.Request) int {
 	return max(contents, sums)
 }
 
-// Numbers is how many numbers all releases of a list hold at most, of those that repeat another the longest.
-func Numbers(list []privacy.Listed) int {
+// BytesOf is what these numbers take: 8 bytes each, or, where they are masked, whole words as many as their grid has.
+func BytesOf(r privacy.Request) int {
+	words := NumbersOf(r)
+	switch {
+	case r.Masked:
+		words = r.Shape().Words()
+	case r.Opens > 0:
+		words = r.Opens
+	}
+	return account.MultiplyCounts(8, words)
+}
+
+// All is how many numbers, or bytes, all releases of a list have at most, of those that repeat another the most.
+func All(list []privacy.Listed, of func(privacy.Request) int) int {
 	n, again := 0, 0
 	for _, l := range list {
 		if l.Again {
-			again = max(again, NumbersOf(l.Request))
+			again = max(again, of(l.Request))
 			continue
 		}
-		n = account.AddCounts(n, account.MultiplyCounts(NumbersOf(l.Request), l.Times))
+		n = account.AddCounts(n, account.MultiplyCounts(of(l.Request), l.Times))
 	}
 	return account.AddCounts(n, again)
 }

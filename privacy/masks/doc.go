@@ -6,13 +6,14 @@
 // and HKDF from a key that serves this one vector. In the second phase each opener is shown which
 // vectors are in the total, each with its site's signature, and answers with the sum of its own masks
 // over them ([Party.Unmask]). The total of the vectors less what all openers answered is the total of
-// the numbers, exactly: everything is arithmetic of integers modulo 2⁶⁴, 2¹²⁸ or 2¹⁹².
+// the numbers, exactly: everything is arithmetic of integers modulo 2⁶⁴, 2¹²⁸ or 2²⁵⁶.
 //
 // Why it hides the sites' vectors. Take a coordinator that works together with the broker, with all
 // openers but one, and with some other sites. Of the honest opener's streams it knows none: they are
 // keyed by X25519 secrets of which each half belongs to an honest site. Replace them by uniformly
-// drawn words, which nobody can tell apart if the decisional Diffie–Hellman problem on Curve25519 is
-// hard and HKDF-SHA-256 and AES are pseudorandom. Then each honest site's masked vector is uniform
+// drawn words, which nobody can tell apart if X25519 with HKDF-SHA-256 is PRF-ODH (Brendel, Fischlin,
+// Günther and Janson 2017: an opener answers for one-time keys that others choose) and AES is
+// pseudorandom. Then each honest site's masked vector is uniform
 // whatever its numbers are, and the one thing that is not is what the honest opener answers: the sum
 // of its streams over one set, which is the set's masked vectors less everything the coordinator could
 // have worked out itself, that is, the total of the honest sites in the set. It answers for one set

@@ -15,7 +15,7 @@ import (
 type Block struct {
 	_       struct{} `cbor:",toarray"`
 	Numbers int      // 1 or more
-	Words   int      // 64-bit words of each number, 1 to 3
+	Words   int      // 64-bit words of each number, 1 to 4
 }
 
 // Shape is the layout of a vector: it follows from the plan, never from data.
@@ -28,7 +28,7 @@ const mostWords = 24 << 20
 func (s Shape) Check() error {
 	words := 0
 	for i, b := range s {
-		if b.Words < 1 || b.Words > 3 || b.Numbers < 1 || b.Numbers > (mostWords-words)/b.Words {
+		if b.Words < 1 || b.Words > 4 || b.Numbers < 1 || b.Numbers > (mostWords-words)/b.Words {
 			return fmt.Errorf("block %d of a vector: %d numbers of %d words", i+1, b.Numbers, b.Words)
 		}
 		words += b.Numbers * b.Words
@@ -127,9 +127,10 @@ type Grid struct {
 	Places int `cbor:"places" json:"places"`
 }
 
-// The grids of exact sums: of numbers in units of the data, and of numbers brought to common units.
+// The grids of exact sums: of numbers in units of the data, which has squares of 10⁻¹⁵ to nine digits and those of a
+// hundred thousand times 10¹⁵, and of numbers brought to common units.
 var (
-	Raw          = Grid{Words: 3, Places: 96}
+	Raw          = Grid{Words: 4, Places: 128}
 	Standardised = Grid{Words: 2, Places: 50}
 )
 

@@ -186,13 +186,9 @@ func (c Coordinator) poolScale(s *State) error {
 	if err != nil {
 		return err
 	}
-	scale, units, apart, err := ppca.PoolScale(c.Frame, sites, all)
-	if err != nil {
-		return err
+	scale, apart, err := ppca.PoolScale(c.Frame, sites, all)
+	if err == nil {
+		s.Apart, s.Scale = apart, &options.Scale{Scale: *scale, Effects: s.effects()}
 	}
-	s.Apart, s.Scale = apart, &options.Scale{Scale: *scale, Effects: s.effects()}
-	if c.Totals {
-		s.Scale.Units = units
-	}
-	return nil
+	return err
 }

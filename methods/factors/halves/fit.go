@@ -141,7 +141,8 @@ func (c Coordinator) answered(s *State) (*answered, error) {
 		return got, nil
 	}
 	said, task := append(all, before...), &FitTask{Scale: *s.Scale}
-	if len(said) > 1 && c.Options.Rounds > 0 && c.Triangles() {
+	few := c.Options.Rounds == 0 && got.subjects < float64(c.Layout.Features()) // whose sums are dearer in full
+	if len(said) > 1 && !few && c.Triangles() {
 		if total, err := totalOf(c.Setup, said, task); err == nil && take(c.Setup, total, nil) == nil {
 			got.sites, got.filled, got.logLik = [][]ppca.Block{total.Blocks}, total.Filled, total.LogLik
 			return got, nil

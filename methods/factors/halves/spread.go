@@ -45,6 +45,10 @@ const fewestOfSpread = 5
 // those of the sites' [regressions] on factors that their other features show, where these differ by site turned, so
 // that a feature's variance grows by 1/(1 − h), h = wᵀ(WᵀΨ⁻¹W)⁻¹w/ψ; means are those of [between.Fit].
 func spreadOf(l ppca.Layout, p *ppca.Params, sites [][]ppca.Block, variance []float64) *spread {
+	unknown := slices.Repeat(wire.Vector{-1}, l.Views())
+	if len(sites) < 2 { // or a total, which has no sites
+		return &spread{unknown, unknown}
+	}
 	q, view, within := p.Rank, l.ViewOf(), make([]float64, l.Features())
 	for group, j := l.GroupOf(), 0; j < len(within); j++ {
 		within[j] = p.Noise[group[j]] + floats.Dot(p.W[j*q:][:q], p.W[j*q:][:q])

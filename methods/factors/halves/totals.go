@@ -3,6 +3,7 @@ package halves
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -23,7 +24,7 @@ func (t *FitTask) model(set options.Setup) (*ppca.Params, error) {
 // totalOf is the answer of all subjects to a task, of the answers of sites, as a secure sum tells it; an error if such
 // a sum has no room for it.
 func totalOf(set options.Setup, all []*ppca.Description, task *FitTask) (*ppca.Description, error) {
-	sums, err := masks.Standardised.Sum(len(all), func(i int) ([]float64, error) { return Raw(set, all[i], task) })
+	sums, err := masks.Raw.Sum(len(all), func(i int) ([]float64, error) { return Raw(set, all[i], task) })
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +34,7 @@ func totalOf(set options.Setup, all []*ppca.Description, task *FitTask) (*ppca.D
 // Raw is the answer to a task as numbers that add up over sites, of one set after the other.
 func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, error) {
 	model, err := task.model(set)
-	if err = cmp.Or(err, ppca.Numbers("units of totals", set.Layout.Features(), 1/ppca.Largest,
-		task.Scale.Units)); err != nil {
+	if err = cmp.Or(err, task.Scale.Check(set.Layout)); err != nil {
 		return nil, err
 	}
 	var out []float64
@@ -76,12 +76,13 @@ func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, erro
 	return out, nil
 }
 
-// rescale brings what the sums of a set say of each feature, or of two, into the units of totals, or back.
+// rescale brings what the sums of a set say of each feature, or of two, into the data's own units, to a power of two,
+// or back. In those of the task the coordinator could choose what the grid's step leaves of a site's sums.
 func rescale(raw []float64, t *FitTask, features []int, triangle, back bool) {
 	d := len(features)
 	times := make([]float64, d)
 	for i, j := range features {
-		if times[i] = t.Scale.Units[j]; !back {
+		if times[i] = math.Exp2(math.Round(math.Log2(t.Scale.Factor[j]))); !back {
 			times[i] = 1 / times[i]
 		}
 	}
@@ -100,7 +101,7 @@ func rescale(raw []float64, t *FitTask, features []int, triangle, back bool) {
 	}
 }
 
-// flat is the share of a feature's squares, and of those of all, below which what a mean leaves of them is rounding.
+// flat is the share of a feature's squares below which what a mean leaves of them is rounding.
 const flat = 1e-9
 
 // AnswerOf is the inverse of [Raw], of all subjects, but for products with directions: these are still of
@@ -130,7 +131,7 @@ func AnswerOf(set options.Setup, sums []float64, task *FitTask) (*ppca.Descripti
 			for i := range d {
 				for j := i; j < d; j++ {
 					x := rest[0] - n*b.Mean[i]*b.Mean[j]
-					if u := task.Scale.Units[features[i]]; i == j && x < flat*(n*u*u+rest[0]) {
+					if i == j && x < flat*rest[0] {
 						x = 0
 					}
 					b.Scatter[i*d+j], b.Scatter[j*d+i], rest = x, x, rest[1:]

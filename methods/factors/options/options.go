@@ -214,8 +214,8 @@ func (o *Options) OnePopulation() bool {
 	return o.SiteMeans == meansPooled && (o.Scaling == ppca.ScaleStandard || o.Scaling == ppca.ScaleView)
 }
 
-// mostSecure is how many numbers masked sums may have: they take 16 bytes each, and a release 256 MiB.
-const mostSecure = 13_600_000
+// mostSecure is how many numbers masked sums may have: they take 32 bytes each, and a vector 192 MiB.
+const mostSecure = 6_200_000
 
 // fewestSecure is how many sites have to share an exact total: of two, each knows the other's part.
 const fewestSecure = 3

@@ -155,8 +155,6 @@ type Scale struct {
 	// Effects of covariates are taken out of the values before; none where the plan adjusts
 	// for nothing.
 	Effects *Effects `cbor:"effects,omitempty"`
-	// Units are those of totals over the sites, which have one for each feature: see [ppca.PoolScale].
-	Units []float64 `cbor:"units,omitempty"`
 }
 
 // ScaleTask asks for the sums that the plan's scaling needs.

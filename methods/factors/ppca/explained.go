@@ -21,7 +21,7 @@ import (
 // of one site differ from each other, whoever is at the site: a feature's total
 // is Σ (t − t̄)², and its residuals r count as Σ (r − r̄)².
 type Explained struct {
-	Cells        wire.Vector `cbor:"cells"`         // per view: values observed
+	Cells        wire.Vector `cbor:"cells"`         // per view: values observed, of which filled ones are none
 	Total        wire.Vector `cbor:"total"`         // per view
 	Residual     wire.Matrix `cbor:"residual"`      // views × (q+1): with factor f alone, and last with all
 	FeatureTotal wire.Vector `cbor:"feature_total"` // per feature
@@ -86,6 +86,10 @@ func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, 
 		for i, j := range b.Features {
 			w, s := e.w[i*ld:][:q], e.STX[i*ld:][:q]
 			count[j] += b.N
+			out.Cells[view[j]] += b.N
+			if b.Filled != nil {
+				out.Cells[view[j]] -= b.Filled[i]
+			}
 			dev[j] += b.N * e.Delta[i]
 			res := out.Residual.Data[view[j]*(q+1):][:q+1]
 			all := e.Square[i] + linalg.Quadratic(means, ld, w, w)
@@ -103,7 +107,6 @@ func NewExplained(l Layout, p *Params, blocks []Block) (out *Explained, logLik, 
 			continue
 		}
 		k := view[j]
-		out.Cells[k] += n
 		res, all := out.Residual.Data[k*(q+1):][:q+1], dev[j]
 		for a, w := range md.W[j*ld:][:q] {
 			r := dev[j] - w*sum[j*q+a]

@@ -208,24 +208,14 @@ func (s *FeatureSums) centre(j int, extremes bool) (centre, spread float64) {
 }
 
 // PoolScale makes the scale of a study of what its sites say, in the plan's order, and names
-// the views of sites that seem to be in other units; sites are numbered as in the plan. Units are powers of two near
-// the features' standard deviations in this scale, but no less than 2⁻²⁰: a value that is filled may be as large as
-// the view's others, whatever its feature.
-func PoolScale(set Frame, sites []string, all []*FeatureSums) (scale *Scale, units []float64, apart []Apart,
-	err error) {
+// the views of sites that seem to be in other units; sites are numbered as in the plan.
+func PoolScale(set Frame, sites []string, all []*FeatureSums) (scale *Scale, apart []Apart, err error) {
 	apart = liesApart(set.Layout, all, set.Scaling == ScaleMinMax)
 	for i := range apart {
 		apart[i].Site = slices.Index(set.Plan.Sites, sites[apart[i].Site])
 	}
-	sum := set.pooled(all)
-	if scale, err = sum.scale(set); err != nil {
-		return nil, nil, nil, err
-	}
-	for j, n := range sum.N {
-		size := math.Round(math.Log2(scale.Factor[j] * math.Sqrt(sum.B[j]/n)))
-		units = append(units, math.Exp2(max(size, -20)))
-	}
-	return scale, units, apart, nil
+	scale, err = set.pooled(all).scale(set)
+	return scale, apart, err
 }
 
 // pooled is what all sites say together.

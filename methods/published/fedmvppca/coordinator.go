@@ -94,7 +94,7 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 		if err != nil {
 			return nil, nil, err
 		}
-		scale, _, apart, err := ppca.PoolScale(c.Frame, sites, all)
+		scale, apart, err := ppca.PoolScale(c.Frame, sites, all)
 		if err != nil {
 			return nil, nil, err
 		}
