@@ -181,7 +181,7 @@ func TestSharedReportHoldsEveryPicture(t *testing.T) {
 	r := testkit.Get(newPlay(t, s).run())(t)
 	found := pictures(r)
 	for _, id := range []string{"overview", "variance-explained", "loadings-1", "scores-1-2", "imputation-gain",
-		"imputation-calibration"} {
+		"imputation-coverage"} {
 		f := found[id]
 		if f == nil {
 			t.Errorf("there is no figure %s", id)

@@ -46,7 +46,7 @@ func TestIntervalsThatDoNotHoldAreNamed(t *testing.T) {
 		sums := assess.NewSums(1)
 		const cells = 10000
 		sums.Cells[0] = cells
-		sums.Calibration.Data[5], sums.Calibration.Data[0] = c.coverage*cells, (1-c.coverage)*cells
+		sums.Inside[0] = c.coverage * cells
 		sums.Uneven[0] = c.err * c.err * cells * cells
 		v := &verdicts{m: &fitted.Model{Views: []fitted.ModelView{{Name: "v0"}}}, all: sums}
 		v.intervals()
