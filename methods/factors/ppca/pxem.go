@@ -61,7 +61,6 @@ type Fitted struct {
 	Converged  bool // false: MaxIter came first
 	// Of [FitBest]: how many starts were followed to their end, and how many ended at the likeliest.
 	Starts, AtBest int
-	Others         []Params // that the starts ended at beside
 }
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
@@ -165,11 +164,9 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 	if err != nil {
 		return nil, err
 	}
-	for i, fit := range fits {
+	for _, fit := range fits {
 		if best.Starts++; fits[0].LogLik-fit.LogLik < alike*best.Subjects {
 			best.AtBest++
-		} else if fits[i-1].LogLik-fit.LogLik > alike*best.Subjects {
-			best.Others = append(best.Others, fit.Params)
 		}
 	}
 	best.Iterations += fits[0].Iterations
