@@ -289,24 +289,6 @@ func (m *Model) noiseAt(p *ppca.Params, l ppca.Layout, who Population) (*ppca.Pa
 	return between.At(l, p, times)
 }
 
-// SiteNoiseSection shows how the noise of sites differs.
-func (m *Model) SiteNoiseSection() figure.Section {
-	t := figure.Table{ID: "noise-of-sites", Columns: []figure.Column{{Name: "site"}, {Name: "view"},
-		{Name: "noise, times the model's"}, {Name: "low"}, {Name: "high"}},
-		Caption: "Variances, drawn to those of all sites where few subjects tell, with intervals of 90 %. 1 where " +
-			"nothing says that the view's noise differs between sites."}
-	for _, s := range m.SiteNoise {
-		for k, v := range s.Views {
-			t.Add(s.Name, m.Views[k].Name, v.Times, v.Low, v.High)
-		}
-	}
-	return figure.Section{ID: "noise-of-sites", Title: "How the noise of sites differs",
-		Items: []figure.Item{{Table: &t}},
-		Lead: "Subjects of the sites lie around what the factors say by more at some sites than at others, more than " +
-			"chance would have it. What is said of subjects of a site of the study uses that site's own noise; the " +
-			"loadings and everything else in this report are those of all sites."}
-}
-
 // samplingTimes lists what the sampling of subjects multiplies the variance of predictions of
 // each view by; nil where that is not known.
 func (m *Model) samplingTimes() (times []float64) {

@@ -32,7 +32,6 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 		{true, func() figure.Section { return dataSection(set, sites) }},
 		{m.Adjusts(), m.AdjustedSection},
 		{m.Separate(), m.SiteMeansSection},
-		{len(m.SiteNoise) > 0, m.SiteNoiseSection},
 		{true, func() figure.Section { return Variance(set, "All sites", &pooled.Explained, sites) }},
 		{true, m.LoadingSection},
 		{!m.Separate(), func() figure.Section { return factorSection(set, sites) }}, // else every site's mean is 0
