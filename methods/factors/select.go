@@ -139,7 +139,7 @@ func read(ctx context.Context, set options.Setup, data map[string]dataset.Source
 		return nil, err
 	}
 	for i, name := range set.Plan.Sites {
-		one, err := ppca.Read(ctx, set.Layout, sources[i], nil)
+		one, err := ppca.Read(ctx, set.Layout, sources[i])
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}

@@ -320,7 +320,7 @@ func (c Coordinator) next(o *fitState, last exchanged) (*ppca.Params, *between.O
 		list = append(list, newStep(c.Layout, x.Sent, x.Found, last.Sent))
 	}
 	next := unflatten(c.Layout, extrapolate(list, o.Reach), last.Sent)
-	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
+	if next.Check(c.Layout) != nil {
 		return last.Found, last.Apart
 	}
 	return next, last.Apart

@@ -44,7 +44,7 @@ func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Sou
 	if h.seen != nil && reflect.DeepEqual(h.less, less) {
 		return h.seen, nil
 	}
-	sums, err := ppca.Read(ctx, h.Layout, data, nil)
+	sums, err := ppca.Read(ctx, h.Layout, data)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		list = append(list, row)
 	}
 	table := testkit.Get(dataset.NewTable(schema, list))(t)
-	sums := testkit.Get(ppca.Read(t.Context(), tr.L, table, nil))(t)
+	sums := testkit.Get(ppca.Read(t.Context(), tr.L, table))(t)
 	direct := ppca.NewFeatureSums(5)
 	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
 	scaled := ppca.NewAccumulator(tr.L)
