@@ -3,10 +3,7 @@ package ppca
 // What the tests, which are outside because package factorstest imports this one, see of
 // the inside.
 
-var (
-	Weighted = weighted
-	NewPXEM  = newPXEM
-)
+var Weighted = weighted
 
 // NewFeatureSums are the sums of nobody, and AddRow takes in a subject's observed values.
 var NewFeatureSums = newFeatureSums
