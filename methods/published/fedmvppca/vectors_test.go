@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/linalg"
 	"parley/internal/stats"
 	"parley/internal/testkit"
@@ -316,11 +318,12 @@ func evaluated(list *vectors.List, entry string, id int, e map[string]json.RawMe
 	predictor := ok(ppca.NewPredictor(l, p))
 	post, marginal := ok(predictor.Given(r.features)), ok(predictor.Given(nil))
 	var all []float64
-	sum, row := 0.0, make([]float64, len(r.features))
+	sum, row, z := 0.0, make([]float64, len(r.features)), make([]float64, p.Rank)
 	for _, t := range r.t {
-		post.Reconstruct(row, t)
-		for j, x := range row {
-			sum += math.Abs(x - t[j])
+		post.Latent(z, t)
+		for i, j := range post.Observed {
+			row[i] = p.Mu[j] + floats.Dot(p.W[j*p.Rank:][:p.Rank], z)
+			sum += math.Abs(row[i] - t[i])
 		}
 		all = append(all, row...)
 	}
