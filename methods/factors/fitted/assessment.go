@@ -171,8 +171,8 @@ func SayAssessment(r *privacy.Request, s ppca.Frame) {
 	r.Say(k*(q+3), "number of values and sums of squares, total and unexplained, per view and factor")
 	r.Say(4*d, "per feature number of values, sum of squares, and sums of squares and of fourth powers of what is "+
 		"unexplained of single subjects")
-	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: number of values, sums of squared "+
-		"errors, number of values in intervals of 90 %, and how much subjects differ in these")
+	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: number of values, sums of "+
+		"squared errors, number of values in intervals of 90 %, and how much subjects differ in these")
 	r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what "+
 		"the model expects, and of the squares of these")
 	r.Say(q*(q+1), "mean and covariance of the factors")

@@ -92,7 +92,8 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 				}
 			}
 			if math.Abs(y[a]-mean) > 1e-10 || math.Abs(y[3+4*a]-variance) > 1e-10 {
-				t.Fatalf("subject %d, factor %d: %v, variance %v, want %v and %v", i, a+1, y[a], y[3+4*a], mean, variance)
+				t.Fatalf("subject %d, factor %d: %v, variance %v, want %v and %v", i, a+1, y[a], y[3+4*a], mean,
+					variance)
 			}
 		}
 		if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[4]) > 1e-9) {

@@ -185,8 +185,9 @@ func (n *Whitening) lose(pass *passed, mean, draws []float64, r *rand.Rand) {
 	pass.size = max(leastPassed, told/max(size, 1e-300))
 }
 
-// through passes draws, about a mean, through a whitening: what is left after squeezing of the mean square of what comes
-// to it, along each axis and in all other directions, the mean factor of clipping, and how much of the size is told.
+// through passes draws, about a mean, through a whitening: what is left after squeezing of the mean square of what
+// comes to it, along each axis and in all other directions, the mean factor of clipping, and how much of the size is
+// told.
 func (n *Whitening) through(axes, mean, draws []float64) passed {
 	p := len(mean)
 	k := len(axes) / p

@@ -29,8 +29,9 @@ const flat = 1e-12
 func (l Layout) parts() int { return max(l.Views(), 2) }
 
 // DirectionsOf are Ψ⁻¹w for each factor of a model, apart for each view, so that the products tell too what each view
-// says of the factors; apart for every second feature where there is one view. They are as many as models of a rank have
-// at most, and surplus ones; drawn ones are the rest, always the same, and all without a model. Each has unit length.
+// says of the factors; apart for every second feature where there is one view. They are as many as models of a rank
+// have at most, and surplus ones; drawn ones are the rest, always the same, and all without a model. Each has unit
+// length.
 func DirectionsOf(l Layout, model *Params, rank, surplus int) *Directions {
 	n := l.parts()*rank + surplus
 	return &Directions{n, sync.OnceValue(func() []float64 { return directions(l, model, n) })}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
@@ -149,6 +150,7 @@ func TestPrincipalAnglesAreKnown(t *testing.T) {
 	}
 	for _, want := range []float64{1e-9, 0.3, 1.2} {
 		got := testkit.Get(ppca.PrincipalAngles(weightedColumns(l, at(want)), weightedColumns(l, at(0))))(t)
+		floats.Scale(math.Pi/180, got)
 		if math.Abs(got[0]) > 1e-9*want+1e-15 && got[0] > 1e-14 || math.Abs(got[1]-want) > 1e-13 {
 			t.Errorf("angles %v, want 0 and %v", got, want)
 		}

@@ -13,9 +13,9 @@ import (
 	"parley/methods/factors/fitted"
 )
 
-// heaviness is how many times as much the variance of feature j, of view k, varies over samples as that of a normal one:
-// as that of its view's residuals at least, and (κ − 1)/2, with the mean kurtosis κ of what the model leaves of it at
-// sites where it varies. A 0/1 number that is rare, or one with a long tail, has much more.
+// heaviness is how many times as much the variance of feature j, of view k, varies over samples as that of a normal
+// one: as that of its view's residuals at least, and (κ − 1)/2, with the mean kurtosis κ of what the model leaves of it
+// at sites where it varies. A 0/1 number that is rare, or one with a long tail, has much more.
 func (v *verdicts) heaviness(j, k int) float64 {
 	kurtosis, subjects := 0.0, 0.0
 	for _, s := range v.sites {

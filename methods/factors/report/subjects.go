@@ -62,9 +62,10 @@ func (g *gallery) scoreSection(mean string) figure.Section {
 			"this page has the scores on all factors, with their standard deviations given what was measured of the " +
 			"subject, as if the factors were known exactly.",
 		Items: []figure.Item{{Figure: &figure.Figure{ID: "subjects", Title: title,
-			Chart:   figure.Scatter{X: x, Y: y, Groups: []figure.Group{all}},
-			Caption: "One mark for each subject. parley model associate says which groups of subjects differ on a factor.",
-			Alt:     "Marks of the subjects' scores."}}}}
+			Chart: figure.Scatter{X: x, Y: y, Groups: []figure.Group{all}},
+			Caption: "One mark for each subject. parley model associate says which groups of subjects differ on a " +
+				"factor.",
+			Alt: "Marks of the subjects' scores."}}}}
 }
 
 // gallery is what one reading of a site's subjects keeps for the picture of its own report.

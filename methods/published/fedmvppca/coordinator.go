@@ -202,8 +202,8 @@ func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 	return c.nextRound(s, model)
 }
 
-// clearest bounds how far the factors of a model stand out of its noise, tr WᵀΨ⁻¹W: beyond, the precision of the factors
-// is not to be inverted.
+// clearest bounds how far the factors of a model stand out of its noise, tr WᵀΨ⁻¹W: beyond, the precision of the
+// factors is not to be inverted.
 const clearest = 1e13
 
 // blur raises noise variances that are next to nothing beside the loadings: sites
