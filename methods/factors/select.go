@@ -68,11 +68,11 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 	s.recommend()
 	s.out.Result = resultOf(s.out, map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out"},
 		"Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, and judged "+
-			"by how likely they make the others. All is about the means of the sites. A recommendation follows the first "+
-			"rule, if nothing is warned of.",
+			"by how likely they make the others. All is about the means of the sites. A recommendation follows the "+
+			"first rule, if nothing is warned of.",
 		"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest number "+
-			"of factors, with the standard error of that. It falls while factors describe what all subjects share, and "+
-			"rises once they describe those who were fitted only.",
+			"of factors, with the standard error of that. It falls while factors describe what all subjects share, "+
+			"and rises once they describe those who were fitted only.",
 		scoreColumn{"left-out log-likelihood per subject", "nats", scoreLeftOut},
 		scoreColumn{"behind the best", "nats", scoreBehind}, scoreColumn{"standard error", "nats", scoreBehindSE})
 	return s.out, nil

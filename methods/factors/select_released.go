@@ -139,11 +139,11 @@ func (s *releasedSelector) selection() *method.Selection {
 	out.Result = resultOf(out, map[string]string{ruleBIC: "bic"},
 		"The rule below was worked out from what the sites of the study had released, with its noise. Fits to noised "+
 			"moments describe their noise too. So fresh noise of the same law was added to the releases and "+
-			"subtracted from them, which gives two with independent noise: one was fitted, the other scored, and the number of "+
-			"parameters was charged for as ever. A recommendation follows the rule, if nothing is warned of.",
+			"subtracted from them, which gives two with independent noise: one was fitted, the other scored, and the "+
+			"number of parameters was charged for as ever. A recommendation follows the rule, if nothing is warned of.",
 		fmt.Sprintf("BIC, lower being better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, for n "+
-			"subjects, d features and q factors. Means over %d fits; n is noised. Best by: of so many fits each candidate has the "+
-			"smallest BIC.", 2*noiseSplits),
+			"subjects, d features and q factors. Means over %d fits; n is noised. Best by: of so many fits each "+
+			"candidate has the smallest BIC.", 2*noiseSplits),
 		scoreColumn{"BIC", "", scoreBIC}, scoreColumn{"best by", "fits", scoreBest})
 	return out
 }

@@ -372,8 +372,8 @@ func (m *described) predict(dst []float64, features []int, x []float64) {
 // Describe writes how the model describes the observed features: the point W x + μ nearest to the observed values,
 // x = (WᵀW)⁻¹Wᵀ(t − μ), with the smallest squared error in scaled units, where all features count alike, and what
 // principal components are scored by; and where the observed features do not determine the factors, that of the
-// posterior mean, shrunken a little towards the mean. It is the rule for every reconstruction of observed values that is
-// shown or scored.
+// posterior mean, shrunken a little towards the mean. It is the rule for every reconstruction of observed values that
+// is shown or scored.
 func (p *Posterior) Describe(dst, t []float64) {
 	if p.nearest == nil {
 		p.findNearest()

@@ -182,8 +182,8 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) figure.Sec
 			{Figure: &figure.Figure{ID: "imputation-coverage", Title: "Do the intervals hold what they promise?",
 				Chart: table("share of values in their intervals", names, held),
 				Caption: "Intervals of 90 % should hold about nine values of ten: fewer mean that they are too " +
-					"narrow, or a mean that is off, and more that they are too wide. Yes-or-no measurements and codes " +
-					"have other laws.",
+					"narrow, or a mean that is off, and more that they are too wide. Yes-or-no measurements and " +
+					"codes have other laws.",
 				Alt: "Table of the share of values that lie in the intervals of their predictions, by site and view."}},
 		}}
 }
