@@ -7,7 +7,14 @@ import (
 	"parley/problem"
 )
 
-// oddUnits names features that seem to be in other units, view by view: their values are
+// A view whose features are typically two standard deviations away, but within one if they are
+// read as scaled values, has been scaled already.
+const (
+	farView    = 2.0
+	nearScaled = 1.0
+)
+
+// oddUnits names features that seem to be in other units, or scaled by somebody else, view by view: their values are
 // compared with the population that the model describes, that of all sites or of one. That needs nothing from the sites
 // but the model.
 func (r *newcomers) oddUnits() (notes method.Notes) {
@@ -15,8 +22,8 @@ func (r *newcomers) oddUnits() (notes method.Notes) {
 	lo := 0
 	for k := range r.model.Views {
 		view := &r.model.Views[k]
-		var far []string
-		all := 0
+		var all, far []string
+		away, awayIfScaled := 0.0, 0.0
 		for i := range view.Features {
 			v, f, centre := &r.values[lo+i], &view.Features[i], md.Mu[lo+i]
 			if v.N == 0 {
@@ -27,17 +34,24 @@ func (r *newcomers) oddUnits() (notes method.Notes) {
 				sd = f.total()
 			}
 			here, there := v.Mean/f.Factor+f.Shift, centre/f.Factor+f.Shift
-			if all++; v.Odd(centre, sd) {
-				far = append(far, method.CompareMeans(f.Name, here, there, sd/f.Factor))
+			off, offIfScaled := (v.Mean-centre)/sd, (here-centre)/sd
+			away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
+			all = append(all, method.CompareMeans(f.Name, here, there, sd/f.Factor))
+			if v.Odd(centre, sd) {
+				far = append(far, all[len(all)-1])
 			}
 		}
 		lo += len(view.Features)
+		n := float64(len(all))
+		hint := "are they in the units of the fit? check units, codes for missing values and mixed-up columns"
+		if away > n*farView*farView && awayIfScaled < n*nearScaled*nearScaled {
+			far, hint = all, "they look as if they had been scaled already: give every feature in its own unit, the "+
+				"model scales it"
+		}
 		if len(far) > 0 {
-			notes.Add(problem.Problem{Where: "view " + view.Name,
-				What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), all,
-					problem.Names(far)),
-				Hint: "are they in the units of the fit, and not scaled? check units, codes for missing values and " +
-					"mixed-up columns"})
+			what := fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all),
+				problem.Names(far))
+			notes.Add(problem.Problem{Where: "view " + view.Name, What: what, Hint: hint})
 		}
 	}
 	return notes

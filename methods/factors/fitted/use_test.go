@@ -373,7 +373,7 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 		for j := range x {
 			x[j] = (x[j] - 170) * 0.1
 		}
-	}); !strings.Contains(got, "4 of 4 features") || !strings.Contains(got, "not scaled") {
+	}); !strings.Contains(got, "4 of 4 features") || !strings.Contains(got, "scaled already") {
 		t.Errorf("scaled values: %s", got)
 	}
 }
