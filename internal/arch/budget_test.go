@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 116_700
-	maxTests     = 72_330
+	maxSource    = 116_640
+	maxTests     = 72_300
 	maxPackages  = 73
 	papersSource = 16_140
 	papersTests  = 3_940
