@@ -69,9 +69,8 @@ type Transformer interface {
 
 // TransformOptions say what Transform writes.
 type TransformOptions struct {
-	Site       string // the site of the fit that the subjects are of; empty for all together
-	NewSite    bool   // the subjects are of a site that took no part in the fit
-	Covariance bool   // write covariances too
+	Site    string // the site of the fit that the subjects are of; empty for all together
+	NewSite bool   // the subjects are of a site that took no part in the fit
 }
 
 // Imputer predicts what was not observed.

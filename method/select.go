@@ -2,6 +2,8 @@ package method
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"parley/dataset"
 	"parley/figure"
@@ -80,4 +82,29 @@ type Refitter interface {
 	// SelectReleased is [Selector.Select] from that file. The outcome depends on the plan, the file and the
 	// values alone.
 	SelectReleased(ctx context.Context, p *study.Plan, released []byte, c SelectConfig) (*Selection, error)
+}
+
+// CheckReleased holds a file of what the sites of a plan's study released to that plan: it has the format that is
+// wanted and the digest of the plan, and is of sites of the plan, in its order, that are as many as its quorum.
+func CheckReleased(p *study.Plan, wanted, format, plan string, sites []string) error {
+	digest, err := p.Digest()
+	switch {
+	case err != nil:
+		return err
+	case format != wanted:
+		return fmt.Errorf("the format is %q, and this program reads %q", format, wanted)
+	case plan != digest.String():
+		return fmt.Errorf("it was released for another plan (%.12s), and this is %s", plan, digest.Short())
+	case len(sites) < max(1, p.Quorum):
+		return fmt.Errorf("%d sites released something, and the plan's quorum is %d", len(sites), p.Quorum)
+	}
+	last := -1
+	for _, site := range sites {
+		at := slices.Index(p.Sites, site)
+		if at <= last {
+			return fmt.Errorf("site %q is not of the plan, or not in its order, or there twice", site)
+		}
+		last = at
+	}
+	return nil
 }

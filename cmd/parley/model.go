@@ -83,7 +83,6 @@ func modelTransformCommand() *cobra.Command {
 	out.flags(cmd)
 	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
-	f.BoolVar(&opts.Covariance, "covariance", false, "also write the covariances of the factors")
 	return as.flag(cmd, "print what was written, and the warnings, as JSON")
 }
 

@@ -272,9 +272,8 @@ func TestWhatIsSaidOfAdjustment(t *testing.T) {
 		if wrong {
 			t.Errorf("%s: the verdicts are %q", options, r.Verdicts())
 		}
-		at := slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == "adjusted" })
-		if at < 0 || len(r.Sections[at].Items) == 0 {
-			t.Errorf("%s: the report does not show the covariates", options)
+		if !slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "adjusted" }) {
+			t.Errorf("%s: the report does not name the covariates", options)
 		}
 	}
 }
@@ -294,11 +293,10 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 	}
 	m, _, _ := modelOf(t, agedSites(t, ageAndSex, nil))
 	refused(t, m, map[string]func(m *fitted.Model){
-		"format":              func(m *fitted.Model) { m.Format = fitted.ModelFormat },
-		"means":               func(m *fitted.Model) { m.Covariates[0].Mean = nil },
-		"effects":             func(m *fitted.Model) { m.Views[0].Features[0].Effects = nil },
-		"slopes":              func(m *fitted.Model) { m.Views[0].Features[0].Effects[0] = 1e80 },
-		"standard deviations": func(m *fitted.Model) { m.Covariates[0].WithinSD = []float64{-1, 1} },
+		"format":  func(m *fitted.Model) { m.Format = fitted.ModelFormat },
+		"means":   func(m *fitted.Model) { m.Covariates[0].Mean = nil },
+		"effects": func(m *fitted.Model) { m.Views[0].Features[0].Effects = nil },
+		"slopes":  func(m *fitted.Model) { m.Views[0].Features[0].Effects[0] = 1e80 },
 	})
 }
 

@@ -209,7 +209,7 @@ func (m Method) Describe(p *study.Plan) string {
 	text += fmt.Sprintf(" Each site sends the number, means and covariances of its subjects, in sets by the "+
 		"views that they have, to which the coordinator fits the model; where values are missing it fills them by the "+
 		"model and sends these again, at most %d times.", o.Exchanges(p))
-	if !set.Bound(nil, nil).Triangle(l.Features()) {
+	if !set.Bound(nil).Triangle(l.Features()) {
 		text += " Where covariances are too many to be sent, it sends those with the model's factors, as often."
 	}
 	return text
@@ -322,7 +322,7 @@ const (
 
 // sumName is what the sums are called of which a model is fitted.
 func sumName(set options.Setup) string {
-	if set.Bound(nil, nil).Numbers == 0 {
+	if set.Bound(nil).Numbers == 0 {
 		return sumAlong
 	}
 	return sumScatter

@@ -250,7 +250,7 @@ func pooled(t *testing.T, s *small, set options.Setup, model *fitted.Model) (fir
 	}
 	var all []ppca.Block
 	for _, site := range s.plan.Sites {
-		all = append(all, testkit.Get(ppca.Read(t.Context(), set.Layout, s.data[site], nil))(t).In(scale)...)
+		all = append(all, testkit.Get(ppca.Read(t.Context(), set.Layout, s.data[site]))(t).In(scale)...)
 	}
 	all = ppca.Merge(all)
 	fit := testkit.Get(ppca.Fit(set.Layout, all, start.Rank, start,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"parley/dataset"
 	"parley/figure"
@@ -67,7 +66,15 @@ func selectFactors(ctx context.Context, set options.Setup, data map[string]datas
 	}
 	s.choose()
 	s.recommend()
-	s.out.Result = s.result()
+	s.out.Result = resultOf(s.out, map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out"},
+		"Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, and judged "+
+			"by how likely they make the others. All is about the means of the sites. A recommendation follows the "+
+			"first rule, if nothing is warned of.",
+		"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest number "+
+			"of factors, with the standard error of that. It falls while factors describe what all subjects share, "+
+			"and rises once they describe those who were fitted only.",
+		scoreColumn{"left-out log-likelihood per subject", "nats", scoreLeftOut},
+		scoreColumn{"behind the best", "nats", scoreBehind}, scoreColumn{"standard error", "nats", scoreBehindSE})
 	return s.out, nil
 }
 
@@ -85,11 +92,6 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.ranks.Tell = func(part float64) {
-			if c.Progress != nil && s.passes <= s.expected {
-				c.Progress((s.passes-1)*all+float64(i)+part, s.expected*all)
-			}
-		}
 		carried, err := s.ranks.Try(q)
 		if err != nil {
 			return err
@@ -98,6 +100,9 @@ func (s *selector) try(ctx context.Context, c method.SelectConfig, sites [][]ppc
 			s.out.Notes.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the sites' subjects do not carry %s",
 				figure.Plural(q, "factor"))})
 			break
+		}
+		if done := (s.passes-1)*all + float64(i+1); c.Progress != nil && s.passes <= s.expected {
+			c.Progress(done, s.expected*all)
 		}
 	}
 	s.choice = s.ranks.Choice()
@@ -134,7 +139,7 @@ func read(ctx context.Context, set options.Setup, data map[string]dataset.Source
 		return nil, err
 	}
 	for i, name := range set.Plan.Sites {
-		one, err := ppca.Read(ctx, set.Layout, sources[i], nil)
+		one, err := ppca.Read(ctx, set.Layout, sources[i])
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
@@ -186,46 +191,12 @@ func defeatsSelection(o *options.Options) (why, mend string) {
 		"scaling: view, if the features of each view share a unit\nnoise: feature, if they do not"
 }
 
-// result draws the selection.
-func (s *selector) result() *method.Result {
-	x, y := s.out.Curve(scoreBehind)
-	_, se := s.out.Curve(scoreBehindSE)
-	low, high := slices.Clone(y), slices.Clone(y)
-	for i := range y {
-		y[i] = -y[i]
-		low[i], high[i] = y[i]-se[i], y[i]+se[i]
-	}
-	return drawn(s.out, map[string]string{ruleStudy: "one_standard_error", ruleLikeliest: "left_out"},
-		[]figure.Fact{{Name: "likeliest", Value: strconv.Itoa(s.out.Choice(ruleLikeliest))}},
-		"Every rule below was worked out from the sums of the sites. A recommendation follows the first, if nothing "+
-			"is warned of.",
-		figure.Section{ID: "left-out", Title: "How likely subjects are who were left out",
-			Lead: "Models were fitted to nine tenths of the subjects, as far as the sums of sites tell them apart, " +
-				"and judged by how likely they make the others. All is about the means of the sites."},
-		figure.Figure{ID: "left-out-log-likelihood", Title: "Log-likelihood of subjects left out, beside the best",
-			Chart: figure.Lines{Y: figure.Axis{Label: "log-likelihood per subject − the best (nats)"},
-				Series: []figure.Line{{Name: "log-likelihood", X: x, Y: y, Low: low, High: high}}},
-			Caption: "Higher is better. The band is one standard error of the difference to the best. The line rises " +
-				"while factors describe what all subjects share, and falls once they describe those who were fitted " +
-				"only: take the smallest number whose band reaches zero.",
-			Alt: fmt.Sprintf("Line of the log-likelihood of subjects left out, with a band of one standard error that "+
-				"first reaches the best at %d factors.", s.out.Choice(ruleStudy))},
-		"In scaled units. Behind: how much less likely a subject who was left out is than with the likeliest number "+
-			"of factors, with the standard error of that.",
-		[]scoreColumn{{"left-out log-likelihood per subject", "nats", scoreLeftOut},
-			{"behind the best", "nats", scoreBehind}, {"standard error", "nats", scoreBehindSE}})
-}
-
 // scoreColumn is a score as a table shows it.
 type scoreColumn struct{ name, unit, score string }
 
-// drawn is a selection as a result: what its rules, under short names, chose from what, a section with the line that
-// they go by, and a table of scores.
-func drawn(out *method.Selection, rules map[string]string, facts []figure.Fact, from string, why figure.Section,
-	line figure.Figure, caption string, columns []scoreColumn) *method.Result {
-	chart := line.Chart.(figure.Lines)
-	chart.X = figure.Axis{Label: "number of factors", Count: true}
-	line.Chart, why.Items = chart, []figure.Item{{Figure: &line}}
+// resultOf is a selection as a result: what its rules, under short names, chose from what, and a table of scores.
+func resultOf(out *method.Selection, rules map[string]string, from, caption string,
+	columns ...scoreColumn) *method.Result {
 	x, _ := out.Curve("")
 	t := &figure.Table{ID: "candidates", Title: "All scores", Caption: caption,
 		Columns: []figure.Column{{Name: "factors", Format: figure.Count, Numbers: x}}}
@@ -233,9 +204,10 @@ func drawn(out *method.Selection, rules map[string]string, facts []figure.Fact, 
 		_, y := out.Curve(c.score)
 		t.Columns = append(t.Columns, figure.Column{Name: c.name, Unit: c.unit, Numbers: y})
 	}
-	return &method.Result{Metrics: out.Metrics(rules), Headline: append([]figure.Fact{out.Headline()}, facts...),
-		Sections: []figure.Section{out.Section(from), why,
-			{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: t}}}}}
+	sec := out.Section(from)
+	sec.Items = append(sec.Items, figure.Item{Table: t})
+	return &method.Result{Metrics: out.Metrics(rules), Headline: []figure.Fact{out.Headline()},
+		Sections: []figure.Section{sec}}
 }
 
 // parameters is how many numbers a model has, rotations of its factors aside.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"parley/figure"
 	"parley/method"
 	"parley/methods/factors/moments"
 	"parley/methods/factors/options"
@@ -137,22 +136,14 @@ func (s *releasedSelector) selection() *method.Selection {
 			"ranges scale each feature by itself, and with the plan's noise: view surplus factors would describe the " +
 			"difference"})
 	}
-	x, y := out.Curve(scoreBIC)
-	out.Result = drawn(out, map[string]string{ruleBIC: "bic"},
-		[]figure.Fact{{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised",
-			Value: fmt.Sprintf("%.0f", s.subjects)}},
-		"The rule below was worked out from what the sites of the study had released, with its noise. A "+
-			"recommendation follows it, if nothing is warned of.",
-		figure.Section{ID: "bic", Title: "Fit against size, with the noise split in two",
-			Lead: "Fits to noised moments describe their noise too. So fresh noise of the same law was added to the " +
-				"releases and subtracted from them, which gives two with independent noise: one was fitted, the " +
-				"other scored, and the number of parameters was charged for as ever."},
-		figure.Figure{ID: "bic", Title: "Bayesian information criterion by number of factors",
-			Chart: figure.Lines{Y: figure.Axis{Label: "BIC"}, Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
-			Caption: fmt.Sprintf("Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, for n "+
-				"subjects, d features and q factors. Means over %d fits; n is noised.", 2*noiseSplits),
-			Alt: fmt.Sprintf("Line of the Bayesian information criterion, lowest at %d factors.", s.values[least])},
-		"Best by: of so many fits each candidate has the smallest BIC.",
-		[]scoreColumn{{"BIC", "", scoreBIC}, {"best by", "fits", scoreBest}})
+	out.Result = resultOf(out, map[string]string{ruleBIC: "bic"},
+		"The rule below was worked out from what the sites of the study had released, with its noise. Fits to noised "+
+			"moments describe their noise too. So fresh noise of the same law was added to the releases and "+
+			"subtracted from them, which gives two with independent noise: one was fitted, the other scored, and the "+
+			"number of parameters was charged for as ever. A recommendation follows the rule, if nothing is warned of.",
+		fmt.Sprintf("BIC, lower being better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + 2d, for n "+
+			"subjects, d features and q factors. Means over %d fits; n is noised. Best by: of so many fits each "+
+			"candidate has the smallest BIC.", 2*noiseSplits),
+		scoreColumn{"BIC", "", scoreBIC}, scoreColumn{"best by", "fits", scoreBest})
 	return out
 }

@@ -49,7 +49,7 @@ var shapes = map[string]shape{
 
 // digests of studies, on amd64; of private ones under seeded noise.
 var digests = map[string]string{
-	"exact":             "d41020d9a68a36ff7c702feaf6197739f5abb60fb45582f7da77674566699c2d",
+	"exact":             "d24ccadebf3428704d8eaf2f99553301f8762765380f0d7e22b5a65e50a245e8",
 	"private, patterns": "2678380d242a1460b9a6cb6dfb9a8c06fc76a377ff6022cb1e35bceac4afe532",
 }
 

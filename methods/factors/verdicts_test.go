@@ -335,8 +335,15 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 // A view that is offset at one site by what no population has is named with the site before
 // everything that follows from it.
 func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
-	for by, want := range map[float64]bool{0: false, 3: false, 1e12: true} {
-		s := shape{dims: []int{5, 4}, sites: 4, rows: 40, seed: 5, options: "  latent: 1\n"}.study(t)
+	for _, c := range []struct {
+		by      float64
+		want    bool
+		scaling string
+	}{{0, false, "standard"}, {3, false, "standard"}, {1e12, true, "standard"}, {1e3, true, "view"},
+		{3, false, "min-max"}, {1e3, true, "min-max"}} {
+		by, want := c.by, c.want
+		s := shape{dims: []int{5, 4}, sites: 4, rows: 40, seed: 5,
+			options: "  latent: 1\n  scaling: " + c.scaling + "\n"}.study(t)
 		site := s.plan.Sites[2]
 		dealt(t, s, site, func(table *dataset.Table, i int) [][]float64 {
 			return changed(table, i, 1, func(v []float64) { floats.AddConst(by, v) })
@@ -345,12 +352,12 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0],
 			"Values have nothing in common with those of other sites: v1 at "+site+" (")
 		if said != want || !want && strings.Contains(strings.Join(r.Verdicts(), "\n"), "nothing in common") {
-			t.Errorf("offset by %v: %q", by, r.Verdicts())
+			t.Errorf("%+v: %q", c, r.Verdicts())
 		}
 		headline := fmt.Sprint(r.Headline)
 		_, shown := r.Metrics["r2/v0"]
 		if void := strings.Contains(headline, "not meaningful: see below"); void != want || shown == want {
-			t.Errorf("offset by %v: the headline is %s, and the metrics are %v", by, headline, r.Metrics)
+			t.Errorf("%+v: the headline is %s, and the metrics are %v", c, headline, r.Metrics)
 		}
 	}
 }

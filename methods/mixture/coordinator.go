@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -194,24 +195,14 @@ func (all *released) file(p *study.Plan) (method.File, error) {
 
 // readReleased reads what the sites of a plan's study released, and checks it: the file may have come from anywhere.
 func (s *setup) readReleased(data []byte) (*released, error) {
-	digest, err := s.Plan.Digest()
-	if err != nil {
-		return nil, err
-	}
 	all := new(released)
-	err = method.DecodeJSON(data, all)
-	switch {
-	case err != nil:
-	case all.Format != releasedFormat:
-		err = fmt.Errorf("the format is %q, and this program reads %q", all.Format, releasedFormat)
-	case all.Plan != digest.String():
-		err = fmt.Errorf("it was released for another plan (%.12s), and this is %s", all.Plan, digest.Short())
-	case len(all.Sums) != s.Of.Len():
-		err = fmt.Errorf("%d sums at the frequencies where the plan has %d", len(all.Sums), s.Of.Len())
-	case len(all.Sites) < max(1, s.Plan.Quorum):
-		err = fmt.Errorf("%d sites released something, and the plan's quorum is %d", len(all.Sites), s.Plan.Quorum)
-	default:
-		err = s.checkSites(all)
+	err := method.DecodeJSON(data, all)
+	var sites []string
+	for _, a := range all.Sites {
+		sites = append(sites, a.Site)
+	}
+	if err = cmp.Or(err, method.CheckReleased(s.Plan, releasedFormat, all.Format, all.Plan, sites)); err == nil {
+		err = s.checkSums(all)
 	}
 	if err != nil {
 		return nil, problem.Problem{What: "this is not what the study's sites released: " + err.Error(),
@@ -220,15 +211,13 @@ func (s *setup) readReleased(data []byte) (*released, error) {
 	return all, nil
 }
 
-// checkSites reports sites that are not the plan's, and numbers that these cannot have released.
-func (s *setup) checkSites(all *released) error {
-	last, most := -1, 0.0
+// checkSums reports numbers that the sites cannot have released.
+func (s *setup) checkSums(all *released) error {
+	if len(all.Sums) != s.Of.Len() {
+		return fmt.Errorf("%d sums at the frequencies where the plan has %d", len(all.Sums), s.Of.Len())
+	}
+	most := 0.0
 	for _, a := range all.Sites {
-		at := slices.Index(s.Plan.Sites, a.Site)
-		if at <= last {
-			return fmt.Errorf("site %q is not of the plan, or not in its order, or there twice", a.Site)
-		}
-		last = at
 		if err := a.check(); err != nil {
 			return fmt.Errorf("site %s: %w", a.Site, err)
 		}

@@ -59,7 +59,7 @@ func rowsOf(ctx context.Context, set options.Setup, sites []dataset.Source) (*ro
 		if err != nil {
 			return nil, err
 		}
-		sums, err := ppca.Read(ctx, set.Layout, table, nil)
+		sums, err := ppca.Read(ctx, set.Layout, table)
 		if err != nil {
 			return nil, err
 		}

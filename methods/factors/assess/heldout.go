@@ -206,8 +206,6 @@ type Ranks struct {
 	groups [][]ppca.Block
 	scores [][]float64 // log-likelihood of each group, by value
 	errors float64     // standard errors by which a value may be behind
-	// Tell is told how much of [Ranks.Try] is done, from 0 to 1; nil for nobody.
-	Tell func(part float64)
 }
 
 // What a model has filled repeats the model, and subjects who are left out then tell numbers of factors apart with more
@@ -247,19 +245,12 @@ func (r *Ranks) Try(q int) (bool, error) {
 		return false, nil // more factors than directions
 	}
 	var score []float64
-	tell := func() {
-		if r.Tell != nil {
-			r.Tell(float64(1+len(score)) / float64(1+len(r.groups)))
-		}
-	}
-	tell()
 	err = eachOut(r.layout, &fit.Params, r.groups, compared, func(p *ppca.Params, out []ppca.Block) error {
 		for i := range out {
 			out[i].Filled = nil // as if none had been
 		}
 		logLik, _, err := ppca.LogLik(r.layout, p, out)
 		score = append(score, logLik)
-		tell()
 		return err
 	})
 	switch {

@@ -1,6 +1,7 @@
 package assess
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,51 +12,44 @@ import (
 	"parley/methods/factors/ppca"
 )
 
-// CalibrationBins are those of the histogram that a site sends of each view, such that the
-// central interval of 90 % is bins 1 to 18: coverage needs no number of its own.
-const CalibrationBins = 20
-
 // Sums says how well the other views of a site's subjects predict a
 // view that they have: the only place where anybody can see what imputing it
-// at a site that lacks it is worth. Counts are of single values.
+// at a site that lacks it is worth. All vectors are by view; counts are of single values.
 type Sums struct {
-	Cells   wire.Vector `cbor:"cells"`   // per view: values predicted
+	Cells   wire.Vector `cbor:"cells"`   // values predicted
 	Error   wire.Vector `cbor:"error"`   // Σ (value − prediction)²
 	Squares wire.Vector `cbor:"squares"` // Σ (value − study mean)²
-	// Calibration counts values by the probability that the prediction gave to
-	// a smaller one: views × CalibrationBins.
-	Calibration wire.Matrix `cbor:"calibration"`
-	// Uneven is Σ (values of a subject in their central intervals of 90 % − 0.9 times its
-	// values)², over subjects, per view: how well coverage is known, though the values
+	Inside  wire.Vector `cbor:"inside"`  // values in their central intervals of 90 %
+	// Uneven is Σ (values of a subject in their intervals − 0.9 times its
+	// values)², over subjects: how well coverage is known, though the values
 	// of one subject go together.
 	Uneven wire.Vector `cbor:"uneven"`
+	// Varied is Σ (what the prediction takes away of the squares of a subject)²: how well that is known.
+	Varied wire.Vector `cbor:"varied"`
 }
 
 // NewSums returns sums of no subjects.
 func NewSums(views int) *Sums {
 	vector := func() wire.Vector { return make(wire.Vector, views) }
-	return &Sums{vector(), vector(), vector(), wire.Matrix{Rows: views, Cols: CalibrationBins,
-		Data: make([]float64, views*CalibrationBins)}, vector()}
+	return &Sums{vector(), vector(), vector(), vector(), vector(), vector()}
 }
 
 // Values is how many numbers the sums hold.
-func Values(views int) int { return views * (4 + CalibrationBins) }
+func Values(views int) int { return 6 * views }
+
+func (s *Sums) lists() [][]float64 {
+	return [][]float64{s.Cells, s.Error, s.Squares, s.Inside, s.Uneven, s.Varied}
+}
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *Sums) Check(views int) error {
-	if err := ppca.Numbers("sums of views left out", views, 0, s.Cells, s.Error, s.Squares, s.Uneven); err != nil {
-		return err
-	}
-	m := s.Calibration
-	if m.Rows != views || m.Cols != CalibrationBins || len(m.Data) != views*CalibrationBins {
-		return fmt.Errorf("histograms of views left out: %d × %d for %d views", m.Rows, m.Cols, views)
-	}
-	if err := ppca.Counts("histograms of views left out", m.Data, ppca.Largest); err != nil {
+	if err := cmp.Or(ppca.Numbers("sums of views left out", views, 0, s.lists()...),
+		ppca.Counts("values of views left out", slices.Concat(s.Cells, s.Inside), ppca.Largest)); err != nil {
 		return err
 	}
 	for k, n := range s.Cells {
-		if sum := floats.Sum(m.Data[k*m.Cols:][:m.Cols]); sum != n {
-			return fmt.Errorf("histograms of views left out: view %d has %v values in one and %v in all", k, sum, n)
+		if s.Inside[k] > n {
+			return fmt.Errorf("view %d left out: %v values in their intervals, of %v", k, s.Inside[k], n)
 		}
 	}
 	return nil
@@ -63,16 +57,13 @@ func (s *Sums) Check(views int) error {
 
 // Merge adds the sums of another site.
 func (s *Sums) Merge(o *Sums) {
-	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
-		{s.Uneven, o.Uneven}, {s.Calibration.Data, o.Calibration.Data}} {
-		floats.Add(x[0], x[1])
+	for i, x := range s.lists() {
+		floats.Add(x, o.lists()[i])
 	}
 }
 
 // Coverage is the share of view k's values in the central interval of 90 %; NaN where there is none.
-func (s *Sums) Coverage(k int) float64 {
-	return floats.Sum(s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2]) / s.Cells[k]
-}
+func (s *Sums) Coverage(k int) float64 { return s.Inside[k] / s.Cells[k] }
 
 // CoverageError is the standard error of [Sums.Coverage], subjects taken as drawn one by
 // one and the values of each as they come (the variance of a ratio of sums over clusters).
@@ -148,9 +139,8 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64) error {
 			continue
 		}
 		given.Impute(o.guess, o.others(k, values))
-		within, cells, at := 0.0, observed[o.from[k]:o.from[k+1]], 0 // of intervals, less what is expected
-		failed, squares := 0.0, 0.0
-		calibration := s.Calibration.Data[k*CalibrationBins:][:CalibrationBins]
+		cells, at := observed[o.from[k]:o.from[k+1]], 0
+		failed, squares, inside := 0.0, 0.0, 0.0
 		for i, value := range values[o.from[k]:o.from[k+1]] {
 			j := cells[i]
 			for given.Missing[at] != j {
@@ -159,27 +149,17 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64) error {
 			shift, sd, off := o.guess[at]-o.md.Mu[j], o.within[k][at], value-o.md.Mu[j]
 			failed += (off - shift) * (off - shift)
 			squares += off * off
-			bin, edge := slices.BinarySearch(quantiles[:], (off-shift)/sd)
-			if edge {
-				bin++
-			}
-			calibration[bin]++
-			if within -= 0.9; bin > 0 && bin < CalibrationBins-1 {
-				within++
+			if math.Abs(off-shift) <= normal95*sd {
+				inside++
 			}
 		}
-		s.Cells[k] += float64(len(cells))
+		n := float64(len(cells))
+		s.Cells[k] += n
 		s.Error[k] += failed
 		s.Squares[k] += squares
-		s.Uneven[k] += within * within
+		s.Inside[k] += inside
+		s.Uneven[k] += (inside - 0.9*n) * (inside - 0.9*n)
+		s.Varied[k] += (squares - failed) * (squares - failed)
 	}
 	return nil
 }
-
-// quantiles are those of the normal distribution at the edges between the calibration bins.
-var quantiles = func() (edges [CalibrationBins - 1]float64) {
-	for i := range edges {
-		edges[i] = math.Sqrt2 * math.Erfinv(2*float64(i+1)/CalibrationBins-1)
-	}
-	return edges
-}()

@@ -31,11 +31,6 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 		if c := s.Coverage(k); math.Abs(c-0.9) > 0.02 {
 			t.Errorf("view %d: the interval of 90 %% holds %v", k, c)
 		}
-		for b, n := range s.Calibration.Data[k*CalibrationBins:][:CalibrationBins] {
-			if share := n / s.Cells[k]; math.Abs(share-1.0/CalibrationBins) > 0.012 {
-				t.Errorf("view %d: bin %d holds %v", k, b, share)
-			}
-		}
 		if g := s.Gain(k); !(g > 0.3 && g < 1) {
 			t.Errorf("view %d: the other views take away %v of the squared error", k, g)
 		}

@@ -132,8 +132,8 @@ type SiteNoise struct {
 	OwnMean bool
 }
 
-// mean is the mean of u over the subjects who have a view.
-func (s *SiteNoise) mean(k int) float64 {
+// Mean is the mean of u over the subjects who have a view.
+func (s *SiteNoise) Mean(k int) float64 {
 	n := s.Subjects[k]
 	if s.OwnMean && n > 1 {
 		n--
@@ -185,7 +185,7 @@ func solve(predictor *ppca.Predictor, site *SiteNoise, known map[string]*taken) 
 			right.SetVec(k, 1)
 			continue
 		}
-		right.SetVec(k, right.AtVec(k)+n*site.mean(k))
+		right.SetVec(k, right.AtVec(k)+n*site.Mean(k))
 	}
 	var inverse mat.Dense
 	if inverse.Inverse(system) != nil {
@@ -197,7 +197,7 @@ func solve(predictor *ppca.Predictor, site *SiteNoise, known map[string]*taken) 
 		if n == 0 {
 			continue
 		}
-		mean := site.mean(k)
+		mean := site.Mean(k)
 		s.times[k] = max(c.AtVec(k), determined*mean)
 		gain := inverse.At(k, k) * n * mean / s.times[k]
 		s.share[k] = min(1/(gain*gain), 1)

@@ -8,7 +8,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/methods/factors/options"
-	"parley/methods/factors/ppca"
 )
 
 // adjustedFormat is that of a model of adjusted features: a program that does not know of
@@ -24,8 +23,7 @@ func (m *Model) PutAdjusted(of []options.Covariate, e *options.Estimates) {
 	at := 0
 	for _, c := range of {
 		next := at + len(options.Terms([]options.Covariate{c}))
-		m.Covariates = append(m.Covariates, modelCovariate{c.Column, c.Levels, e.Effects.Centre[at:next],
-			e.CovariateSD[at:next]})
+		m.Covariates = append(m.Covariates, modelCovariate{c, e.Effects.Centre[at:next]})
 		at = next
 	}
 	for j, f := range m.features() {
@@ -44,7 +42,7 @@ func (m *Model) Adjusts() bool { return len(m.Covariates) > 0 }
 // adjustedFor are the covariates as a plan names them.
 func (m *Model) adjustedFor() (of []options.Covariate) {
 	for _, c := range m.Covariates {
-		of = append(of, options.Covariate{Column: c.Column, Levels: c.Levels})
+		of = append(of, c.Covariate)
 	}
 	return of
 }
@@ -78,13 +76,8 @@ func (m *Model) checkAdjusted(d int) error {
 	}
 	p := len(options.Terms(m.adjustedFor()))
 	for i, c := range m.Covariates {
-		if own := len(options.Terms(m.adjustedFor()[i : i+1])); c.Column == "" || own == 0 || len(c.Mean) != own ||
-			len(c.WithinSD) != own {
-			return fmt.Errorf("covariate %q: %d means and %d standard deviations for %d terms", c.Column, len(c.Mean),
-				len(c.WithinSD), own)
-		}
-		if err := ppca.Within("standard deviations of "+c.Column, c.WithinSD, options.Largest); err != nil {
-			return err
+		if own := len(options.Terms(m.adjustedFor()[i : i+1])); c.Column == "" || own == 0 || len(c.Mean) != own {
+			return fmt.Errorf("covariate %q: %d means for %d terms", c.Column, len(c.Mean), own)
 		}
 	}
 	for _, f := range m.features() {
@@ -129,26 +122,10 @@ func (m *Model) AdjustedSection() figure.Section {
 	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken "+
 		"out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate "+
 		"among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left "+
-		"in. model/model.json has the effects.",
+		"in. model/model.json has the effects, and the means of the covariates.",
 		names, figure.Plural(m.AdjustedSubjects, "subject"))
 	if m.LackingCovariates > 0 {
 		lead += fmt.Sprintf(" Of %d more one of these is not known, so they took no part.", m.LackingCovariates)
 	}
-	sec := figure.Section{ID: "adjusted", Title: "What the factors are adjusted for", Lead: lead}
-	about := figure.Table{ID: "covariates", Title: "The covariates",
-		Caption: "Of a level, the mean is the share of subjects who have it. Means that nobody can have, or far too " +
-			"large standard deviations, come from codes for missing values or wrong units, and spoil the adjustment.",
-		Columns: []figure.Column{{Name: "covariate"}, {Name: "compared with"},
-			{Name: "mean", Numbers: figure.Numbers{}}, {Name: "sd within sites", Numbers: figure.Numbers{}}}}
-	for i, c := range m.Covariates {
-		with := ""
-		if len(c.Levels) > 0 {
-			with = c.Levels[0]
-		}
-		for k, name := range options.Terms(m.adjustedFor()[i : i+1]) {
-			about.Add(name, with, c.Mean[k], c.WithinSD[k])
-		}
-	}
-	sec.Items = append(sec.Items, figure.Item{Table: &about})
-	return sec
+	return figure.Section{ID: "adjusted", Title: "What the factors are adjusted for", Lead: lead}
 }

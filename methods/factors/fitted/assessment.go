@@ -79,11 +79,10 @@ type Assessment struct {
 	Mean     wire.Vector    `cbor:"mean"`     // of the subjects' factors: q
 	Cov      wire.Vector    `cbor:"cov"`      // and their covariance: q × q by rows
 	// Of each feature, sums over subjects of squares of what the model leaves, and of their squares.
-	FeatureSquares wire.Vector `cbor:"feature_squares"`
-	FeatureFourths wire.Vector `cbor:"feature_fourths"`
-	// FeatureCells counts the values of each feature, where those of a view have not all as many.
-	FeatureCells wire.Vector  `cbor:"feature_cells,omitempty"`
-	LeftOut      *assess.Sums `cbor:"left_out"`
+	FeatureSquares wire.Vector  `cbor:"feature_squares"`
+	FeatureFourths wire.Vector  `cbor:"feature_fourths"`
+	FeatureCells   wire.Vector  `cbor:"feature_cells"` // values of each feature
+	LeftOut        *assess.Sums `cbor:"left_out"`
 	// Missing is how missing values go with what others predict of them; nil where none is missing.
 	Missing *assess.MissingnessSums `cbor:"missing,omitempty"`
 	// Lacking is the same of whole views, by feature; nil where all subjects have the same views.
@@ -115,7 +114,8 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		ppca.Counts("outliers of a view", a.Outliers, a.Outlying),
 		a.Explained.Check(l), a.Noise.Check(views), a.LeftOut.Check(views),
 		ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount),
-		ppca.Numbers("sums of squares", d, 0, a.FeatureSquares, a.FeatureFourths),
+		ppca.Numbers("sums of a feature", d, 0, a.FeatureCells, a.FeatureSquares, a.FeatureFourths),
+		ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount),
 		ppca.CheckFactors(q, a.Mean, a.Cov))
 	if err != nil {
 		return err
@@ -127,10 +127,6 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		if x != nil {
 			err = cmp.Or(err, x.Check(d))
 		}
-	}
-	if len(a.FeatureCells) > 0 {
-		err = cmp.Or(err, ppca.Numbers("values of a feature", d, 0, a.FeatureCells),
-			ppca.Counts("values of a feature", a.FeatureCells, ppca.LargestCount))
 	}
 	if err != nil {
 		return err
@@ -175,8 +171,8 @@ func SayAssessment(r *privacy.Request, s ppca.Frame) {
 	r.Say(k*(q+3), "number of values and sums of squares, total and unexplained, per view and factor")
 	r.Say(4*d, "per feature number of values, sum of squares, and sums of squares and of fourth powers of what is "+
 		"unexplained of single subjects")
-	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, "+
-		"histogram of where values fall in their predictions, and how much subjects differ in that")
+	r.Say(assess.Values(k), "for each view, predicted from the subjects' other views: number of values, sums of "+
+		"squared errors, number of values in intervals of 90 %, and how much subjects differ in these")
 	r.Say(between.Values(k), "for each view: number of subjects, and sums of their squared residuals in units of what "+
 		"the model expects, and of the squares of these")
 	r.Say(q*(q+1), "mean and covariance of the factors")
@@ -216,13 +212,12 @@ func Assess(ctx context.Context, set ppca.Frame, t *AssessTask, patterns []ppca.
 	a := &Assessment{
 		Explained: *x, Patterns: patterns, LogLik: logLik,
 		Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
+		FeatureCells: make(wire.Vector, d), FeatureSquares: make(wire.Vector, d), FeatureFourths: make(wire.Vector, d),
 		LeftOut: assess.NewSums(views), Noise: between.NewSums(views), Outliers: make(wire.Vector, views),
 	}
 	others := assess.Of(predictor)
 	expected := make([]float64, d)
 	z, own := make([]float64, q), make([]float64, q)
-	cells := make(wire.Vector, d)
 	missing := assess.NewPredictions(plain)
 	var scores []float64
 	err = EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -235,7 +230,7 @@ func Assess(ctx context.Context, set ppca.Frame, t *AssessTask, patterns []ppca.
 			off := values[i] - expected[i]
 			a.FeatureSquares[j] += off * off
 			a.FeatureFourths[j] += off * off * off * off
-			cells[j]++
+			a.FeatureCells[j]++
 		}
 		post.Latent(z, values)
 		given := post
@@ -265,12 +260,6 @@ func Assess(ctx context.Context, set ppca.Frame, t *AssessTask, patterns []ppca.
 	if err != nil {
 		return nil, err
 	}
-	for k := range views {
-		lo, hi := set.Layout.View(k)
-		if slices.Min(cells[lo:hi]) < slices.Max(cells[lo:hi]) {
-			a.FeatureCells = cells
-		}
-	}
 	a.Missing, a.Lacking = missing.Sums()
 	a.Order, a.Serial = assess.OrderSumsOf(scores, q), stats.SerialSumsOf(scores, q) // which changes them
 	for i, u := range a.Mean {
@@ -298,24 +287,6 @@ func (m *Model) noiseAt(p *ppca.Params, l ppca.Layout, who Population) (*ppca.Pa
 		}
 	}
 	return between.At(l, p, times)
-}
-
-// SiteNoiseSection shows how the noise of sites differs.
-func (m *Model) SiteNoiseSection() figure.Section {
-	t := figure.Table{ID: "noise-of-sites", Columns: []figure.Column{{Name: "site"}, {Name: "view"},
-		{Name: "noise, times the model's"}, {Name: "low"}, {Name: "high"}},
-		Caption: "Variances, drawn to those of all sites where few subjects tell, with intervals of 90 %. 1 where " +
-			"nothing says that the view's noise differs between sites."}
-	for _, s := range m.SiteNoise {
-		for k, v := range s.Views {
-			t.Add(s.Name, m.Views[k].Name, v.Times, v.Low, v.High)
-		}
-	}
-	return figure.Section{ID: "noise-of-sites", Title: "How the noise of sites differs",
-		Items: []figure.Item{{Table: &t}},
-		Lead: "Subjects of the sites lie around what the factors say by more at some sites than at others, more than " +
-			"chance would have it. What is said of subjects of a site of the study uses that site's own noise; the " +
-			"loadings and everything else in this report are those of all sites."}
 }
 
 // samplingTimes lists what the sampling of subjects multiplies the variance of predictions of

@@ -68,7 +68,7 @@ func (m *Model) Compare(with method.Model) (*method.Account, error) {
 	c := &comparison{Studies: [2]string{m.Study, o.Study}, Features: len(shared), Only: only}
 	wa, wb := weightedLoadings(shared)
 	var err error
-	if c.Angles, err = subspaceAngles(wa, wb); err != nil {
+	if c.Angles, err = ppca.PrincipalAngles(wa, wb); err != nil {
 		return nil, err
 	}
 	c.Matches = matches(wa, wb)
@@ -130,19 +130,6 @@ func weightedLoadings(shared []common) (a, b *mat.Dense) {
 		}
 	}
 	return a, b
-}
-
-// subspaceAngles returns the principal angles between the spaces that the
-// columns span, rising, in degrees: as many as the smaller has dimensions.
-func subspaceAngles(a, b *mat.Dense) ([]float64, error) {
-	if a.RawMatrix().Cols < b.RawMatrix().Cols {
-		a, b = b, a
-	}
-	angles, err := ppca.PrincipalAngles(a, b)
-	for i := range angles {
-		angles[i] *= 180 / math.Pi
-	}
-	return angles, err
 }
 
 // matches pairs the factors one to one, those with the largest correlations of their

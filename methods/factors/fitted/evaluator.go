@@ -68,7 +68,7 @@ func Central(ctx context.Context, set ppca.Frame, all dataset.Source, of []optio
 	if scaling == ppca.ScaleSiteRange {
 		scaling = ppca.ScaleMinMax
 	}
-	sums, err := ppca.Read(ctx, l, all, nil)
+	sums, err := ppca.Read(ctx, l, all)
 	if err != nil {
 		return nil, err
 	}

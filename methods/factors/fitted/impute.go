@@ -111,8 +111,8 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 // Transform implements [method.Transformer]: the posterior of each subject's factors given what was observed of the
 // subject, N(M WᵀΨ⁻¹(t − μ), M) with M = (I + WᵀΨ⁻¹W)⁻¹, widened by what the errors of loadings add where these are
 // known ([assess.Widen]); the prior without any value, and of a rotated model that of the rotated factors. The columns
-// are id, values (how many were observed), factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
-// Covariance cov_1_2 to cov_(q−1)_q. Verdicts that void what the study says of the model are repeated.
+// are id, values (how many were observed), factor_1 to factor_q, and their standard deviations sd_1 to sd_q. Verdicts
+// that void what the study says of the model are repeated.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
 	r, notes, err := m.use(data, Population{opts.Site, opts.NewSite})
@@ -120,7 +120,7 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		return 0, nil, err
 	}
 	q := len(m.Factors)
-	w, line := csv.NewWriter(to), transformHeader(q, opts.Covariance)
+	w, line := csv.NewWriter(to), transformHeader(q)
 	w.Write(line) // an error comes back from Error
 	z := make([]float64, q)
 	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -128,11 +128,6 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		cov := m.scoreCovariance(post, z)
 		m.Rotation.latent(z)
 		line = deviations(figure.Exact(append(line[:0], row.ID, strconv.Itoa(len(values))), z...), cov, q)
-		for a := range z {
-			for b := a + 1; opts.Covariance && b < q; b++ {
-				line = figure.Exact(line, cov[a*q+b])
-			}
-		}
 		return w.Write(line)
 	})
 	w.Flush()
@@ -140,16 +135,11 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	return n, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.Error())
 }
 
-func transformHeader(q int, covariance bool) []string {
+func transformHeader(q int) []string {
 	header := []string{"id", "values"}
 	for _, name := range []string{"factor_%d", "sd_%d"} {
 		for a := range q {
 			header = append(header, fmt.Sprintf(name, a+1))
-		}
-	}
-	for a := range q {
-		for b := a + 1; covariance && b < q; b++ {
-			header = append(header, fmt.Sprintf("cov_%d_%d", a+1, b+1))
 		}
 	}
 	return header
@@ -159,7 +149,7 @@ func transformHeader(q int, covariance bool) []string {
 // subject.
 func WriteScores(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, to io.Writer) error {
 	q := p.Rank()
-	w, line, z := csv.NewWriter(to), slices.Delete(transformHeader(q, false), 1, 2), make([]float64, q)
+	w, line, z := csv.NewWriter(to), slices.Delete(transformHeader(q), 1, 2), make([]float64, q)
 	w.Write(line) // an error comes back from Error
 	err := EachSubject(ctx, p, scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)

@@ -282,13 +282,10 @@ type ModelSite struct {
 
 // modelCovariate is a subject column that a model's features are adjusted for.
 type modelCovariate struct {
-	Column string   `json:"column"`
-	Levels []string `json:"levels,omitempty"` // of a category: the others are compared with the first
-	// Mean and WithinSD have one number for a column of numbers, and one for each level but the
-	// first of a category: the mean over the subjects of all sites, and the standard deviation
-	// within sites.
-	Mean     []float64 `json:"mean"`
-	WithinSD []float64 `json:"sd_within_sites"`
+	options.Covariate
+	// Mean has one number for a column of numbers, and one for each level but the first of a category: the mean over
+	// the subjects of all sites.
+	Mean []float64 `json:"mean"`
 }
 
 // modelSiteMeans is by how much the means of one site differ from the model's, in scaled

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"parley/dataset"
 	"parley/internal/testkit"
 	"parley/method"
 	"parley/methods/factors/factorstest"
@@ -50,20 +52,17 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 		rows[12][j] = math.NaN() // nothing is known of this one
 	}
 	data := ownUnits(m, rows)
-	numbers := func(m *Model) (out [][]float64) {
-		var b bytes.Buffer
-		if _, _, err := m.Transform(context.Background(), data, &b,
-			method.TransformOptions{Covariance: true}); err != nil {
-			t.Fatal(err)
-		}
-		_, lines := readCSV(t, &b)
-		for _, line := range lines {
-			var row []float64
-			for _, cell := range line[2:] {
-				row = append(row, cellNumber(t, cell))
-			}
-			out = append(out, row)
-		}
+	numbers := func(m *Model) (out [][]float64) { // means of the factors, and their covariance
+		r, _, err := m.use(data, Population{})
+		testkit.Do(t, err)
+		testkit.Get(r.each(t.Context(), data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
+			z := make([]float64, 3)
+			post.Latent(z, values)
+			cov := m.scoreCovariance(post, z)
+			m.Rotation.latent(z)
+			out = append(out, slices.Concat(z, cov))
+			return nil
+		}))(t)
 		return out
 	}
 	imputed := func(m *Model) string {
@@ -84,26 +83,20 @@ func TestARotationChangesAxesAndNothingElse(t *testing.T) {
 	mat := out.Rotation.Matrix
 	for i, y := range numbers(out) {
 		x := before[i]
-		cov := [3][3]float64{}
-		for a := range 3 {
-			cov[a][a] = x[3+a] * x[3+a]
-		}
-		cov[0][1], cov[0][2], cov[1][2] = x[6], x[7], x[8]
-		cov[1][0], cov[2][0], cov[2][1] = x[6], x[7], x[8]
 		for a := range 3 {
 			mean, variance := 0.0, 0.0
 			for b := range 3 {
 				mean += mat[a][b] * x[b]
 				for c := range 3 {
-					variance += mat[a][b] * cov[b][c] * mat[a][c]
+					variance += mat[a][b] * x[3+3*b+c] * mat[a][c]
 				}
 			}
-			if math.Abs(y[a]-mean) > 1e-10 || math.Abs(y[3+a]-math.Sqrt(variance)) > 1e-10 {
-				t.Fatalf("subject %d, factor %d: %v ± %v, want %v ± %v", i, a+1, y[a], y[3+a], mean,
-					math.Sqrt(variance))
+			if math.Abs(y[a]-mean) > 1e-10 || math.Abs(y[3+4*a]-variance) > 1e-10 {
+				t.Fatalf("subject %d, factor %d: %v, variance %v, want %v and %v", i, a+1, y[a], y[3+4*a], mean,
+					variance)
 			}
 		}
-		if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[6]) > 1e-9) {
+		if i == 12 && (math.Abs(y[0]) > 0 || math.Abs(y[3]-1) > 1e-9 || math.Abs(y[4]) > 1e-9) {
 			t.Errorf("a subject without values has %v, not the prior", y)
 		}
 	}

@@ -156,7 +156,7 @@ func (c Coordinator) receive(s *State, a method.Contribution) (any, error) {
 		return method.Received(a, func(x *fitted.Assessment) error { return x.Check(c.Layout, c.Of(s).Factors) })
 	case options.TaskFit: // what is kept of products with directions needs no directions later
 		return method.Received(a, func(x *ppca.Description) error {
-			return take(c.Setup, x, c.Bound(s.Exact.Sent, s.Exact.Beside).Along)
+			return take(c.Setup, x, c.Bound(s.Exact.Sent).Along)
 		})
 	}
 	want := c.noised[a.Site].sums[slices.Index(kinds, a.Kind)]

@@ -215,7 +215,7 @@ func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 	}
 	ask := func(model *ppca.Params, about *between.Offsets) ([]method.Task, method.Info, error) {
 		tasks, err := c.Ask(s, options.TaskFit, func(site string) (any, error) {
-			return FitTask{Scale: *s.Scale, Model: model, Offset: about.At(site), Beside: o.Beside}, nil
+			return FitTask{Scale: *s.Scale, Model: model, Offset: about.At(site)}, nil
 		})
 		return tasks, info, err
 	}
@@ -223,7 +223,7 @@ func (c Coordinator) fitted(s *State) ([]method.Task, method.Info, error) {
 		o.Sent, o.Said = found.next, maps.Clone(s.Inbox)
 		return ask(found.next, found.about)
 	}
-	o.Said, o.Steps, o.Sent, o.Beside = nil, nil, nil, nil
+	o.Said, o.Steps, o.Sent = nil, nil, nil
 	err = c.judge(s, &found.Params, got, found.means)
 	if err == nil {
 		err = c.Finish(s, s.Model)
@@ -269,19 +269,7 @@ func (c Coordinator) exchange(o *fitState, got *answered, sent, start *ppca.Para
 		x.moved = newStep(c.Layout, sent, &x.Params, sent).moved()
 		x.next, x.about = c.next(o, exchanged{sent, &x.Params, x.apart})
 	}
-	if sent == nil || x.moved >= settledBy {
-		o.Beside, err = c.beside(x.Fitted, got.sites)
-	}
-	return x, err
-}
-
-// beside are directions to be told of beside those of the model found, where some scatter is told of along directions.
-func (c Coordinator) beside(found *ppca.Fitted, sites [][]ppca.Block) ([]float64, error) {
-	all := slices.Concat(sites...)
-	if !slices.ContainsFunc(all, told) {
-		return nil, nil
-	}
-	return ppca.Beside(c.Layout, found.Others, all, c.Surplus())
+	return x, nil
 }
 
 // judge takes from the sums of all sites what they tell beside the final model: how well it predicts subjects who
@@ -333,7 +321,7 @@ func (c Coordinator) next(o *fitState, last exchanged) (*ppca.Params, *between.O
 		list = append(list, newStep(c.Layout, x.Sent, x.Found, last.Sent))
 	}
 	next := unflatten(c.Layout, extrapolate(list, o.Reach), last.Sent)
-	if next.Check(c.Layout) != nil || next.Measured(c.Layout) != nil {
+	if next.Check(c.Layout) != nil {
 		return last.Found, last.Apart
 	}
 	return next, last.Apart

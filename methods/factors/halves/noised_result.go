@@ -53,37 +53,22 @@ func (c Coordinator) noisedResult(s *State, m *fitted.Model, files []method.File
 	if err != nil {
 		return nil, fmt.Errorf("writing %s: %w", ReleasedName, err)
 	}
-	explained := s.Noised.Pooled
 	subjects, noise := subjectsOf(releases...)
-	r := &method.Result{
-		Files: append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
-		Metrics: map[string]float64{"factors": float64(c.Factors), "subjects_noised": math.Round(subjects),
-			"subjects_noised_sd": noise},
-		Headline: []figure.Fact{
-			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised",
-				Value: countText(subjects, noise)},
-			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
-			{Name: "of a view's variance explained" + method.OfFit, Value: report.Explained(m, explained)},
-		},
-	}
 	differences := report.AndAmongSites
 	if len(releases) < 2 {
 		differences = report.OfOneSite
 	}
-	r.Found, r.Sure = report.Found(m, report.Explained(m, explained), differences), report.SureOfNoised
-	for k, v := range c.Plan.Views {
-		if r2 := explained.R2(k, explained.Rank()); !math.IsNaN(r2) && !m.Void(v.Name) {
-			r.Metrics["r2/"+v.Name] = r2
-		}
-	}
-	r.Sections = []figure.Section{report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s),
-		m.LoadingSection(), releasedSection()}
+	r := report.Described(c.Frame, m, append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
+		s.Noised.Pooled, figure.Fact{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised",
+			Value: countText(subjects, noise)}, differences, report.SureOfNoised)
+	r.Metrics["subjects_noised"], r.Metrics["subjects_noised_sd"] = math.Round(subjects), noise
+	r.Sections = append(r.Sections, report.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s),
+		m.LoadingSection(), releasedSection())
 	for k, gain := range s.Noised.Gains {
 		if !math.IsNaN(gain) {
 			r.Metrics["gain_over_mean/"+c.Plan.Views[k].Name] = gain
 		}
 	}
-	r.Sections = append(figure.Verdicts(report.VerdictNotes(m.Verdicts)), r.Sections...)
 	return r, nil
 }
 

@@ -1,7 +1,7 @@
 package halves
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"parley/method"
@@ -28,37 +28,18 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	digest, err := p.Digest()
-	if err != nil {
-		return nil, err
-	}
 	var file releasedFile
-	if err := method.DecodeJSON(data, &file); err != nil {
-		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(), Hint: "the file " +
-			ReleasedName + " of a study's results"}
-	}
-	switch {
-	case file.Format != ReleasedFormat:
-		return nil, problem.Problem{What: fmt.Sprintf("the format is %q, and this program reads %q", file.Format,
-			ReleasedFormat)}
-	case file.Plan != digest.String():
-		return nil, problem.Problem{What: fmt.Sprintf("this was released for another plan (%.12s)", file.Plan),
-			Hint: fmt.Sprintf("what the study of plan %s released", digest.Short())}
-	case len(file.Sites) < max(1, p.Quorum):
-		return nil, problem.Problem{What: fmt.Sprintf("%d sites released something, and the plan's quorum is %d",
-			len(file.Sites), p.Quorum), Hint: "the file of a study that has ended"}
-	}
-	o := noisedState{Released: map[string][]*privacy.Noised{},
-		Whitenings: [2][]moments.Whitening{file.Coarse, file.Fine}}
-	last := -1
+	err = method.DecodeJSON(data, &file)
+	o, sites := noisedState{Released: map[string][]*privacy.Noised{},
+		Whitenings: [2][]moments.Whitening{file.Coarse, file.Fine}}, []string(nil)
 	for i := range file.Sites {
 		site := &file.Sites[i]
-		at := slices.Index(p.Sites, site.Site)
-		if at <= last {
-			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there "+
-				"twice", site.Site)}
-		}
-		last, o.Released[site.Site] = at, []*privacy.Noised{&site.Overview, &site.Coarse, &site.Fine}
+		sites = append(sites, site.Site)
+		o.Released[site.Site] = []*privacy.Noised{&site.Overview, &site.Coarse, &site.Fine}
+	}
+	if err = cmp.Or(err, method.CheckReleased(p, ReleasedFormat, file.Format, file.Plan, sites)); err != nil {
+		return nil, problem.Problem{What: "this is not what sites released: " + err.Error(),
+			Hint: "the file " + ReleasedName + " of the results of this plan's study, which has ended"}
 	}
 	_, releases, err := c.releases(&o)
 	return &Study{set, releases, o, data}, err

@@ -44,7 +44,7 @@ func (h *Site) read(ctx context.Context, less *options.Effects, data dataset.Sou
 	if h.seen != nil && reflect.DeepEqual(h.less, less) {
 		return h.seen, nil
 	}
-	sums, err := ppca.Read(ctx, h.Layout, data, nil)
+	sums, err := ppca.Read(ctx, h.Layout, data)
 	if err != nil {
 		return nil, err
 	}
@@ -155,10 +155,10 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 			return h.Exact(ctx, s, task.Scale.Effects, func(*ppca.RowSums, dataset.Source) (any, error) {
 				blocks, err := h.Scaled(&task.Scale)
 				model, wrong := task.modelAt(h.Setup)
-				if err := cmp.Or(err, wrong, h.CheckBeside(task.Beside)); err != nil {
+				if err := cmp.Or(err, wrong); err != nil {
 					return nil, err
 				}
-				return describe(h.Setup, model, task.Beside, blocks)
+				return describe(h.Setup, model, blocks)
 			})
 		})
 	default:

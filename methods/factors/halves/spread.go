@@ -158,7 +158,6 @@ type FitTask struct {
 	Scale  options.Scale       `cbor:"scale"`
 	Model  *ppca.Params        `cbor:"model,omitempty"`
 	Offset *between.SiteOffset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
-	Beside wire.Vector         `cbor:"beside"`           // directions; see [ppca.Beside]
 }
 
 // told says whether a site told of a scatter matrix along directions.

@@ -15,7 +15,6 @@ import (
 // State is what the coordinator carries.
 type State struct {
 	Phase   string                        `cbor:"phase"`
-	Round   int                           `cbor:"round"` // rounds of the phase that were asked for
 	Steps   int                           `cbor:"steps"` // tasks given out so far, for progress
 	Left    []string                      `cbor:"left"`
 	Inbox   method.Inbox                  `cbor:"inbox"` // of this round, by site
@@ -69,12 +68,9 @@ func (c Coordinator) Of(s *State) options.Setup {
 // Staying lists the sites that have not left, in the plan's order.
 func (c Coordinator) Staying(s *State) []string { return method.Staying(c.Plan.Sites, s.Left) }
 
-// Ask gives every site that is left a task, and counts the round.
+// Ask gives every site that is left a task.
 func (c Coordinator) Ask(s *State, kind string, body func(site string) (any, error)) ([]method.Task, error) {
-	if s.Phase != kind {
-		s.Phase, s.Round = kind, 0
-	}
-	s.Round++
+	s.Phase = kind
 	return method.Ask(kind, c.Staying(s), body)
 }
 
@@ -97,8 +93,6 @@ type fitState struct {
 	Last bool `cbor:"last,omitempty"`
 	// Sent is the model by which sites fill cells at the moment.
 	Sent *ppca.Params `cbor:"sent,omitempty"`
-	// Beside are directions beside those of Sent along which they tell of what is too large to be sent.
-	Beside wire.Vector `cbor:"beside"`
 }
 
 // exchanged is a model by which cells were filled, and the one fitted to the sums, and sites' means where they differ.

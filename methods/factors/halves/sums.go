@@ -16,7 +16,7 @@ func sayFit(r *privacy.Request, h options.Setup) {
 	half := max(sets/2, 1)
 	r.Say(2*sets, "number of subjects, for each set of views that are described together")
 	r.Say((d+3)*sets/2+1, "which features these have")
-	bound, most, along := h.Bound(nil, nil), h.Most, ""
+	bound, most, along := h.Bound(nil), h.Most, ""
 	if !bound.Triangle(d) {
 		most = max(most, d*(1+bound.Along.Count))
 		along = fmt.Sprintf("or, where these are more than %d numbers, sums of squares, and of products of each "+
@@ -31,8 +31,8 @@ func sayFit(r *privacy.Request, h options.Setup) {
 }
 
 // describe is the site's answer. The model fills what subjects lack, if there is one.
-func describe(h options.Setup, model *ppca.Params, beside []float64, blocks []ppca.Block) (*ppca.Description, error) {
-	bound, given := h.Bound(model, beside), [][]int(nil)
+func describe(h options.Setup, model *ppca.Params, blocks []ppca.Block) (*ppca.Description, error) {
+	bound, given := h.Bound(model), [][]int(nil)
 	if h.Options.OnePopulation() {
 		if h.Plan.Privacy.Secure() || h.Options.Rounds > 0 { // what sets that add up lack, exchanges fill
 			given = h.TotalSets()
@@ -67,9 +67,9 @@ func Sums(set options.Setup, scale *ppca.Scale, rows []*ppca.RowSums,
 		got := &answered{names: set.Plan.Sites}
 		for i, sums := range rows {
 			model := atSite(sent, means.At(set.Plan.Sites[i]))
-			said, err := describe(c.Setup, model, o.Beside, sums.In(scale))
+			said, err := describe(c.Setup, model, sums.In(scale))
 			if err == nil {
-				err = take(c.Setup, said, c.Bound(sent, o.Beside).Along)
+				err = take(c.Setup, said, c.Bound(sent).Along)
 			}
 			if err != nil {
 				return nil, false, err

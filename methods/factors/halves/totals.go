@@ -38,7 +38,7 @@ func Raw(set options.Setup, a *ppca.Description, task *FitTask) ([]float64, erro
 		return nil, err
 	}
 	var out []float64
-	blocks, bound := a.Blocks, set.Bound(model, task.Beside)
+	blocks, bound := a.Blocks, set.Bound(model)
 	for _, features := range set.TotalSets() {
 		d := len(features)
 		raw := make([]float64, bound.Sums(d))
@@ -110,7 +110,7 @@ func AnswerOf(set options.Setup, sums []float64, task *FitTask) (*ppca.Descripti
 	if n := set.SumNumbers(); len(sums) != n {
 		return nil, fmt.Errorf("%d sums, where there are %d", len(sums), n)
 	}
-	out, bound := &ppca.Description{}, set.Bound(nil, nil)
+	out, bound := &ppca.Description{}, set.Bound(nil)
 	for _, features := range set.TotalSets() {
 		d := len(features)
 		raw := sums[:bound.Sums(d)]

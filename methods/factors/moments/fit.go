@@ -147,16 +147,7 @@ func passing(f *repaired, sums *PatternSums, seed uint64) ([2]passed, error) {
 	}
 	var out [2]passed
 	for i, n := range sums.both() {
-		e, k := n.through(sums.Fine.Axes, f.mean, draws), len(sums.Fine.Shrinkage)
-		root := make([]float64, k+1)
-		for a := range root {
-			root[a] = 1
-			if e.whole[a] > 0 {
-				root[a] = max(leastPassed, math.Sqrt(e.left[a]/e.whole[a]))
-			}
-		}
-		out[i] = passed{axes: root[:k], rest: root[k], mean: max(leastPassed, e.mean),
-			size: max(leastPassed, e.told/max(e.size, 1e-300))}
+		out[i] = n.through(sums.Fine.Axes, f.mean, draws)
 	}
 	if sums.Fine.lacks() {
 		sums.Fine.lose(&out[1], f.mean, draws, r)
@@ -194,28 +185,22 @@ func (n *Whitening) lose(pass *passed, mean, draws []float64, r *rand.Rand) {
 	pass.size = max(leastPassed, told/max(size, 1e-300))
 }
 
-// energy is the mean square of what comes to a whitening and what is left of it when
-// it is clipped, along each axis and, last, in all other directions, after
-// squeezing; the mean factor of clipping; and the size and how much of it is told.
-type energy struct {
-	whole, left []float64
-	mean        float64
-	size, told  float64
-}
-
-// through passes draws, about a mean, through a whitening.
-func (n *Whitening) through(axes, mean, draws []float64) energy {
+// through passes draws, about a mean, through a whitening: what is left after squeezing of the mean square of what
+// comes to it, along each axis and in all other directions, the mean factor of clipping, and how much of the size is
+// told.
+func (n *Whitening) through(axes, mean, draws []float64) passed {
 	p := len(mean)
 	k := len(axes) / p
-	e := energy{whole: make([]float64, k+1), left: make([]float64, k+1)}
+	all, size, told := 0.0, 0.0, 0.0
+	whole, left := make([]float64, k+1), make([]float64, k+1)
 	z, part, reach := make([]float64, p), make([]float64, k+1), n.reach()
 	for u := range slices.Chunk(draws, p) {
 		for j := range z {
 			z[j] = n.Scale[j] * (mean[j] + u[j] - n.Centre[j])
 		}
-		rest, size := floats.Dot(z, z), 0.0
-		e.size += rest
-		e.told += min(rest, reach)
+		rest, squeezed := floats.Dot(z, z), 0.0
+		size += rest
+		told += min(rest, reach)
 		for a := range k {
 			y := floats.Dot(axes[a*p:][:p], z)
 			rest -= y * y
@@ -223,17 +208,24 @@ func (n *Whitening) through(axes, mean, draws []float64) energy {
 				y *= n.Shrinkage[a]
 			}
 			part[a] = y * y
-			size += part[a]
+			squeezed += part[a]
 		}
 		part[k] = max(rest, 0)
-		w := min(1, n.Bound/math.Sqrt(size+part[k]))
-		e.mean += w / passDraws
+		w := min(1, n.Bound/math.Sqrt(squeezed+part[k]))
+		all += w / passDraws
 		for a, y := range part {
-			e.whole[a] += y
-			e.left[a] += w * w * y
+			whole[a] += y
+			left[a] += w * w * y
 		}
 	}
-	return e
+	root := slices.Repeat([]float64{1}, k+1)
+	for a, x := range whole {
+		if x > 0 {
+			root[a] = max(leastPassed, math.Sqrt(left[a]/x))
+		}
+	}
+	return passed{axes: root[:k], rest: root[k], mean: max(leastPassed, all),
+		size: max(leastPassed, told/max(size, 1e-300))}
 }
 
 // leastPassed bounds what is made up for of clipping.

@@ -215,7 +215,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 			for j := range x {
 				x[j] = (x[j] - ranges[j][0]) / (ranges[j][1] - ranges[j][0])
 			}
-			all.ReconstructNearest(dst, x)
+			all.Describe(dst, x)
 			for j := range x {
 				e += math.Abs(x[j]-dst[j]) / float64(33*len(test))
 			}

@@ -93,7 +93,7 @@ func TestOutliersAreFoundViewByView(t *testing.T) {
 		t.Errorf("outliers (row, view): %v, want %v", got, want)
 	}
 	o := testkit.Get(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
-	sums := testkit.Get(ppca.Read(t.Context(), l, o.Without(tableOf(t, l, rows)), nil))(t)
+	sums := testkit.Get(ppca.Read(t.Context(), l, o.Without(tableOf(t, l, rows))))(t)
 	for range o.Without(tableOf(t, l, rows)).Rows(t.Context()) { // a second reading finds nobody twice
 	}
 	if len(o.Found) != 6 || o.Found[5].ID != "000021" || !slices.Equal(o.Found[5].Views, []int{0}) {

@@ -42,8 +42,8 @@ func SetUp(p *study.Plan) (Setup, error) {
 
 // Bound says what a site sends of scatter matrices that are too large: sums along the directions of the model that it
 // was sent, or along drawn ones. Where only totals are told, all sets are as large as the plan makes them.
-func (s Setup) Bound(sent *ppca.Params, beside []float64) ppca.Bound {
-	b := ppca.Bound{Numbers: s.Most, Along: ppca.DirectionsOf(s.Layout, sent, beside, s.Factors, s.Surplus())}
+func (s Setup) Bound(sent *ppca.Params) ppca.Bound {
+	b := ppca.Bound{Numbers: s.Most, Along: ppca.DirectionsOf(s.Layout, sent, s.Factors, s.surplus())}
 	if s.Plan.Privacy.Secure() {
 		if b.Numbers = 0; s.Triangles() {
 			b.Numbers = math.MaxInt32
@@ -61,21 +61,13 @@ func (s Setup) Triangles() bool {
 	return numbers <= s.Most
 }
 
-// Surplus is along how many directions a site tells of a scatter matrix beside those of a model: 100, if these are not
+// surplus is along how many directions a site tells of a scatter matrix beside those of a model: 100, if these are not
 // more numbers than exact sums may have.
-func (s Setup) Surplus() int { return min(100, s.Most/s.Layout.Features()) }
-
-// CheckBeside refuses what no directions beside those of a model are.
-func (s Setup) CheckBeside(x []float64) error {
-	if len(x)%s.Layout.Features() != 0 {
-		return fmt.Errorf("directions of %d numbers for %d features", len(x), s.Layout.Features())
-	}
-	return ppca.Within("directions", x, ppca.LargestValue)
-}
+func (s Setup) surplus() int { return min(100, s.Most/s.Layout.Features()) }
 
 // SumNumbers is how many numbers a site's answer has where only totals over sites are told.
 func (s Setup) SumNumbers() (n int) {
-	bound := s.Bound(nil, nil)
+	bound := s.Bound(nil)
 	for _, features := range s.TotalSets() {
 		n += bound.Sums(len(features))
 	}

@@ -188,12 +188,9 @@ func (s *Sums) products(j, p int) []float64 {
 
 // Estimates are the effects of covariates on features. A slope that could not be told is 0.
 type Estimates struct {
-	Effects Effects `cbor:"effects"`
-	// CovariateSD are standard deviations of the covariates about the sites' means, over the subjects who have the
-	// feature that most have.
-	CovariateSD wire.Vector `cbor:"covariate_sd"`
-	Subjects    float64     `cbor:"subjects"`
-	Lacking     float64     `cbor:"lacking"` // who lack a covariate
+	Effects  Effects `cbor:"effects"`
+	Subjects float64 `cbor:"subjects"`
+	Lacking  float64 `cbor:"lacking"` // who lack a covariate
 }
 
 // aliased is the share of a covariate's sum of squares about the sites' means that must be
@@ -210,7 +207,7 @@ const exhausted = 1e-12
 func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 	d, p := set.Layout.Features(), len(Terms(set.Options.Adjust))
 	slopes := wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)}
-	e := &Estimates{Effects: Effects{make(wire.Vector, p), slopes}, CovariateSD: make(wire.Vector, p)}
+	e := &Estimates{Effects: Effects{make(wire.Vector, p), slopes}}
 	for _, s := range sites {
 		e.Subjects, e.Lacking = e.Subjects+s.Subjects, e.Lacking+s.Lacking
 	}
@@ -218,17 +215,10 @@ func Solve(set Setup, sites []*Sums) (*Estimates, error) {
 		floats.AddScaled(e.Effects.Centre, s.Subjects/e.Subjects, s.Mean)
 	}
 	var wrong problem.List
-	most := 0.0
 	for j := range d {
 		sums, df, reach := pool(sites, j, p, e.Effects.Centre)
 		if df < 1 {
 			continue
-		}
-		if df > most {
-			most = df
-			for k := range p {
-				e.CovariateSD[k] = math.Sqrt(sums[k*(p+1)+k] / df)
-			}
 		}
 		if left := e.solve(j, sums, df, reach); left < exhausted {
 			view, feature := set.Feature(j)

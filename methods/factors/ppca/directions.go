@@ -29,15 +29,15 @@ const flat = 1e-12
 func (l Layout) parts() int { return max(l.Views(), 2) }
 
 // DirectionsOf are Ψ⁻¹w for each factor of a model, apart for each view, so that the products tell too what each view
-// says of the factors; apart for every second feature where there is one view. Others come beside them, d × m by rows
-// ([Beside]). They are as many as models of a rank have at most, and surplus ones; drawn ones are the rest, always the
-// same, and all without a model. Each has unit length.
-func DirectionsOf(l Layout, model *Params, beside []float64, rank, surplus int) *Directions {
+// says of the factors; apart for every second feature where there is one view. They are as many as models of a rank
+// have at most, and surplus ones; drawn ones are the rest, always the same, and all without a model. Each has unit
+// length.
+func DirectionsOf(l Layout, model *Params, rank, surplus int) *Directions {
 	n := l.parts()*rank + surplus
-	return &Directions{n, sync.OnceValue(func() []float64 { return directions(l, model, beside, n) })}
+	return &Directions{n, sync.OnceValue(func() []float64 { return directions(l, model, n) })}
 }
 
-func directions(l Layout, model *Params, beside []float64, n int) []float64 {
+func directions(l Layout, model *Params, n int) []float64 {
 	d, ld := l.Features(), linalg.Stride(n)
 	values, length := make([]float64, d*ld), make([]float64, n)
 	rng := rand.New(rand.NewPCG(uint64(d), uint64(n)))
@@ -53,7 +53,6 @@ func directions(l Layout, model *Params, beside []float64, n int) []float64 {
 				model.W[j*model.Rank:][:model.Rank])
 			row = row[l.parts()*model.Rank:]
 		}
-		row = row[copy(row, beside[j*len(beside)/d:(j+1)*len(beside)/d]):]
 		for a := range row {
 			row[a] = rng.NormFloat64()
 		}
@@ -67,39 +66,6 @@ func directions(l Layout, model *Params, beside []float64, n int) []float64 {
 		}
 	}
 	return values
-}
-
-// Beside are n directions that tell more than drawn ones: those of other models that may turn out the likelier, and
-// ones along which the subjects of blocks scatter more than others, which are drawn and multiplied by their covariance.
-func Beside(l Layout, others []Params, blocks []Block, n int) ([]float64, error) {
-	features := Observed(l, blocks)
-	c, err := newCovariance(l, blocks, features)
-	if err != nil {
-		return nil, err
-	}
-	d, group := len(features), l.GroupOf()
-	ld, rng := linalg.Stride(n), rand.New(rand.NewPCG(uint64(d), 1))
-	x, y, out := make([]float64, d*ld), make([]float64, d*ld), make([]float64, l.Features()*n)
-	for i := range d {
-		for a := range n {
-			x[i*ld+a] = rng.NormFloat64()
-		}
-	}
-	c.times(y, x, n)
-	for i, j := range features {
-		to := out[j*n:][:n]
-		for a, value := range y[i*ld:][:n] {
-			to[a] = value / (c.variance[i] + Least)
-		}
-		for _, p := range others {
-			if p.Rank > len(to) {
-				break
-			}
-			floats.ScaleTo(to[:p.Rank], 1/p.Noise[group[j]], p.W[j*p.Rank:][:p.Rank])
-			to = to[p.Rank:]
-		}
-	}
-	return out, nil
 }
 
 func (v *Directions) row(j int) []float64 { return v.values()[j*linalg.Stride(v.Count):][:v.Count] }

@@ -27,8 +27,7 @@ func TestDirectionsTellTheEStep(t *testing.T) {
 		}
 		blocks := factorstest.BlocksOf(rt, l, rows)
 		surplus := rapid.IntRange(0, 3).Draw(rt, "surplus")
-		beside := testkit.Get(ppca.Beside(l, []ppca.Params{other.P}, blocks, surplus))(rt)
-		v := ppca.DirectionsOf(l, &truth.P, beside, q, surplus)
+		v := ppca.DirectionsOf(l, &truth.P, q, surplus)
 		exact := testkit.Get(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 1 << 20}))(rt)
 		said := testkit.Get(ppca.Describe(l, &truth.P, blocks, nil, ppca.Bound{Numbers: 0, Along: v}))(rt)
 		if len(said.Blocks) != len(exact.Blocks) || said.LogLik != exact.LogLik || said.Filled != exact.Filled {
@@ -70,7 +69,7 @@ func TestDirectionsOfNoSubjects(t *testing.T) {
 	l := ppca.Layout{Dims: []int{6, 5}, Noise: ppca.NoisePerFeature}
 	r := rand.New(rand.NewPCG(4, 1))
 	truth := factorstest.NewTruth(r, l, 2, 0.4)
-	v := ppca.DirectionsOf(l, &truth.P, nil, 2, 2)
+	v := ppca.DirectionsOf(l, &truth.P, 2, 2)
 	refused := 0
 	for range 400 {
 		b := factorstest.BlocksOf(t, l, truth.Subjects(r, 30))[0]

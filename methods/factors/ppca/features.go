@@ -134,18 +134,14 @@ func (s *FeatureSums) scale(set Frame) (*Scale, error) {
 	return out, out.Check(set.Layout)
 }
 
-// unitScale leaves values as they are.
-func unitScale(d int) *Scale {
-	return &Scale{Shift: make([]float64, d), Factor: slices.Repeat([]float64{1}, d)}
-}
-
 // StartScale is the scale of a study as far as the plan alone says it; what it says
 // nothing of, sums of the rows do ([Frame.Pools]) or every site for itself.
 func StartScale(set Frame) *Scale {
 	if set.Scaling == ScaleRange {
 		return set.RangeScale()
 	}
-	return unitScale(set.Layout.Features())
+	d := set.Layout.Features() // values as they are
+	return &Scale{Shift: make([]float64, d), Factor: slices.Repeat([]float64{1}, d)}
 }
 
 // Apart is a view of a site, by number, whose values lie so many times their spread from

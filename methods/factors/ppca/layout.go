@@ -210,13 +210,8 @@ const (
 	LargestValue = 1e35
 	// Least bounds every variance from below: with Largest, no quotient overflows.
 	Least = 1e-100
-	// leastVariance is that of what a site says is a variance of its values.
-	leastVariance = 1e-90
 	// LargestCount bounds the subjects of a site, as the noised sums do.
 	LargestCount = 1 << 31
-	// Clearest bounds how far the factors of a model stand out of its noise,
-	// tr WᵀΨ⁻¹W: beyond, the precision of the factors is not to be inverted.
-	Clearest = 1e13
 	// LargestPatterns bounds how many sets of views the subjects of a site have.
 	LargestPatterns = 1 << 16
 )

@@ -63,25 +63,6 @@ func (p *Params) Groups(l Layout) []bool {
 	return used
 }
 
-// Measured holds what a site says of its parameters to what values can be.
-func (p *Params) Measured(l Layout) error {
-	if err := cmp.Or(
-		Within("parameters: loadings", p.W, LargestValue),
-		Within("parameters: means", p.Mu, LargestValue),
-	); err != nil {
-		return err
-	}
-	const most = LargestValue * LargestValue
-	for g, used := range p.Groups(l) {
-		if used {
-			if err := Between("parameters: noise", 1, leastVariance, most, p.Noise[g:g+1]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Observed returns the features that at least one block observes, ascending.
 func Observed(l Layout, blocks []Block) []int {
 	seen, n := make([]bool, l.Features()), 0

@@ -335,32 +335,6 @@ func (p *Posterior) LogLik(t []float64) float64 {
 	return -0.5 * (p.constant + quad)
 }
 
-// Reconstruct writes W x + μ for the observed features, x the posterior mean
-// of the factors: shrunken a little towards the mean.
-func (p *Posterior) Reconstruct(dst, t []float64) {
-	x := p.md.x[:p.md.rank]
-	p.Latent(x, t)
-	p.md.predict(dst, p.Observed, x)
-}
-
-// ReconstructNearest writes the point W x + μ nearest to the observed values,
-// x = (WᵀW)⁻¹Wᵀ(t − μ): the description with the smallest squared error in
-// scaled units, where all features count alike, and what principal components
-// are scored by. It reports false, and writes nothing, if the observed features
-// do not determine the factors.
-func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
-	if p.nearest == nil {
-		p.findNearest()
-	}
-	if len(p.nearest) == 0 {
-		return false
-	}
-	x := p.md.x[:p.md.rank]
-	p.project(x, p.nearest, t)
-	p.md.predict(dst, p.Observed, x)
-	return true
-}
-
 // Impute writes the conditional mean of the missing features.
 func (p *Posterior) Impute(dst, t []float64) {
 	x := p.md.x
@@ -395,12 +369,19 @@ func (m *described) predict(dst []float64, features []int, x []float64) {
 	}
 }
 
-// Describe writes how the model describes the observed features: by its point
-// nearest to them where they determine the factors
-// ([Posterior.ReconstructNearest]), by the posterior mean elsewhere. It is the
-// rule for every reconstruction of observed values that is shown or scored.
+// Describe writes how the model describes the observed features: the point W x + μ nearest to the observed values,
+// x = (WᵀW)⁻¹Wᵀ(t − μ), with the smallest squared error in scaled units, where all features count alike, and what
+// principal components are scored by; and where the observed features do not determine the factors, that of the
+// posterior mean, shrunken a little towards the mean. It is the rule for every reconstruction of observed values that
+// is shown or scored.
 func (p *Posterior) Describe(dst, t []float64) {
-	if !p.ReconstructNearest(dst, t) {
-		p.Reconstruct(dst, t)
+	if p.nearest == nil {
+		p.findNearest()
 	}
+	x, gain := p.md.x[:p.md.rank], p.nearest
+	if len(gain) == 0 {
+		gain = p.gain
+	}
+	p.project(x, gain, t)
+	p.md.predict(dst, p.Observed, x)
 }

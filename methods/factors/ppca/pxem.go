@@ -61,7 +61,6 @@ type Fitted struct {
 	Converged  bool // false: MaxIter came first
 	// Of [FitBest]: how many starts were followed to their end, and how many ended at the likeliest.
 	Starts, AtBest int
-	Others         []Params // that the starts ended at beside
 }
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
@@ -112,7 +111,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 			climbed = true
 			continue
 		}
-		if err := f.Maximise(true); err != nil {
+		if err := f.Maximise(); err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
 		}
 		out.Iterations++
@@ -165,11 +164,9 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 	if err != nil {
 		return nil, err
 	}
-	for i, fit := range fits {
+	for _, fit := range fits {
 		if best.Starts++; fits[0].LogLik-fit.LogLik < alike*best.Subjects {
 			best.AtBest++
-		} else if fits[i-1].LogLik-fit.LogLik > alike*best.Subjects {
-			best.Others = append(best.Others, fit.Params)
 		}
 	}
 	best.Iterations += fits[0].Iterations
@@ -287,29 +284,6 @@ func thinned(l Layout, blocks []Block, rank int) (some []Block) {
 		}
 	}
 	return some
-}
-
-// Iterate runs n iterations of [Fit] from a start, without its stopping rule;
-// without expand they are those of plain expectation maximisation. It returns the
-// parameters after the last, and the log-likelihood of the start and after each.
-func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Params, []float64, error) {
-	f, err := newPXEM(l, blocks, start.Rank, start, 0)
-	if err != nil {
-		return Params{}, nil, err
-	}
-	var logLik []float64
-	for {
-		ll, err := f.Expect()
-		if err != nil {
-			return Params{}, nil, err
-		}
-		if logLik = append(logLik, ll); len(logLik) > n {
-			return f.Model.Params(l, f.Features), logLik, nil
-		}
-		if err := f.Maximise(expand); err != nil {
-			return Params{}, nil, err
-		}
-	}
 }
 
 // pxem is a fit iteration by iteration: Expect and then Maximise, which leaves the model better than it was. The
@@ -513,9 +487,8 @@ func (f *pxem) collect(i int) {
 	}
 }
 
-// Maximise does the M step and, if expand is set, moves the mean and
-// covariance of the factors into μ and W.
-func (f *pxem) Maximise(expand bool) error {
+// Maximise does the M step, and moves the mean and covariance of the factors into μ and W.
+func (f *pxem) Maximise() error {
 	q, ld := f.Model.Q, f.Model.LD
 	for _, r := range f.R {
 		if _, ok := linalg.Cholesky(r, q+1, f.Stride); !ok {
@@ -549,9 +522,6 @@ func (f *pxem) Maximise(expand bool) error {
 	for _, j := range f.Features {
 		g := f.Model.Group[j]
 		f.Model.Psi[j] = max(f.noise[g]/f.weight[g], f.Floor[g])
-	}
-	if !expand {
-		return nil
 	}
 	for a := range q {
 		f.x[a] /= f.Subjects

@@ -186,10 +186,13 @@ func (p *Params) Rotate(rotation []float64) (*Params, error) {
 	return &out, nil
 }
 
-// PrincipalAngles returns the angles (radians, rising, between 0 and π/2)
-// between the spaces that the columns span, b having no more of them than a
+// PrincipalAngles returns the angles (degrees, rising, between 0 and 90)
+// between the spaces that the columns span, as many as the smaller has dimensions
 // (Björck and Golub 1973). They do not depend on rotation, order or sign.
 func PrincipalAngles(a, b *mat.Dense) ([]float64, error) {
+	if a.RawMatrix().Cols < b.RawMatrix().Cols {
+		a, b = b, a
+	}
 	qa, qb := basis(a), basis(b)
 	var cross, rest mat.Dense
 	cross.Mul(qa.T(), qb)
@@ -206,6 +209,7 @@ func PrincipalAngles(a, b *mat.Dense) ([]float64, error) {
 		if angles[i] = math.Asin(s); s > math.Sqrt(0.5) {
 			angles[i] = math.Acos(c)
 		}
+		angles[i] *= 180 / math.Pi
 	}
 	return angles, nil
 }

@@ -16,20 +16,14 @@ type RowSums struct {
 	Extremes *FeatureSums
 }
 
-// Read makes the one pass over a site's rows, of which held returns those of a
-// subject's views that the site takes part with; nil for all.
-func Read(ctx context.Context, l Layout, data dataset.Source,
-	held func([][]float64) [][]float64) (*RowSums, error) {
+// Read makes the one pass over a site's rows.
+func Read(ctx context.Context, l Layout, data dataset.Source) (*RowSums, error) {
 	acc := NewAccumulator(l)
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		views := row.Views
-		if held != nil {
-			views = held(views)
-		}
-		if err := acc.Add(views); err != nil {
+		if err := acc.Add(row.Views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 	}
@@ -67,18 +61,6 @@ func (r *RowSums) Said(set Frame) *FeatureSums {
 	return r.Moments(set.Layout.Features())
 }
 
-// Scaled returns the blocks in the units that a task asks for, or in the
-// site's own where the plan says so.
-func (r *RowSums) Scaled(set Frame, m *Scale) ([]Block, *Scale, error) {
-	if set.Scaling == ScaleSiteRange {
-		m = r.OwnRange()
-	}
-	if err := m.Check(set.Layout); err != nil {
-		return nil, nil, err
-	}
-	return r.In(m), m, nil
-}
-
 // In returns the blocks in the units of a scale.
 func (r *RowSums) In(scale *Scale) []Block {
 	blocks := make([]Block, len(r.Blocks))
@@ -86,19 +68,6 @@ func (r *RowSums) In(scale *Scale) []Block {
 		blocks[i] = r.Blocks[i].Scaled(scale)
 	}
 	return blocks
-}
-
-// OwnRange is the scale of a site by itself; a feature that it lacks or that
-// does not vary there is left alone.
-func (r *RowSums) OwnRange() *Scale {
-	s := r.Extremes
-	out := unitScale(len(s.N))
-	for j := range out.Factor {
-		if s.N[j] > 0 && s.B[j] > s.A[j] {
-			out.Shift[j], out.Factor[j] = s.A[j], 1/(s.B[j]-s.A[j])
-		}
-	}
-	return out
 }
 
 // Common is the scale of rows that lie together, by one of the plan's ways to scale.

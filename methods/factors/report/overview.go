@@ -149,34 +149,22 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) figure.Sec
 			out[k] = v.HeldOut.Gain
 		}
 	}
-	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent,
-		Facets: []figure.Facet{{}}}
-	calibration := figure.Histograms{X: figure.Axis{Label: "probability that the prediction gave to a smaller value"},
-		Filled: "values", Outline: "if predictions are right"}
-	for i := range assess.CalibrationBins + 1 {
-		calibration.Edges = append(calibration.Edges, float64(i)/assess.CalibrationBins)
-	}
+	var views, names []string
 	for _, v := range set.Plan.Views {
-		gain.Columns = append(gain.Columns, v.Name)
+		views = append(views, v.Name)
 	}
-	calibration.Columns = gain.Columns
-	gain.Facets[0].Values = []figure.Numbers{out}
+	var gains, held []figure.Numbers
 	for _, r := range rows {
-		values := make(figure.Numbers, len(gain.Columns))
-		for k := range values {
-			values[k] = r.LeftOut.Gain(k)
-			var cell figure.Histogram
-			if n := r.LeftOut.Cells[k]; n > 0 {
-				cell.Filled = r.LeftOut.Calibration.Data[k*assess.CalibrationBins:][:assess.CalibrationBins]
-				cell.Outline = slices.Repeat(figure.Numbers{n / assess.CalibrationBins}, assess.CalibrationBins)
-				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.LeftOut.Coverage(k))
-			}
-			calibration.Cells = append(calibration.Cells, cell)
+		gain, coverage := make(figure.Numbers, len(views)), make(figure.Numbers, len(views))
+		for k := range views {
+			gain[k], coverage[k] = r.LeftOut.Gain(k), r.LeftOut.Coverage(k)
 		}
-		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
-		calibration.Rows = append(calibration.Rows, r.Name)
+		names, gains, held = append(names, r.Name), append(gains, gain), append(held, coverage)
 	}
-	gain.Rows = append([]string{"Subjects left out"}, calibration.Rows...)
+	table := func(legend string, rows []string, values []figure.Numbers) figure.Heatmap {
+		return figure.Heatmap{Legend: legend, Format: figure.Percent, Columns: views, Rows: rows,
+			Facets: []figure.Facet{{Values: values}}}
+	}
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
 		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never +
 			". That shows what filling it in is worth. The first row is of subjects who were left out of the fit, a " +
@@ -184,20 +172,19 @@ func imputationSection(set ppca.Frame, m *fitted.Model, sites []Site) figure.Sec
 			"of the fit itself, and show where sites differ.",
 		Items: []figure.Item{
 			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others",
-				Chart: gain,
+				Chart: table("share of the squared error taken away", append([]string{"Subjects left out"}, names...),
+					append([]figure.Numbers{out}, gains...)),
 				Caption: "Of the squared error made by giving everybody " + mean +
 					", the share that the prediction takes away: 100 % would be perfect, 0 % no better than the " +
 					"mean, below 0 worse. Hatched: nobody there has the view and another.",
 				Alt: "Table of the share of squared error that predictions from the other views take away, by " +
 					"site and view."}},
-			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?",
-				Chart: calibration,
-				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if " +
-					"larger. If predictions with their intervals are right, all places are equally frequent and the " +
-					"bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, " +
-					"on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words " +
-					"above each say how many values the intervals of 90 % held.",
-				Alt: "Histograms of where values fall in their predictions, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-coverage", Title: "Do the intervals hold what they promise?",
+				Chart: table("share of values in their intervals", names, held),
+				Caption: "Intervals of 90 % should hold about nine values of ten: fewer mean that they are too " +
+					"narrow, or a mean that is off, and more that they are too wide. Yes-or-no measurements and " +
+					"codes have other laws.",
+				Alt: "Table of the share of values that lie in the intervals of their predictions, by site and view."}},
 		}}
 }
 

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +44,7 @@ func TestIntervalsThatDoNotHoldAreNamed(t *testing.T) {
 		sums := assess.NewSums(1)
 		const cells = 10000
 		sums.Cells[0] = cells
-		sums.Calibration.Data[5], sums.Calibration.Data[0] = c.coverage*cells, (1-c.coverage)*cells
+		sums.Inside[0] = c.coverage * cells
 		sums.Uneven[0] = c.err * c.err * cells * cells
 		v := &verdicts{m: &fitted.Model{Views: []fitted.ModelView{{Name: "v0"}}}, all: sums}
 		v.intervals()
@@ -57,33 +55,6 @@ func TestIntervalsThatDoNotHoldAreNamed(t *testing.T) {
 		if c.want == "" && said != "" || c.want != "" &&
 			!strings.HasPrefix(said, "Intervals for view v0 are too "+c.want) {
 			t.Errorf("coverage %v with error %v: %q", c.coverage, c.err, said)
-		}
-	}
-}
-
-func TestGroupings(t *testing.T) {
-	of := func(labels ...string) ([]string, []int) {
-		g := &gallery{}
-		for _, l := range labels {
-			g.kept = append(g.kept, keptSubject{labels: []string{l}})
-		}
-		return g.grouping(0)
-	}
-	var many []string
-	for i := range 9 {
-		many = append(many, fmt.Sprint(i))
-	}
-	for _, c := range []struct {
-		labels, want []string
-		of           []int
-	}{
-		{[]string{"b", "a", "", "b"}, []string{"a", "b", "unknown"}, []int{1, 0, 2, 1}},
-		{[]string{"10", "9", "10"}, []string{"9", "10"}, []int{1, 0, 1}},
-		{many, nil, nil},
-	} {
-		names, of := of(c.labels...)
-		if !slices.Equal(names, c.want) || !slices.Equal(of, c.of) {
-			t.Errorf("%v: got %v and %v", c.labels, names, of)
 		}
 	}
 }

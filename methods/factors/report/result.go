@@ -16,7 +16,7 @@ import (
 func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site, rounds int,
 	spread *figure.Section) *method.Result {
 	pooled := pooledOf(sites)
-	r := described(set, m, files, pooled, sites, "subjects at "+figure.Plural(len(sites), "site"), withinSites)
+	r := counted(set, m, files, pooled, sites, "subjects at "+figure.Plural(len(sites), "site"), withinSites)
 	r.Metrics["rounds"] = float64(rounds)
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
@@ -32,7 +32,6 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 		{true, func() figure.Section { return dataSection(set, sites) }},
 		{m.Adjusts(), m.AdjustedSection},
 		{m.Separate(), m.SiteMeansSection},
-		{len(m.SiteNoise) > 0, m.SiteNoiseSection},
 		{true, func() figure.Section { return Variance(set, "All sites", &pooled.Explained, sites) }},
 		{true, m.LoadingSection},
 		{!m.Separate(), func() figure.Section { return factorSection(set, sites) }}, // else every site's mean is 0
@@ -47,28 +46,47 @@ func Assessed(set ppca.Frame, m *fitted.Model, files []method.File, sites []Site
 	return r
 }
 
-// described is what results have in common where it is known how well the model describes some subjects, whose
-// differences of one kind it explains: all but the sections after the verdicts.
-func described(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment, sites []Site, who,
-	differences string) *method.Result {
-	explained := Explained(m, &all.Explained)
-	return &method.Result{
-		Files: files, Metrics: metrics(set, m, all),
-		Headline: []figure.Fact{
-			{Name: who, Value: strconv.Itoa(all.Subjects())},
+// Described is what results have in common where it is known how well the model describes some subjects, whose
+// differences of one kind it explains: all but the sections after the verdicts. It leaves out what verdicts say must
+// not be relied on. Who says how many subjects they are.
+func Described(set ppca.Frame, m *fitted.Model, files []method.File, x *ppca.Explained, who figure.Fact, differences,
+	sure string) *method.Result {
+	explained := Explained(m, x)
+	r := &method.Result{
+		Files: files, Metrics: map[string]float64{"factors": float64(set.Factors)},
+		Headline: []figure.Fact{who,
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 			{Name: "of a view's variance explained" + method.OfFit, Value: explained},
 		},
-		Found: Found(m, explained, differences), Sure: sure(set, m, sites),
+		Found: Found(m, explained, differences), Sure: sure,
 		Sections: figure.Verdicts(VerdictNotes(m.Verdicts)),
 	}
+	for k, v := range set.Plan.Views {
+		if r2 := x.R2(k, x.Rank()); !math.IsNaN(r2) && !m.Void(v.Name) {
+			r.Metrics["r2/"+v.Name] = r2
+		}
+	}
+	return r
+}
+
+// counted is [Described] of exact sums.
+func counted(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment, sites []Site, who,
+	differences string) *method.Result {
+	n := all.Subjects()
+	r := Described(set, m, files, &all.Explained, figure.Fact{Name: who, Value: strconv.Itoa(n)}, differences,
+		sure(set, m, sites))
+	r.Metrics["subjects"] = float64(n)
+	if !slices.ContainsFunc(m.Views, func(v fitted.ModelView) bool { return m.Void(v.Name) }) {
+		r.Metrics["log_likelihood_per_subject"] = *m.LogLik
+	}
+	return r
 }
 
 // OfTotals is the result of a study in which the coordinator learned totals over the sites alone, by which it knows
 // itself how well the model describes all subjects together; what compares sites is left out.
 func OfTotals(set ppca.Frame, m *fitted.Model, files []method.File, all *fitted.Assessment,
 	settled figure.Section) *method.Result {
-	r := described(set, m, files, all, nil, "subjects of all sites", "between all subjects")
+	r := counted(set, m, files, all, nil, "subjects of all sites", "between all subjects")
 	about := Reading()
 	about.Items = append(about.Items, figure.Item{Note: &figure.Note{Title: "Only totals over the sites are known",
 		Text: "The study has a secure sum: nobody but a site knows its own sums. How sites differ, outliers, missing " +
@@ -111,21 +129,6 @@ func AddSites(m *fitted.Model, sites []Site) {
 		}
 		m.Sites = append(m.Sites, out)
 	}
-}
-
-// metrics leaves out what verdicts say must not be relied on.
-func metrics(set ppca.Frame, model *fitted.Model, pooled *fitted.Assessment) map[string]float64 {
-	subjects := float64(pooled.Subjects())
-	m := map[string]float64{"subjects": subjects, "factors": float64(set.Factors)}
-	if !slices.ContainsFunc(model.Views, func(v fitted.ModelView) bool { return model.Void(v.Name) }) {
-		m["log_likelihood_per_subject"] = *model.LogLik
-	}
-	for k, v := range set.Plan.Views {
-		if r2 := pooled.R2(k, pooled.Rank()); !math.IsNaN(r2) && !model.Void(v.Name) {
-			m["r2/"+v.Name] = r2
-		}
-	}
-	return m
 }
 
 // Explained gives the least and the most variance explained over the views; a

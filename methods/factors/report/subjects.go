@@ -1,13 +1,10 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"parley/dataset"
@@ -22,12 +19,12 @@ import (
 // predictor sees them; own says that it is of subjects of this site, and not of the study.
 func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *ppca.Scale,
 	data dataset.Source) (*method.Result, error) {
-	g := &gallery{data: data, rank: predictor.Rank(), every: 1}
-	z := make([]float64, g.rank)
-	err := fitted.EachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *ppca.Posterior,
+	g := &gallery{every: 1}
+	z := make([]float64, predictor.Rank())
+	err := fitted.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior,
 		values []float64) error {
 		post.Latent(z, values)
-		g.keep(row, z)
+		g.keep(z)
 		return nil
 	})
 	if err != nil {
@@ -42,75 +39,40 @@ func Subjects(ctx context.Context, predictor *ppca.Predictor, own bool, scale *p
 			return fitted.WriteScores(ctx, predictor, scale, data, w)
 		}}},
 		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)},
-			{Name: "factors", Value: fmt.Sprint(g.rank)}},
+			{Name: "factors", Value: fmt.Sprint(len(z))}},
 		Sections: []figure.Section{Reading(), g.scoreSection(mean)},
 	}, nil
 }
 
-// drawnColumns is how many label columns get pictures of their own: the first of few values.
-const drawnColumns = 4
-
-// scoreSection shows the subjects on the factors, by label columns of few values; mean says whose mean is 0.
+// scoreSection shows the subjects on the first two factors, or on the only one in the order of the site's rows; mean
+// says whose mean is 0.
 func (g *gallery) scoreSection(mean string) figure.Section {
-	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
+	x, y, title := figure.Axis{Label: "factor 1"}, figure.Axis{Label: "factor 2"}, "Scores on the first two factors"
+	all := figure.Group{Name: "all subjects"}
+	for i, at := range g.kept {
+		if len(at) == 1 {
+			at = []float64{float64(i*g.every + 1), at[0]}
+			x, y, title = figure.Axis{Label: "row"}, figure.Axis{Label: "factor 1"}, "Scores in the order of the rows"
+		}
+		all.X, all.Y = append(all.X, at[0]), append(all.Y, at[1])
+	}
+	return figure.Section{ID: "scores", Title: "Your subjects on the factors",
 		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " +
 			mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside " +
 			"this page has the scores on all factors, with their standard deviations given what was measured of the " +
-			"subject, as if the factors were known exactly."}
-	drawn, columns := 0, g.data.Schema().Subject
-	for i, c := range append(slices.Clone(columns), dataset.Column{}) {
-		by, suffix, names, of := ", by "+c.Name, "", []string{"all subjects"}, make([]int, len(g.kept))
-		if i < len(columns) {
-			names, of = g.grouping(i)
-		} else if by = ""; drawn > 0 {
-			break
-		}
-		if names == nil || drawn == drawnColumns {
-			continue
-		}
-		if drawn++; drawn > 1 {
-			suffix = fmt.Sprintf("-%d", drawn)
-		}
-		sec.Items = append(sec.Items, figure.Item{Figure: g.scatterFigure(by, suffix, names, of)})
-	}
-	return sec
+			"subject, as if the factors were known exactly.",
+		Items: []figure.Item{{Figure: &figure.Figure{ID: "subjects", Title: title,
+			Chart: figure.Scatter{X: x, Y: y, Groups: []figure.Group{all}},
+			Caption: "One mark for each subject. parley model associate says which groups of subjects differ on a " +
+				"factor.",
+			Alt: "Marks of the subjects' scores."}}}}
 }
 
-// scatterFigure draws the subjects on the first two factors; on the only one in the order of the site's rows.
-func (g *gallery) scatterFigure(by, suffix string, names []string, of []int) *figure.Figure {
-	x, y, title := figure.Axis{Label: "factor 1"}, figure.Axis{Label: "factor 2"}, "Scores on the first two factors"
-	if g.rank == 1 {
-		x, y, title = figure.Axis{Label: "row"}, x, "Scores in the order of the rows"
-	}
-	groups := make([]figure.Group, len(names))
-	for i, s := range g.kept {
-		to, at := &groups[of[i]], s.z
-		if g.rank == 1 {
-			at = []float64{float64(i*g.every + 1), s.z[0]}
-		}
-		to.Name, to.X, to.Y = names[of[i]], append(to.X, at[0]), append(to.Y, at[1])
-	}
-	return &figure.Figure{
-		ID: "subjects" + suffix, Title: title + by, Chart: figure.Scatter{X: x, Y: y, Groups: groups},
-		Caption: "One mark for each subject. Groups that lie apart differ on a factor; scores.csv has the others.",
-		Alt:     "Marks of the subjects' scores" + by + ".",
-	}
-}
-
-// gallery is what one reading of a site's subjects keeps for the pictures of
-// its own report.
+// gallery is what one reading of a site's subjects keeps for the picture of its own report.
 type gallery struct {
-	data     dataset.Source
-	rank     int
 	subjects int
-	kept     []keptSubject
-	every    int // one subject in so many is kept
-}
-
-// keptSubject is a subject that is drawn.
-type keptSubject struct {
-	labels []string
-	z      []float64
+	kept     [][]float64 // scores of those who are drawn
+	every    int         // one subject in so many is kept
 }
 
 // maxPoints bounds the subjects that are drawn: of more, every second is kept,
@@ -118,7 +80,7 @@ type keptSubject struct {
 const maxPoints = 3000
 
 // keep keeps a subject if it is one of those that are drawn.
-func (g *gallery) keep(row *dataset.Row, z []float64) {
+func (g *gallery) keep(z []float64) {
 	g.subjects++
 	if (g.subjects-1)%g.every != 0 {
 		return
@@ -132,42 +94,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64) {
 			return
 		}
 	}
-	g.kept = append(g.kept, keptSubject{slices.Clone(row.Subject), slices.Clone(z)})
-}
-
-// mostGroups is how many groups a picture can tell apart.
-const mostGroups = 8
-
-// grouping parts the kept subjects by the values of a label column; nothing if there are more than a picture can tell
-// apart, as of numbers.
-func (g *gallery) grouping(column int) (names []string, of []int) {
-	number := func(s string) float64 {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return math.Inf(1)
-		}
-		return x
-	}
-	label := func(s keptSubject) string {
-		if dataset.IsMissing(s.labels[column]) {
-			return "unknown"
-		}
-		return s.labels[column]
-	}
-	for _, s := range g.kept {
-		if name := label(s); !slices.Contains(names, name) {
-			if names = append(names, name); len(names) > mostGroups {
-				return nil, nil
-			}
-		}
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a, b))
-	})
-	for _, s := range g.kept {
-		of = append(of, slices.Index(names, label(s)))
-	}
-	return names, of
+	g.kept = append(g.kept, slices.Clone(z))
 }
 
 // AddOutliers opens a site's own report with the subjects, by name, whom the model does not

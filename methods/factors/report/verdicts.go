@@ -59,12 +59,7 @@ func Verdicts(set ppca.Frame, m *fitted.Model, p *ppca.Params, sites []Site, apa
 	}
 	v.unconnected()
 	v.apart(apart)
-	if err := v.measure(); err != nil {
-		return err
-	}
-	if err := v.negativeR2(); err != nil {
-		return err
-	}
+	v.negativeR2()
 	v.useless()
 	v.flat()
 	v.noise()
@@ -75,9 +70,7 @@ func Verdicts(set ppca.Frame, m *fitted.Model, p *ppca.Params, sites []Site, apa
 	if err := v.heywood(); err != nil {
 		return err
 	}
-	if err := v.missing(); err != nil {
-		return err
-	}
+	v.missing()
 	v.selected()
 	v.serial()
 	return nil
@@ -105,11 +98,7 @@ type verdicts struct {
 	predictor *ppca.Predictor
 	sites     []Site
 	all       *assess.Sums // of all sites
-	tails     []float64    // heaviness of each view's
-	// featureTails are those of each feature, no less than of its view.
-	featureTails []float64
-	said         [][]bool     // of each site's views: why they differ has been said
-	residuals    [][]residual // by site and feature: what the model expects
+	said      [][]bool     // of each site's views: why they differ has been said
 }
 
 // add adds a verdict of a kind.
@@ -318,7 +307,7 @@ func (v *verdicts) features() []int {
 }
 
 // missing says so if many single cells are missing, or nearly all of a feature.
-func (v *verdicts) missing() error {
+func (v *verdicts) missing() {
 	observed, all := 0.0, 0.0
 	values, most := make([]float64, v.set.Layout.Features()), make([]float64, len(v.m.Views))
 	view := v.set.Layout.ViewOf()
@@ -327,13 +316,7 @@ func (v *verdicts) missing() error {
 			cells := float64(p.Subjects * v.set.Layout.Width(p.Views))
 			observed, all = observed+p.Share*cells, all+cells
 		}
-		of, err := v.expected(s)
-		if err != nil {
-			return err
-		}
-		for j, x := range of {
-			values[j] += x.subjects
-		}
+		floats.Add(values, s.FeatureCells)
 	}
 	for j, n := range values {
 		most[view[j]] = max(most[view[j]], n)
@@ -347,7 +330,6 @@ func (v *verdicts) missing() error {
 	v.m.Warn(found.Verdict(fitted.OnMissing, onMissing, "Hardly any values of %s"))
 	v.muchMissing(1-observed/all, "%.0f %% of the single values are missing in the views that subjects have: the "+
 		"model rests on what is left")
-	return nil
 }
 
 const onMissing = "They are filled by what the model expects of them, so that the model is the likeliest for the " +

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/factors/assess"
@@ -19,12 +18,9 @@ import (
 const goesTogether = 0.05
 
 // negativeR2 names sites where a view is predicted from the others worse than by its mean, though
-// elsewhere it is predicted better. It is beyond chance by one of two tests, each with half of
-// the probability: the ratio of the errors, where the values of a subject count as one, finds
-// what goes together closely elsewhere; and what the prediction takes away finds what is weak
-// in the model, such as of a view that several sites have turned the other way.
-func (v *verdicts) negativeR2() error {
-	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
+// elsewhere it is predicted better.
+func (v *verdicts) negativeR2() {
+	tail := falseVerdict / float64(len(v.sites)*len(v.m.Views))
 	var found fitted.Found
 	for i, s := range v.sites {
 		var names, views []string
@@ -34,11 +30,7 @@ func (v *verdicts) negativeR2() error {
 			if !(here < 0 && elsewhere > goesTogether) {
 				continue
 			}
-			less, err := v.takesLess(k, s, tail)
-			if err != nil {
-				return err
-			}
-			if less || beyond((1-here)/(1-elsewhere), s.having(k, 2), tail) {
+			if v.takesLess(k, s) < tail {
 				names = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)", view.Name, -here, elsewhere))
 				views, v.said[i][k] = append(views, view.Name), true
 			}
@@ -56,61 +48,29 @@ func (v *verdicts) negativeR2() error {
 		"mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of "+
 		"all."+means,
 		"Views do not go together as they do elsewhere at %s"))
-	return nil
 }
 
-// takesLess says whether the prediction of view k from the others takes less of the squared
-// error away at a site than the model expects, beyond chance. With a value y = p + e, p predicted,
-// a feature's share of that is y² − e² = p² + 2pe. Summed over a view it has the mean tr P and the
-// variance 2 tr P² + 4 tr PE, P and E being the covariances of p and e: far less than the two
-// squared errors by themselves where little is predicted. More noise at the site, and heavier
-// tails, make it vary more.
-func (v *verdicts) takesLess(k int, s Site, tail float64) (bool, error) {
-	lo, hi := v.set.Layout.View(k)
-	_, md := v.predictor.Model()
-	q := md.Q
-	h, noisy := mat.NewSymDense(q, nil), mat.NewSymDense(q, nil) // WᵀW and WᵀΨW of the view
-	psi := 0.0
-	for j := lo; j < hi; j++ {
-		w := mat.NewVecDense(q, md.W[j*md.LD:][:q])
-		h.SymRankOne(h, 1, w)
-		noisy.SymRankOne(noisy, md.Psi[j], w)
-		psi += md.Psi[j]
+// takesLess is the probability with which chance lets the prediction of view k from the others take so little of the
+// squared error of a subject away at a site, beside those elsewhere (Welch 1947): heavy tails and noise vary it more.
+func (v *verdicts) takesLess(k int, s Site) float64 {
+	here, away := s.having(k, 2), 0.0
+	for _, o := range v.sites {
+		away += o.having(k, 2)
 	}
-	subjects, mean, variance, left := 0.0, 0.0, 0.0, 0.0
-	for _, pt := range s.Patterns {
-		if len(pt.Views) < 2 || !slices.Contains(pt.Views, k) {
-			continue
-		}
-		post, err := v.predictor.GivenViews(slices.DeleteFunc(slices.Clone(pt.Views),
-			func(l int) bool { return l == k }))
-		if err != nil {
-			return false, err
-		}
-		unknown := mat.NewDense(q, q, slices.Clone(post.Cov))
-		known := mat.NewDense(q, q, nil) // covariance of what the others say of the factors
-		for a := range q {
-			known.Set(a, a, 1)
-		}
-		known.Sub(known, unknown)
-		var p, e, pp, pe, noise mat.Dense
-		p.Mul(known, h)
-		e.Mul(unknown, h)
-		pp.Mul(&p, &p)
-		pe.Mul(&p, &e)
-		noise.Mul(known, noisy)
-		n := float64(pt.Subjects)
-		subjects += n
-		n *= pt.Share
-		mean, left = mean+n*p.Trace(), left+n*(e.Trace()+psi)
-		variance += n * (2*pp.Trace() + 4*(pe.Trace()+noise.Trace()))
+	away -= here
+	off, variance, n := 0.0, 0.0, min(here, away)
+	for _, x := range []struct{ n, less, squares float64 }{
+		{here, s.LeftOut.Squares[k] - s.LeftOut.Error[k], s.LeftOut.Varied[k]},
+		{-away, v.all.Squares[k] - s.LeftOut.Squares[k] - v.all.Error[k] + s.LeftOut.Error[k],
+			v.all.Varied[k] - s.LeftOut.Varied[k]},
+	} {
+		off += x.less / x.n
+		variance += (x.squares - x.less*x.less/math.Abs(x.n)) / (x.n * x.n)
 	}
-	if !(variance > 0) || subjects < 2 {
-		return false, nil
+	if !(variance > 0) || n < 2 {
+		return 1
 	}
-	variance *= max(1, s.LeftOut.Error[k]/left) * v.tails[k]
-	t := (s.LeftOut.Squares[k] - s.LeftOut.Error[k] - mean) / math.Sqrt(variance)
-	return distuv.StudentsT{Sigma: 1, Nu: subjects - 1}.CDF(t) < tail, nil
+	return distuv.StudentsT{Sigma: 1, Nu: n - 1}.CDF(off / math.Sqrt(variance))
 }
 
 // unconnected names groups of views such that no subject has views of two of them. The likelihood
@@ -238,9 +198,9 @@ func (v *verdicts) selected() {
 	for _, j := range features {
 		var cells, whole assess.Selection
 		k := view[j]
-		for i, s := range v.sites {
+		for _, s := range v.sites {
 			if s.Missing != nil {
-				observed := v.residuals[i][j].subjects
+				observed := s.FeatureCells[j]
 				cells.Add(s.Missing, j, s.having(k, 1)-observed, observed)
 			}
 			if s.Lacking != nil {

@@ -171,12 +171,7 @@ func (m *Model) Predictive() (*gmm.Predictive, error) {
 // deviations over the posterior), log_density and tail; see [gmm.Row].
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
-	switch {
-	case opts.Covariance:
-		return 0, nil, problem.Problem{Where: "--covariance",
-			What: "a mixture has no factors, and probabilities of components add up to 1",
-			Hint: "leave it out: standard deviations are written"}
-	case opts.Site != "" || opts.NewSite:
+	if opts.Site != "" || opts.NewSite {
 		return 0, nil, problem.Problem{Where: "--site", What: "a mixture is of all sites together, and takes no site " +
 			"for another", Hint: "leave it out"}
 	}

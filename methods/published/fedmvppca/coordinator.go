@@ -202,6 +202,10 @@ func (c coordinator) iterated(s *state) ([]method.Task, method.Info, error) {
 	return c.nextRound(s, model)
 }
 
+// clearest bounds how far the factors of a model stand out of its noise, tr WᵀΨ⁻¹W: beyond, the precision of the
+// factors is not to be inverted.
+const clearest = 1e13
+
 // blur raises noise variances that are next to nothing beside the loadings: sites
 // could not compute with them. Where sites are honest they are not.
 func (c coordinator) blur(model *Prior) {
@@ -211,7 +215,7 @@ func (c coordinator) blur(model *Prior) {
 		for _, w := range model.W[lo*model.Rank : hi*model.Rank] {
 			squares += w * w
 		}
-		if least := squares * float64(c.Layout.Views()) / ppca.Clearest; model.Noise[k] < least {
+		if least := squares * float64(c.Layout.Views()) / clearest; model.Noise[k] < least {
 			model.Noise[k] = least
 		}
 	}

@@ -55,7 +55,22 @@ func (a *iterateAnswer) check(set setup) error {
 			return fmt.Errorf("a part of view %s, where the published method knows whole views", set.Plan.Views[k].Name)
 		}
 	}
-	return p.Measured(set.Layout)
+	return cmp.Or(ppca.Within("loadings", p.W, ppca.LargestValue), ppca.Within("means", p.Mu, ppca.LargestValue),
+		measuredNoise(set.Layout, p))
+}
+
+// leastVariance is that of what a site says is a variance of its values.
+const leastVariance = 1e-90
+
+// measuredNoise refuses variances that no measured values have.
+func measuredNoise(l ppca.Layout, p *ppca.Params) (err error) {
+	for k, used := range p.Groups(l) {
+		if used {
+			err = cmp.Or(err, ppca.Between("noise variances", 1, leastVariance, ppca.LargestValue*ppca.LargestValue,
+				p.Noise[k:k+1]))
+		}
+	}
+	return err
 }
 
 // packedParams are [ppca.Params] as they travel: only what is described, as of a site that lacks a view.
@@ -212,7 +227,7 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 		if err := method.OpenTask(t, task); err != nil {
 			return nil, err
 		}
-		blocks, scale, err := sums.Scaled(h.Frame, &task.Scale.Scale)
+		blocks, scale, err := h.scaled(sums, &task.Scale.Scale)
 		if err = cmp.Or(err, h.checkRank(task.Model.Rank)); err != nil {
 			return nil, err
 		}
@@ -236,13 +251,42 @@ func (h *half) answer(ctx context.Context, t method.Task, s *privacy.Session) (a
 // read makes the one pass over the site's rows, once.
 func (h *half) read(ctx context.Context, data dataset.Source) (_ *ppca.RowSums, err error) {
 	if h.seen == nil {
-		var held func([][]float64) [][]float64
 		if h.releases != nil {
-			held = h.releases.held
+			data = dataset.Derive(data, data.Schema(), func() func(*dataset.Row) *dataset.Row {
+				return func(row *dataset.Row) *dataset.Row {
+					own := *row
+					own.Views = h.releases.held(row.Views)
+					return &own
+				}
+			})
 		}
-		h.seen, err = ppca.Read(ctx, h.Layout, data, held)
+		h.seen, err = ppca.Read(ctx, h.Layout, data)
 	}
 	return h.seen, err
+}
+
+// scaled returns the blocks in the units that a task asks for, or in the
+// site's own where the plan says so.
+func (h *half) scaled(sums *ppca.RowSums, scale *ppca.Scale) ([]ppca.Block, *ppca.Scale, error) {
+	if h.own.Scaling == ppca.ScaleSiteRange {
+		scale = h.ownRange(sums)
+	}
+	if err := scale.Check(h.Layout); err != nil {
+		return nil, nil, err
+	}
+	return sums.In(scale), scale, nil
+}
+
+// ownRange is the scale of a site by itself; a feature that it lacks or that
+// does not vary there is left alone.
+func (h *half) ownRange(sums *ppca.RowSums) *ppca.Scale {
+	s, out := sums.Extremes, ppca.StartScale(h.Frame)
+	for j := range out.Factor {
+		if s.N[j] > 0 && s.B[j] > s.A[j] {
+			out.Shift[j], out.Factor[j] = s.A[j], 1/(s.B[j]-s.A[j])
+		}
+	}
+	return out
 }
 
 // release answers a private round. What is wrong with the task shows; what is wrong with
@@ -275,7 +319,7 @@ func (h *half) release(ctx context.Context, task *iterateTask, s *privacy.Sessio
 
 // iterate runs a round on the site's rows.
 func (h *half) iterate(t *iterateTask, sums *ppca.RowSums) (*ppca.Params, error) {
-	blocks, _, err := sums.Scaled(h.Frame, &t.Scale)
+	blocks, _, err := h.scaled(sums, &t.Scale)
 	if err != nil {
 		return nil, err
 	}
@@ -356,7 +400,7 @@ func (h *half) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		if err != nil {
 			return nil, err
 		}
-		scale = sums.OwnRange()
+		scale = h.ownRange(sums)
 	}
 	return report.Subjects(ctx, predictor, false, scale, data)
 }

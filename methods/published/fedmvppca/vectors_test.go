@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/linalg"
 	"parley/internal/stats"
 	"parley/internal/testkit"
@@ -316,13 +318,13 @@ func evaluated(list *vectors.List, entry string, id int, e map[string]json.RawMe
 	predictor := ok(ppca.NewPredictor(l, p))
 	post, marginal := ok(predictor.Given(r.features)), ok(predictor.Given(nil))
 	var all []float64
-	sum, row := 0.0, make([]float64, len(r.features))
+	sum, z := 0.0, make([]float64, p.Rank)
 	for _, t := range r.t {
-		post.Reconstruct(row, t)
-		for j, x := range row {
-			sum += math.Abs(x - t[j])
+		post.Latent(z, t)
+		for i, j := range post.Observed {
+			all = append(all, p.Mu[j]+floats.Dot(p.W[j*p.Rank:][:p.Rank], z))
+			sum += math.Abs(all[len(all)-1] - t[i])
 		}
-		all = append(all, row...)
 	}
 	list.Floats(entry+".reconstruction", flat(reconstruction), all, tolPublished)
 	list.Float(entry+".mae", mae, sum/float64(len(all)), tolPublished)
@@ -585,10 +587,7 @@ func expectedLogLik(l ppca.Layout, p *ppca.Params, blocks []ppca.Block) (float64
 		}
 		for i, j := range b.Features {
 			w := md.W[j*md.LD:][:md.Q]
-			s := e.Square[i] + linalg.Quadratic(e.SXX, md.LD, w, w)
-			for a, x := range w {
-				s -= 2 * x * e.STX[i*md.LD+a]
-			}
+			s := e.Square[i] + linalg.Quadratic(e.SXX, md.LD, w, w) - 2*floats.Dot(w, e.STX[i*md.LD:][:md.Q])
 			total -= (b.N*math.Log(md.Psi[j]) + s/md.Psi[j]) / 2
 		}
 		for a := range md.Q {

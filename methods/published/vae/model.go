@@ -174,10 +174,6 @@ func (m *model) each(ctx context.Context, data dataset.Source,
 // observed), code_1 to code_q and sd_1 to sd_q.
 func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer,
 	opts method.TransformOptions) (int, method.Notes, error) {
-	if opts.Covariance {
-		return 0, nil, problem.Problem{Where: "covariance", What: "an autoencoder's encoder says nothing of how the " +
-			"numbers of a code vary together", Hint: "leave it out: standard deviations are written"}
-	}
 	if err := m.at(opts.Site); err != nil {
 		return 0, nil, err
 	}
