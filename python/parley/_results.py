@@ -84,14 +84,9 @@ class Results:
     def coefficients(self):
         """The regression table of method regression; None if there is none.
 
-        model/coefficients.csv of a joint posterior, else posterior.csv, whose
-        columns differ (docs/reference/results.md). Of method mixture that file
-        holds draws, and table() and figure() what is read from them.
+        model/coefficients.csv, whose columns docs/reference/results.md has.
         """
-        table = self._optional("model/coefficients.csv")
-        if table is None:
-            table = self._optional("model/posterior.csv")
-        return table if table is not None and "feature" in table.columns else None
+        return self._optional("model/coefficients.csv")
 
     @cached_property
     def variance_explained(self):

@@ -25,14 +25,14 @@ type Coefficient struct {
 	Unit      string  // of a number
 	Low, High float64 // of an interval of 95 %
 	Base      bool    // whether it is of the intercept or a period, and so no effect
-	P         float64 // of Wald's test; NaN of these, and under privacy
+	P         float64 // of Wald's test; NaN of these, under privacy, and where weights are taken as independent
 	PriorOnly bool    // whether the data say next to nothing of it
 }
 
 // priorOnly is the share of the prior's deviation above which a weight is the prior's.
 const priorOnly = 0.9
 
-// Coefficients are those of a joint model, class by class.
+// Coefficients are those of a model, class by class.
 func (m *Model) Coefficients() (all []Coefficient) {
 	q := m.Weights()
 	_, prior := m.Before()
@@ -50,7 +50,7 @@ func (m *Model) Coefficients() (all []Coefficient) {
 		g := groups[j%len(groups)]
 		c := Coefficient{outcomeEffect: e, Against: references[g], Unit: units[g], Low: e.Mean - z*e.SD,
 			High: e.Mean + z*e.SD, P: m.P(e.Mean, e.SD), Base: m.Base(j)}
-		if c.Base || m.Private {
+		if c.Base || m.Private || m.Covariance == nil {
 			c.P = math.NaN()
 		}
 		c.PriorOnly = math.Sqrt(q.Variance[j]/prior[j]) > priorOnly || orNaN(c.Subjects) == 0
@@ -98,11 +98,11 @@ func (m *Model) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []method.File{{Name: "model/model.json", Data: data}}
-	if m.Covariance == nil {
-		return append(files, table("posterior", m.posteriorCSV())), nil
+	files := []method.File{{Name: "model/model.json", Data: data}, table("coefficients", m.coefficientsCSV())}
+	if m.Covariance != nil {
+		files = append(files, table("correlations", m.correlationsCSV()))
 	}
-	return append(files, table("coefficients", m.coefficientsCSV()), table("correlations", m.correlationsCSV())), nil
+	return files, nil
 }
 
 // table is a file of a model.
@@ -141,19 +141,6 @@ func (m *Model) correlationsCSV() figure.Table {
 			c.Numbers = append(c.Numbers, min(max(x, -1), 1))
 		}
 		t.Columns = append(t.Columns, c)
-	}
-	return t
-}
-
-// posteriorCSV is a posterior of independent weights as a table for other programs: effects in the
-// features' own units with an interval of 90 %, and the weights of scaled columns.
-func (m *Model) posteriorCSV() figure.Table {
-	z := m.Deviate(Z90)
-	mean, variance := m.Posterior.Moments()
-	t := figure.Table{Columns: figure.TextColumns("class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean",
-		"weight_sd")}
-	for j, e := range m.Effects {
-		t.Add(e.Class, e.Feature, e.Mean, e.SD, e.Mean-z*e.SD, e.Mean+z*e.SD, mean[j], math.Sqrt(variance[j]))
 	}
 	return t
 }

@@ -158,14 +158,14 @@ func Of(plan *study.Plan, own any, prior glm.Gaussian, q glm.Normal, e *glm.Enco
 	return New(plan, o, prior, q, e)
 }
 
-// OptionsOf reads the options of another method as a model file has them.
+// OptionsOf are those of another method's options that ours have, too.
 func OptionsOf(own any) (*options.Options, error) {
 	o := new(options.Options)
 	data, err := json.Marshal(own)
 	if err == nil {
 		err = json.Unmarshal(data, o)
 	}
-	return o.In(own), err
+	return o, err
 }
 
 // Weights is the posterior of all weights.
@@ -340,15 +340,6 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	for _, e := range ranked {
 		surest.Add(e.Label(), e.Mean, e.SD)
 	}
-	sites := figure.Table{Title: "Sites", Columns: []figure.Column{{Name: "site"},
-		{Name: "updates", Format: figure.Count}, {Name: "information"}}}
-	for _, s := range m.Sites {
-		sites.Add(s.Name, s.Updates, s.Information)
-	}
-	if m.Covariance != nil { // of a joint fit, no part is a site's
-		sites.Columns = sites.Columns[:2]
-		sites.Columns[1].Name = "exchanges"
-	}
 	protection := "none: fitted from exact releases"
 	if m.Private {
 		protection = "differential: fitted from noised releases"
@@ -368,7 +359,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			{Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))},
 			{Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
-		Tables: []figure.Table{surest, sites},
+		Tables: []figure.Table{surest},
 		Value: struct {
 			Format  string           `json:"format"`
 			Study   string           `json:"study"`

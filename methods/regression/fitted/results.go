@@ -263,10 +263,7 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 
 // found says in words what goes with the outcome most surely.
 func found(m *Model) string {
-	percent, z := 90, m.Deviate(Z90)
-	if m.Covariance != nil { // as the table of coefficients has it
-		percent, z = 95, m.Deviate(z95)
-	}
+	z := m.Deviate(z95)
 	mean, variance := m.Posterior.Moments()
 	deviations := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }
 	var clear []int
@@ -281,8 +278,8 @@ func found(m *Model) string {
 	}
 	outcome := wordingOf(m.Options).on
 	if len(clear) == 0 {
-		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say "+
-			"what goes with it.", figure.Plural(all, "effect"), outcome, percent)
+		return fmt.Sprintf("Of %s on %s none has an interval of 95 %% that leaves out zero: these data do not say "+
+			"what goes with it.", figure.Plural(all, "effect"), outcome)
 	}
 	slices.SortStableFunc(clear, func(a, b int) int { return cmp.Compare(deviations(b), deviations(a)) })
 	var names []string
@@ -297,8 +294,8 @@ func found(m *Model) string {
 	if len(clear) == 1 {
 		have = "has"
 	}
-	return fmt.Sprintf("Of %s on %s, %d %s an interval of %d %% that leaves out zero. The surest: %s.",
-		figure.Plural(all, "effect"), outcome, len(clear), have, percent, strings.Join(names, ", "))
+	return fmt.Sprintf("Of %s on %s, %d %s an interval of 95 %% that leaves out zero. The surest: %s.",
+		figure.Plural(all, "effect"), outcome, len(clear), have, strings.Join(names, ", "))
 }
 
 // sure says in words how well outcomes are predicted; pooled is nil if no site said so.
