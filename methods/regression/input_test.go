@@ -245,7 +245,7 @@ func TestModelsThatDoNotFit(t *testing.T) {
 		}
 	}
 	summary, err := m.Summary(1)
-	if err != nil || len(summary.Tables) != 2 || summary.Tables[0].Len() != 1 {
+	if err != nil || len(summary.Tables) != 1 || summary.Tables[0].Len() != 1 {
 		t.Errorf("summary %+v, %v", summary, err)
 	}
 	if n := len(out.Result.Files); n != 3 || strings.Count(string(out.Result.Files[1].Data), "\n") != 4 {
