@@ -221,20 +221,12 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 	if effect != nil {
 		m.At(*effect)
 	}
-	var x glm.Row
-	left := 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		err = b.Rows(l, row, &x, func(x glm.Row, y float64) error {
-			m.Row(x)
-			m.Score(y, predict.Alike(x, o.Survey()), a)
-			return nil
-		})
-		if err != nil {
-			left++
-		}
+	says, missing, left, err := s.Remarks(ctx, b, data, func(x glm.Row, y float64) {
+		m.Row(x)
+		m.Score(y, predict.Alike(x, o.Survey()), a)
+	})
+	if err != nil {
+		return nil, err
 	}
 	unit := o.Unit() + "s"
 	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows),
@@ -245,10 +237,6 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 		r.Metrics["intercept"], r.Metrics["intercept_sd"] = effect.Mean, sd
 		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept",
 			Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
-	}
-	says, missing, err := s.Remarks(ctx, b, data)
-	if err != nil {
-		return nil, err
 	}
 	r.Sections = glm.Warnings(says)
 	if missing != "" {
