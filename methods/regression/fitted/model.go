@@ -202,22 +202,20 @@ func LoadModel(data []byte) (*Model, error) {
 // check says what is wrong with a model that came from elsewhere.
 func (m *Model) check() error {
 	o := m.Options
-	switch {
-	case o == nil:
+	if o == nil {
 		return fmt.Errorf("it has no options")
+	}
+	var err error
+	o.Outcome.Check(&study.Plan{Subjects: m.Outcome()}, o.Likelihood, func(key, what, _ string) {
+		err = cmp.Or(err, fmt.Errorf("%s: %s", key, what))
+	})
+	switch {
+	case err != nil:
+		return err
 	case o.Likelihood == glm.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
-	case o.Likelihood == glm.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" ||
-		!slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
-		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels),
-			o.Outcome.Cuts, m.Encoding.Periods)
-	case o.Likelihood != glm.LikelihoodHazard && len(m.Encoding.Periods) > 0:
-		return fmt.Errorf("periods in a %s model", o.Likelihood)
-	case o.Likelihood == glm.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
-		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == glm.LikelihoodSoftmax &&
-		(len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > glm.MaxClasses):
-		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
+	case !slices.Equal(o.Outcome.Cuts, m.Encoding.Periods):
+		return fmt.Errorf("periods until %v in a model of periods until %v", m.Encoding.Periods, o.Outcome.Cuts)
 	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != glm.LikelihoodLinear:
 		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)
 	case !slices.Contains(options.Likelihoods, o.Likelihood):

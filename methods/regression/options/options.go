@@ -186,7 +186,6 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.privacy()
 	report.OneOf("missing", o.Missing, glm.Neutral, glm.Refuse)
 	c.outcome()
-	c.event()
 	c.scaling()
 	glm.Positive(c.report, "prior_variance", o.PriorVariance)
 	glm.Positive(c.report, "intercept_variance", o.InterceptVariance)
