@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
@@ -211,7 +213,7 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 		return figure.Exact(record, p.P[0], glm.CountSpread(p.A[0], p.C[0]), glm.CountQuantile(tail, p.A[0], p.C[0]),
 			glm.CountQuantile(1-tail, p.A[0], p.C[0]))
 	case glm.Softmax:
-		return figure.Exact(append(record, levels[predict.Surest(p.P)]), p.P...)
+		return figure.Exact(append(record, levels[floats.MaxIdx(p.P)]), p.P...)
 	}
 	predicted := levels[0]
 	if p.P[0] > 0.5 {

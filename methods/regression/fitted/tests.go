@@ -158,8 +158,8 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 			c.Ratio = &r
 		}
 		out.Facts = append(out.Facts, figure.Fact{Name: word,
-			Value: fmt.Sprintf("%s (%s to %s)", general(math.Exp(c.Estimate)), general(math.Exp(c.Low)),
-				general(math.Exp(c.High)))})
+			Value: fmt.Sprintf("%s (%s to %s)", figure.General.Text(math.Exp(c.Estimate)),
+				figure.General.Text(math.Exp(c.Low)), figure.General.Text(math.Exp(c.High)))})
 	}
 	out.Notes = m.Cautions()
 	if m.Covariance == nil {
@@ -168,14 +168,6 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	}
 	out.Value = c
 	return out, nil
-}
-
-// general shows a ratio to four digits; n/a is one that no number stands for.
-func general(x float64) string {
-	if !glm.Finite(x) {
-		return "n/a"
-	}
-	return fmt.Sprintf("%.4g", x)
 }
 
 // labels names all effects.
