@@ -30,6 +30,7 @@ func (m Marks) Get(name string) float64 {
 
 // Judgement is how well a model predicts outcomes that it was not told.
 type Judgement struct {
+	Rows int // subjects
 	// Marks are the numbers of [Outcome.Scoring] that can be said of these rows: where
 	// one class alone is held out there is no AUC, and where something happened that the
 	// model held impossible there is no log-likelihood. The Brier score (1950) of two classes
@@ -156,12 +157,12 @@ func (t *tally) judgement() *Judgement {
 	if t.outcome.Times != nil {
 		m.Set(MeasureConcordance, concordance(t.survival, t.times))
 		m.Set(MeasureCalibration, t.bins.Error())
-		return &Judgement{m, &t.bins}
+		return &Judgement{t.rows, m, &t.bins}
 	}
 	if len(t.outcome.Levels) == 0 {
 		m.Set(MeasureError, math.Sqrt(t.squares/n))
 		m.Set(MeasureCoverage, t.cover.Rate())
-		return &Judgement{m, nil}
+		return &Judgement{t.rows, m, nil}
 	}
 	m.Set(MeasureAccuracy, float64(t.correct)/n)
 	m.Set(MeasureBrier, t.brier/n)
@@ -169,7 +170,7 @@ func (t *tally) judgement() *Judgement {
 	if len(t.outcome.Levels) == 2 {
 		m.Set(MeasureAUC, AUC(t.second, t.is))
 	}
-	return &Judgement{m, &t.bins}
+	return &Judgement{t.rows, m, &t.bins}
 }
 
 // Predictive is a model that also says how far off it may be.

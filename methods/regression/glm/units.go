@@ -91,7 +91,8 @@ func (y *Outcome) Check(p *study.Plan, likelihood string, report study.Report) b
 	report.If(n != 2, "outcome.levels", fmt.Sprintf("%d levels of the event", n),
 		"two: no event until the end of the time, and the event, such as levels: [\"no\", \"yes\"]")
 	if err := y.Cuts.Check(); err != nil {
-		report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, 60, 90]")
+		report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, "+
+			"60, 90]")
 	}
 	return true
 }
