@@ -186,7 +186,7 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding, data dataset.Source,
 			}
 		}
 		if ends := y.Range; ends != nil {
-			if x, err := readNumber(row.Subject[b.subject]); err == nil && !Inside(x, ends[0], ends[1]) {
+			if seen, err := b.Seen(row); err == nil && !Inside(seen.Value, ends[0], ends[1]) {
 				far++
 			}
 		}
