@@ -199,7 +199,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 			if err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			task := updateTask{Q: q, Factor: glm.Flat(3), Update: 1,
+			task := updateTask{Q: q, Factor: flat(3), Update: 1,
 				Scale: &scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
 			if _, err := h.open(method.Task{Kind: TaskUpdate, Body: pack(t, task)}, nil); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)

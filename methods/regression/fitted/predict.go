@@ -169,21 +169,19 @@ func (m *Model) header() []string {
 
 // record adds a row's prediction.
 func (m *Model) record(record []string, p *predict.Predictor, z float64) []string {
-	levels := m.Options.Outcome.Levels
-	switch l := p.Likelihood.(type) {
-	case glm.Linear:
-		sd := math.Sqrt(l.Variance + p.C[0])
-		return figure.Exact(record, p.A[0], sd, p.A[0]-z*sd, p.A[0]+z*sd)
-	case glm.Poisson:
-		tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
-		return figure.Exact(record, p.P[0], glm.CountSpread(p.A[0], p.C[0]), glm.CountQuantile(tail, p.A[0], p.C[0]),
-			glm.CountQuantile(1-tail, p.A[0], p.C[0]))
-	case glm.Softmax:
-		return figure.Exact(append(record, levels[floats.MaxIdx(p.P)]), p.P...)
+	probabilities := p.P
+	switch p.Likelihood.(type) {
+	case glm.Linear, glm.Poisson:
+		var of evaluate.Prediction
+		p.Forecast(&of)
+		low, high := of.Mean-z*of.SD, of.Mean+z*of.SD
+		if _, counts := p.Likelihood.(glm.Poisson); counts {
+			tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
+			low, high = glm.CountQuantile(tail, p.A[0], p.C[0]), glm.CountQuantile(1-tail, p.A[0], p.C[0])
+		}
+		return figure.Exact(record, of.Mean, of.SD, low, high)
+	case glm.Binary:
+		probabilities = []float64{1 - p.P[0], p.P[0]}
 	}
-	predicted := levels[0]
-	if p.P[0] > 0.5 {
-		predicted = levels[1]
-	}
-	return figure.Exact(append(record, predicted), 1-p.P[0], p.P[0])
+	return figure.Exact(append(record, m.Options.Outcome.Levels[floats.MaxIdx(probabilities)]), probabilities...)
 }
