@@ -82,9 +82,9 @@ class Results:
 
     @cached_property
     def coefficients(self):
-        """The regression table of method regression; None if there is none.
+        """The regression table, model/coefficients.csv; None if there is none.
 
-        model/coefficients.csv, whose columns docs/reference/results.md has.
+        docs/reference/results.md has its columns.
         """
         return self._optional("model/coefficients.csv")
 

@@ -206,7 +206,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("it has no options")
 	}
 	var err error
-	o.Outcome.Check(&study.Plan{Subjects: m.Outcome().Columns()}, o.Likelihood, func(key, what, _ string) {
+	o.Outcome.Check(&study.Plan{Subjects: o.Outcome.Judged().Columns()}, o.Likelihood, func(key, what, _ string) {
 		err = cmp.Or(err, fmt.Errorf("%s: %s", key, what))
 	})
 	switch {
