@@ -16,8 +16,8 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 117_180
-	maxTests     = 72_460
+	maxSource    = 117_000
+	maxTests     = 72_450
 	maxPackages  = 73
 	papersSource = 16_140
 	papersTests  = 3_940
