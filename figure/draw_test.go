@@ -55,7 +55,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		return o
 	case 1:
 		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"),
-			Format: rapid.SampledFrom([]Format{General, Count, Percent, Score}).Draw(t, "format"),
+			Format: rapid.SampledFrom([]Format{General, Count, Percent, Score, P, Own}).Draw(t, "format"),
 			Rows:   names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total"),
 			Subjects: rapid.Bool().Draw(t, "subjects"),
 			Reach:    rapid.SampledFrom([]float64{0, 3, 1e-300}).Draw(t, "reach")}

@@ -66,6 +66,8 @@ const (
 	Count   Format = "count"   // a whole number, its digits in groups of three
 	Percent Format = "percent" // a fraction, shown multiplied by 100 with one decimal
 	Score   Format = "score"   // three decimals, for what is about 1 at most
+	P       Format = "p"       // a p value as journals show it
+	Own     Format = "own"     // as General; each interval to digits of its own, as rows are in different units
 )
 
 // Text formats v for people: "n/a" if it is not available.
@@ -83,6 +85,12 @@ func (f Format) Text(v float64) string {
 		s = strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
 	case f == Percent:
 		s = general(100*v) + " %"
+	case f == P && v < 0.0001:
+		s = "<0.0001"
+	case f == P && v < 0.1:
+		s = strconv.FormatFloat(v, 'f', 4, 64)
+	case f == P:
+		s = strconv.FormatFloat(v, 'f', 2, 64)
 	default:
 		s = general(v)
 	}
@@ -167,7 +175,10 @@ func around(v, low, high float64) string {
 // interval formats a value and the ends of an interval around it, with two digits
 // of a width: the interval's, or that of others beside it.
 func interval(f Format, v, low, high, width float64) (value, ends string) {
-	if !available(v) || !available(low) || !available(high) || !(width > 0) {
+	if !available(v) {
+		return f.Text(v), ""
+	}
+	if !available(low) || !available(high) || !(width > 0) {
 		return f.Text(v), f.Text(low) + " to " + f.Text(high)
 	}
 	unit := ""

@@ -25,7 +25,8 @@ func TestFormats(t *testing.T) {
 		{General, 1.5e6, "1.5e6"}, {General, -1.5e-7, "−1.5e−7"}, {General, 999999.9, "1000000"},
 		{General, 1e300, "1e300"}, {Count, 1e300, "1e300"}, {Percent, 1e20, "1e22 %"}, {General, 1000, "1000"},
 		{Count, 999, "999"}, {Count, 1234567, "1\u202f234\u202f567"}, {Count, -1234, "−1\u202f234"},
-		{Score, 0.85, "0.850"}, {Score, -0.00536, "−0.005"}, {Score, 1e5, "100000"}, {Percent, 0.1234, "12.3 %"},
+		{Score, 0.85, "0.850"}, {Score, -0.00536, "−0.005"}, {Score, 1e5, "100000"},
+		{P, 2e-5, "<0.0001"}, {P, 0.0312, "0.0312"}, {P, 0.5, "0.50"}, {Percent, 0.1234, "12.3 %"},
 		{Percent, -0.0001, "0.0 %"}, {Percent, -0.02, "−2.0 %"},
 		{General, math.NaN(), "n/a"}, {Count, math.Inf(1), "n/a"}, {Percent, 1e301, "n/a"},
 	} {
@@ -384,6 +385,10 @@ func TestDigitsOfWhatIsNarrow(t *testing.T) {
 	}
 	if value, ends := c.cells()(0); value != "−8" || ends != "−37 to 25" {
 		t.Errorf("%s (%s)", value, ends)
+	}
+	c = Column{Format: Own, Numbers: Numbers{1, 0.123}, Low: Numbers{0, 0.03}, High: Numbers{2.4, 0.31}}
+	if value, ends := c.cells()(1); value != "0.12" || ends != "0.03 to 0.31" {
+		t.Errorf("in a unit of its own: %s (%s)", value, ends)
 	}
 	if got := newScale(extent{0, 1, true}, false, true, 6).text(0.0092); got != "0.01" {
 		t.Errorf("0.0092 beside ticks of 0.2 is %s", got)

@@ -29,7 +29,8 @@ type Column struct {
 	Text    []string `json:"text,omitempty"`
 	Numbers Numbers  `json:"numbers,omitempty"`
 	// Low and High are the ends of intervals around Numbers. People read them beside the number, to two digits of the
-	// intervals' middle width (one that is far narrower, of its own); files have columns of their own for them.
+	// intervals' middle width (one that is far narrower, or of format Own, of its own); files have columns of their own
+	// for them.
 	Low  Numbers `json:"low,omitempty"`
 	High Numbers `json:"high,omitempty"`
 }
@@ -117,7 +118,8 @@ func (c Column) cells() func(i int) (value, ends string) {
 			return c.Text[i], ""
 		case i < len(c.Numbers) && c.intervals():
 			own := c.High.at(i) - c.Low.at(i)
-			if !(own > 0 && own <= width/10) { // else more digits than those beside it, or it would have none
+			// A far narrower one has more digits than those beside it, as it would have none.
+			if !(own > 0 && (own <= width/10 || c.Format == Own)) {
 				own = width
 			}
 			return interval(c.Format, c.Numbers[i], c.Low.at(i), c.High.at(i), own)

@@ -13,6 +13,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/files"
+	"parley/judge/evaluate"
 	"parley/problem"
 	"parley/study"
 )
@@ -91,19 +92,13 @@ type ImputeOptions struct {
 // Predictor predicts an outcome, a column that describes subjects, from their
 // features.
 type Predictor interface {
-	// Outcome names the columns that it is known from: one, or a time and how it ended.
-	Outcome() []string
-	// Predict writes one line of CSV for each subject, in the order of data and in
-	// bounded memory, and returns their number. With Score the schema of data has
-	// the outcome, and the account says how well it was predicted. Otherwise it has
-	// notes alone, and may be nil.
-	Predict(ctx context.Context, data dataset.Source, to io.Writer, opts PredictOptions) (int, *Account, error)
-}
-
-// PredictOptions say what Predict does.
-type PredictOptions struct {
-	Score bool    // the outcomes are known: compare
-	Level float64 // of the intervals of numbers, between 0 and 1
+	// Outcome is what it predicts, as predictions are judged.
+	Outcome() evaluate.Outcome
+	// Forecaster predicts rows of a schema that has the model's features.
+	Forecaster(dataset.Schema) (evaluate.Model, error)
+	// Predict writes one line of CSV for each subject, in the order of data and in bounded memory, and returns their
+	// number and what is odd about them. Intervals are of the given level, between 0 and 1.
+	Predict(ctx context.Context, data dataset.Source, to io.Writer, level float64) (int, Notes, error)
 }
 
 // Rotator shows a model's factors on other axes, which changes nothing that it predicts.

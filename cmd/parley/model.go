@@ -111,7 +111,8 @@ func modelImputeCommand() *cobra.Command {
 }
 
 func modelPredictCommand() *cobra.Command {
-	var opts method.PredictOptions
+	var score bool
+	var level float64
 	var site string
 	var out output
 	var as form
@@ -136,8 +137,8 @@ func modelPredictCommand() *cobra.Command {
 				return err
 			}
 			var known []string
-			if opts.Score {
-				known = m.Outcome()
+			if score {
+				known = m.Outcome().Columns()
 			}
 			m, data, notes, err := openUse[method.Predictor](cmd.Context(), a, "used to predict", "", known...)
 			if err != nil {
@@ -145,16 +146,17 @@ func modelPredictCommand() *cobra.Command {
 			}
 			var subjects int
 			var scores *method.Account
-			if err := out.write(func(w io.Writer) (err error) {
-				subjects, scores, err = m.Predict(cmd.Context(), data, w, opts)
+			if err := out.write(func(w io.Writer) error {
+				n, odd, err := m.Predict(cmd.Context(), data, w, level)
+				if err == nil && score {
+					scores, err = judge.Score(cmd.Context(), m, data, level)
+				}
+				subjects, notes = n, append(notes, odd...)
 				return err
 			}); err != nil {
 				return err
 			}
-			if scores != nil {
-				notes = append(notes, scores.Notes...)
-			}
-			if !opts.Score {
+			if !score {
 				return printWritten(cmd, as, out.path, "subjects", subjects, notes)
 			}
 			scores.Notes = notes
@@ -163,9 +165,9 @@ func modelPredictCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	out.flags(cmd)
-	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes in subjects.csv")
+	f.BoolVar(&score, "score", false, "compare with the outcomes in subjects.csv")
 	f.StringVar(&site, "site", "", "site whose own model, with its random intercept, predicts (default a new site)")
-	f.Float64Var(&opts.Level, "level", 0.9, "probability of the intervals")
+	f.Float64Var(&level, "level", 0.9, "probability of the intervals")
 	return as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
 }
 

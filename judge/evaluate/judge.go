@@ -30,6 +30,7 @@ func (m Marks) Get(name string) float64 {
 
 // Judgement is how well a model predicts outcomes that it was not told.
 type Judgement struct {
+	Rows int // subjects
 	// Marks are the numbers of [Outcome.Scoring] that can be said of these rows: where
 	// one class alone is held out there is no AUC, and where something happened that the
 	// model held impossible there is no log-likelihood. The Brier score (1950) of two classes
@@ -47,7 +48,7 @@ func (o Outcome) Judge(ctx context.Context, m Model, src dataset.Source, level f
 	if !(0 < level && level < 1) {
 		return nil, fmt.Errorf("judging: intervals of level %v; needs 0 < level < 1", level)
 	}
-	read, err := o.reader(src.Schema())
+	read, err := o.Reader(src.Schema())
 	if err != nil {
 		return nil, fmt.Errorf("judging: %w", err)
 	}
@@ -91,10 +92,10 @@ type tally struct {
 	cover   *Coverage
 	// Of times: what is given to being without the event until the last cut, beside what was.
 	survival []float64
-	times    []observed
+	times    []Observed
 }
 
-func (t *tally) add(y observed, p *Prediction) error {
+func (t *tally) add(y Observed, p *Prediction) error {
 	if times := t.outcome.Times; times != nil {
 		if len(p.LogSurvival) != len(times.Cuts) {
 			return fmt.Errorf("survival until %d of %d cuts", len(p.LogSurvival), len(times.Cuts))
@@ -107,15 +108,15 @@ func (t *tally) add(y observed, p *Prediction) error {
 	}
 	t.rows++
 	if len(p.LogP) > 0 {
-		return t.class(int(y.value), p.LogP)
+		return t.class(int(y.Value), p.LogP)
 	}
 	if !(p.SD > 0) || math.IsNaN(p.Mean) || math.IsInf(p.Mean, 0) {
 		return fmt.Errorf("the model expects %v ± %v of %s", p.Mean, p.SD, t.outcome.Column)
 	}
-	e := y.value - p.Mean
+	e := y.Value - p.Mean
 	t.logLik -= (math.Log(2*math.Pi) + 2*math.Log(p.SD) + e*e/(p.SD*p.SD)) / 2
 	t.squares += e * e
-	t.cover.Add(y.value, p.Mean, p.SD*t.cover.student(p.Free))
+	t.cover.Add(y.Value, p.Mean, p.SD*t.cover.student(p.Free))
 	return nil
 }
 
@@ -156,12 +157,12 @@ func (t *tally) judgement() *Judgement {
 	if t.outcome.Times != nil {
 		m.Set(MeasureConcordance, concordance(t.survival, t.times))
 		m.Set(MeasureCalibration, t.bins.Error())
-		return &Judgement{m, &t.bins}
+		return &Judgement{t.rows, m, &t.bins}
 	}
 	if len(t.outcome.Levels) == 0 {
 		m.Set(MeasureError, math.Sqrt(t.squares/n))
 		m.Set(MeasureCoverage, t.cover.Rate())
-		return &Judgement{m, nil}
+		return &Judgement{t.rows, m, nil}
 	}
 	m.Set(MeasureAccuracy, float64(t.correct)/n)
 	m.Set(MeasureBrier, t.brier/n)
@@ -169,7 +170,7 @@ func (t *tally) judgement() *Judgement {
 	if len(t.outcome.Levels) == 2 {
 		m.Set(MeasureAUC, AUC(t.second, t.is))
 	}
-	return &Judgement{m, &t.bins}
+	return &Judgement{t.rows, m, &t.bins}
 }
 
 // Predictive is a model that also says how far off it may be.

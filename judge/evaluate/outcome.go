@@ -149,7 +149,7 @@ func (o Outcome) FitBaseRate(ctx context.Context, sources ...dataset.Source) (*B
 	if err != nil {
 		return nil, fmt.Errorf("fitting the base rate: %w", err)
 	}
-	read, err := o.reader(schema)
+	read, err := o.Reader(schema)
 	if err != nil {
 		return nil, fmt.Errorf("fitting the base rate: %w", err)
 	}
@@ -162,7 +162,7 @@ func (o Outcome) FitBaseRate(ctx context.Context, sources ...dataset.Source) (*B
 	var wrong error
 	err = pooled(ctx, sources, func(row *dataset.Row) {
 		seen, err := read(row)
-		y := seen.value
+		y := seen.Value
 		switch {
 		case err != nil && wrong == nil:
 			wrong = fmt.Errorf("subject %s: %w", row.ID, err)
@@ -232,31 +232,33 @@ func (o Outcome) Columns() []string {
 	return []string{o.Column}
 }
 
-// observed is what a row says of its outcome.
-type observed struct {
-	value   float64 // the place of its level, or a number
-	time    float64
-	periods int  // that a subject counts in: see [Cuts.Seen]
-	failed  bool // in the last of them
+// Observed is what a row says of its outcome.
+type Observed struct {
+	Value   float64 // the place of its level, or a number
+	Time    float64
+	Periods int  // that a subject counts in: see [Cuts.Seen]
+	Failed  bool // in the last of them
 }
 
-// reader reads outcomes of a schema's rows. An error quotes the cell.
-func (o Outcome) reader(s dataset.Schema) (func(row *dataset.Row) (observed, error), error) {
+// Reader reads outcomes of a schema's rows. An error quotes the cell: it is for the people of the site.
+func (o Outcome) Reader(s dataset.Schema) (func(row *dataset.Row) (Observed, error), error) {
 	column, err := o.column(s, o.Column)
 	if err != nil || o.Times == nil {
-		return func(row *dataset.Row) (y observed, err error) {
-			y.value, err = o.Value(row.Subject[column])
+		return func(row *dataset.Row) (y Observed, err error) {
+			y.Value, err = o.Value(row.Subject[column])
 			return y, err
 		}, err
 	}
 	when, err := o.column(s, o.Times.Column)
 	number := Outcome{Column: o.Times.Column}
-	return func(row *dataset.Row) (y observed, err error) {
-		if y.value, err = o.Value(row.Subject[column]); err == nil {
-			y.time, err = number.Value(row.Subject[when])
+	return func(row *dataset.Row) (y Observed, err error) {
+		if y.Value, err = o.Value(row.Subject[column]); err == nil {
+			y.Time, err = number.Value(row.Subject[when])
 		}
 		if err == nil {
-			y.periods, y.failed, err = o.Times.Cuts.Seen(y.time, y.value == 1)
+			if y.Periods, y.Failed, err = o.Times.Cuts.Seen(y.Time, y.Value == 1); err != nil {
+				err = fmt.Errorf("outcome %s: %w", o.Times.Column, err)
+			}
 		}
 		return y, err
 	}, err
@@ -264,7 +266,7 @@ func (o Outcome) reader(s dataset.Schema) (func(row *dataset.Row) (observed, err
 
 // Read says whether a row's outcome can be read, and otherwise what is wrong with it.
 func (o Outcome) Read(s dataset.Schema, row *dataset.Row) error {
-	read, err := o.reader(s)
+	read, err := o.Reader(s)
 	if err == nil {
 		_, err = read(row)
 	}
@@ -274,24 +276,24 @@ func (o Outcome) Read(s dataset.Schema, row *dataset.Row) error {
 // period adds up what was said of a subject who counts in some periods: the probability of
 // being seen through them, or of the event in the last. Every period that was begun counts
 // among the frequencies.
-func (t *tally) period(y observed, logSurvival []float64) error {
+func (t *tally) period(y Observed, logSurvival []float64) error {
 	last := 0.0
 	for k, l := range logSurvival {
 		if math.IsNaN(l) || l > 1e-9 {
 			return fmt.Errorf("the logarithm of survival until %v is %v", t.outcome.Times.Cuts[k], l)
 		}
-		if k >= y.periods {
+		if k >= y.Periods {
 			break
 		}
 		l = min(l, last)
-		hazard, failed := -math.Expm1(l-last), y.failed && k == y.periods-1
+		hazard, failed := -math.Expm1(l-last), y.Failed && k == y.Periods-1
 		if math.IsInf(last, -1) { // nobody was to come so far
 			hazard = 1
 		}
 		t.bins.Add(hazard, failed)
 		if failed {
 			t.logLik += last + math.Log(hazard)
-		} else if k == y.periods-1 {
+		} else if k == y.Periods-1 {
 			t.logLik += l
 		}
 		last = l
@@ -304,7 +306,7 @@ func (t *tally) period(y observed, logSurvival []float64) error {
 // first, the share in which that one was given less survival, ties counting one half
 // (Harrell and others, JAMA 1982). Of subjects with the same time one with the event came
 // before one without. NaN where there is no such pair, or a survival is none.
-func concordance(survival []float64, y []observed) float64 {
+func concordance(survival []float64, y []Observed) float64 {
 	order := make([]int, len(y))
 	for i := range order {
 		order[i] = i
@@ -312,7 +314,7 @@ func concordance(survival []float64, y []observed) float64 {
 	rank := slices.Clone(survival)
 	slices.Sort(rank)
 	rank = slices.Compact(rank)
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(y[b].time, y[a].time) }) // the longest first
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(y[b].Time, y[a].Time) }) // the longest first
 	// a Fenwick tree: how many of each survival are known to be later
 	later := make([]int, len(rank)+1)
 	add := func(i int) {
@@ -330,17 +332,17 @@ func concordance(survival []float64, y []observed) float64 {
 	right, pairs, known := 0.0, 0.0, 0
 	for at := 0; at < len(order); {
 		end := at
-		for end < len(order) && y[order[end]].time == y[order[at]].time {
+		for end < len(order) && y[order[end]].Time == y[order[at]].Time {
 			if i := order[end]; math.IsNaN(survival[i]) {
 				return math.NaN()
-			} else if y[i].value != 1 {
+			} else if y[i].Value != 1 {
 				add(place(i))
 				known++
 			}
 			end++
 		}
 		for _, i := range order[at:end] {
-			if y[i].value == 1 {
+			if y[i].Value == 1 {
 				p := place(i)
 				ties := below(p+1) - below(p)
 				right += float64(known-below(p+1)) + float64(ties)/2
@@ -348,7 +350,7 @@ func concordance(survival []float64, y []observed) float64 {
 			}
 		}
 		for _, i := range order[at:end] {
-			if y[i].value == 1 {
+			if y[i].Value == 1 {
 				add(place(i))
 				known++
 			}
@@ -365,10 +367,10 @@ func newLifeTable(periods int) *lifeTable {
 	return &lifeTable{make([]float64, periods), make([]float64, periods)}
 }
 
-func (t *lifeTable) add(y observed) {
-	for k := range y.periods {
+func (t *lifeTable) add(y Observed) {
+	for k := range y.Periods {
 		t.seen[k]++
-		if y.failed && k == y.periods-1 {
+		if y.Failed && k == y.Periods-1 {
 			t.failed[k]++
 		}
 	}

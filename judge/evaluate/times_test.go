@@ -20,14 +20,14 @@ func TestConcordanceCountsPairs(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		n := 1 + r.IntN(30)
-		survival, y := make([]float64, n), make([]observed, n)
+		survival, y := make([]float64, n), make([]Observed, n)
 		for i := range n { // few values, so that there are ties of both
-			survival[i], y[i] = -float64(r.IntN(6)), observed{time: float64(r.IntN(5)), value: float64(r.IntN(2))}
+			survival[i], y[i] = -float64(r.IntN(6)), Observed{Time: float64(r.IntN(5)), Value: float64(r.IntN(2))}
 		}
 		right, pairs := 0.0, 0.0
 		for i := range n {
 			for j := range n {
-				if y[i].value == 1 && (y[j].time > y[i].time || y[j].time == y[i].time && y[j].value == 0) {
+				if y[i].Value == 1 && (y[j].Time > y[i].Time || y[j].Time == y[i].Time && y[j].Value == 0) {
 					pairs++
 					if survival[i] < survival[j] {
 						right++

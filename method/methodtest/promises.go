@@ -214,7 +214,7 @@ func (x *trial) modelsAreChecked(t *testing.T) {
 			_, _, _ = u.Impute(t.Context(), rows, io.Discard, method.ImputeOptions{Level: 0.9})
 		}
 		if u, ok := m.(method.Predictor); ok {
-			_, _, _ = u.Predict(t.Context(), rows, io.Discard, method.PredictOptions{Level: 0.9})
+			_, _, _ = u.Predict(t.Context(), rows, io.Discard, 0.9)
 		}
 		return nil
 	}

@@ -84,7 +84,7 @@ func (m Method) siteOf(p *study.Plan, name string) (*halves.Site, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 25 }
+func (Method) Revision() int { return 26 }
 
 // Requests implements [method.Method].
 func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {

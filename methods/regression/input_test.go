@@ -15,7 +15,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/internal/testkit"
-	"parley/method"
+	"parley/judge"
 	"parley/methods/regression/fitted"
 )
 
@@ -164,9 +164,8 @@ func TestPredict(t *testing.T) {
 			p := planOf(t, 2, []string{"a", "b"}, c.options, unprotected)
 			m, out := run(t, config(t, s, p))
 			var b bytes.Buffer
-			n, account, err := m.Predict(t.Context(), s.Table(t, p, nil), &b,
-				method.PredictOptions{Score: true, Level: 0.9})
-			if err != nil || n != 60 {
+			n, notes, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, 0.9)
+			if err != nil || n != 60 || notes != nil {
 				t.Fatalf("%d, %v", n, err)
 			}
 			records, err := csv.NewReader(&b).ReadAll()
@@ -196,23 +195,21 @@ func TestPredict(t *testing.T) {
 					t.Errorf("accuracy %v, but %d of 60 are right", got, right)
 				}
 			}
+			account := testkit.Get(judge.Score(t.Context(), m, s.Table(t, p, nil), 0.9))(t)
 			text := fmt.Sprint(account.Facts)
 			if !strings.Contains(text, "subjects 60") || account.Value == nil {
 				t.Errorf("scores %s", text)
 			}
 			bare := p.Schema()
 			bare.Subject = nil
-			if _, account, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b,
-				method.PredictOptions{Level: 0.9}); err != nil || account != nil {
-				t.Errorf("without outcomes: %v, %v", account, err)
+			if _, _, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b, 0.9); err != nil {
+				t.Errorf("without outcomes: %v", err)
 			}
-			if _, _, err := m.Predict(t.Context(), noOutcomes{s.Table(t, p, nil), bare}, &b,
-				method.PredictOptions{Level: 0.9, Score: true}); err == nil ||
+			if _, err := judge.Score(t.Context(), m, noOutcomes{s.Table(t, p, nil), bare}, 0.9); err == nil ||
 				!strings.Contains(err.Error(), `no subject column "y"`) {
 				t.Errorf("scores without outcomes: %v", err)
 			}
-			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b,
-				method.PredictOptions{Level: 1}); err == nil {
+			if _, _, err := m.Predict(t.Context(), s.Table(t, p, nil), &b, 1); err == nil {
 				t.Error("an interval of everything")
 			}
 		})
@@ -245,7 +242,7 @@ func TestModelsThatDoNotFit(t *testing.T) {
 		}
 	}
 	summary, err := m.Summary(1)
-	if err != nil || len(summary.Tables) != 2 || summary.Tables[0].Len() != 1 {
+	if err != nil || len(summary.Tables) != 1 || summary.Tables[0].Len() != 1 {
 		t.Errorf("summary %+v, %v", summary, err)
 	}
 	if n := len(out.Result.Files); n != 3 || strings.Count(string(out.Result.Files[1].Data), "\n") != 4 {

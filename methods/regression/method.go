@@ -111,7 +111,11 @@ func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evalu
 // Central implements [method.Centraliser]: the same posterior fitted to all rows, which is the ceiling of
 // everything private. Numbers are scaled as the plan says, by moments of all rows if it says standard.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
-	return exact.Central(ctx, p, rows)
+	m, err := exact.Central(ctx, p, rows)
+	if err != nil {
+		return nil, err
+	}
+	return m.Forecaster(rows.Schema())
 }
 
 // Simulate implements [method.Simulator].

@@ -66,17 +66,15 @@ var drawnOutcomes = map[string]struct {
 }
 
 // table reads predictions.
-func predictions(t *testing.T, m *fitted.Model, data dataset.Source,
-	opts method.PredictOptions) (rows [][]string, a *method.Account) {
+func predictions(t *testing.T, m *fitted.Model, data dataset.Source) (rows [][]string, notes method.Notes) {
 	t.Helper()
 	var b strings.Builder
-	opts.Level = 0.9
-	_, a, err := m.Predict(t.Context(), data, &b, opts)
+	_, notes, err := m.Predict(t.Context(), data, &b, 0.9)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows = testkit.Get(csv.NewReader(strings.NewReader(b.String())).ReadAll())(t)
-	return rows[1:], a
+	return rows[1:], notes
 }
 
 // Whatever feature new subjects lack, predictions are right on average, and intervals hold as many
@@ -92,7 +90,7 @@ func TestPredictionsOfSubjectsWhoLackFeatures(t *testing.T) {
 					rows[i].Views[0][j] = math.NaN()
 				}
 			}
-			got, account := predictions(t, m, tableOf(t, p, rows), method.PredictOptions{})
+			got, notes := predictions(t, m, tableOf(t, p, rows))
 			predicted, seen, held := 0.0, 0.0, 0.0
 			for i, r := range got {
 				y := rows[i].Subject
@@ -123,10 +121,10 @@ func TestPredictionsOfSubjectsWhoLackFeatures(t *testing.T) {
 			if least := map[string]float64{"number": 0.88, "count": 0.88}[name]; held/n < least || held/n > 0.975 {
 				t.Errorf("%s without %v: intervals of 90 %% held %.3f", name, what, held/n)
 			}
-			if (account != nil) != (lacking > 0) || lacking > 0 &&
-				!strings.Contains(account.Notes.Error(), "of 3000 subjects some lack features: "+
+			if (notes != nil) != (lacking > 0) || lacking > 0 &&
+				!strings.Contains(notes.Error(), "of 3000 subjects some lack features: "+
 					[]string{"x", "u", "g"}[what[0]]+" (3000)") {
-				t.Errorf("%s without %v: %v", name, what, account)
+				t.Errorf("%s without %v: %v", name, what, notes)
 			}
 		}
 	}
@@ -146,7 +144,7 @@ func TestPrivateModelsAreLessSureOfSubjectsWhoLackFeatures(t *testing.T) {
 		row := full
 		row.Views = [][]float64{{3, 0, 1}}
 		change(row.Views[0])
-		got, _ := predictions(t, m, tableOf(t, p, []dataset.Row{row}), method.PredictOptions{})
+		got, _ := predictions(t, m, tableOf(t, p, []dataset.Row{row}))
 		return float(t, got[0][3])
 	}
 	all := sure(func([]float64) {})
@@ -193,19 +191,16 @@ func TestPredictingNotesOddSubjects(t *testing.T) {
 		for i := range rows {
 			c.change(i, rows[i].Views[0])
 		}
-		for _, score := range []bool{false, true} {
-			_, account := predictions(t, m, tableOf(t, p, rows), method.PredictOptions{Score: score})
-			said := ""
-			if account != nil && len(account.Notes) > 0 {
-				said = account.Notes.Error()
-			}
-			if (said != "") != (c.want != nil) || strings.Contains(said, ".25") {
-				t.Errorf("said %q; want %q", said, c.want)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(said, want) {
-					t.Errorf("said %q; want %q", said, want)
-				}
+		said := ""
+		if _, notes := predictions(t, m, tableOf(t, p, rows)); len(notes) > 0 {
+			said = notes.Error()
+		}
+		if (said != "") != (c.want != nil) || strings.Contains(said, ".25") {
+			t.Errorf("said %q; want %q", said, c.want)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("said %q; want %q", said, want)
 			}
 		}
 	}

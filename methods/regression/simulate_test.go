@@ -106,7 +106,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // latentVariance returns the variance of the fitted activations.
 func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) float64 {
 	t.Helper()
-	fit := testkit.Get(exact.Central(t.Context(), p, src))(t)
+	fit := testkit.Get(regression.Method{}.Central(t.Context(), p, src))(t)
 	n, sum, squares := 0.0, 0.0, 0.0
 	var post evaluate.Posterior
 	for row, err := range src.Rows(t.Context()) {
@@ -215,11 +215,12 @@ func TestScoresOfAResult(t *testing.T) {
 	p := wardPlan(t, relapse+", offset: group, offset_range: [-1, 2]")
 	drawn := simulate(t, p, method.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
 	fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
-	data := testkit.Get(fit.Model.Encode())(t)
+	data := testkit.Get(fit.Encode())(t)
 	opened := testkit.Get(regression.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}},
 		true))(t)
 	outcome := outcomeOf(t, p)
-	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 ||
+	own := testkit.Get(fit.Forecaster(p.Schema()))(t)
+	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, own, drawn.Held); len(want) < 5 ||
 		!reflect.DeepEqual(got, want) {
 		t.Errorf("%v from a file, %v", got, want)
 	}
@@ -239,15 +240,15 @@ func TestForecastsAreThePredictions(t *testing.T) {
 		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
 		fit := testkit.Get(exact.Central(t.Context(), p, drawn.Sites["north"]))(t)
 		var text bytes.Buffer
-		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text,
-			method.PredictOptions{Level: 0.9}); err != nil {
+		if _, _, err := fit.Predict(t.Context(), drawn.Held, &text, 0.9); err != nil {
 			t.Fatal(err)
 		}
+		own := testkit.Get(fit.Forecaster(p.Schema()))(t)
 		lines := testkit.Get(csv.NewReader(&text).ReadAll())(t)
 		var post evaluate.Posterior
 		for i, row := range subjects(t, drawn.Held) {
 			row.Subject = nil
-			testkit.Do(t, fit.Infer(&row, &post))
+			testkit.Do(t, own.Infer(&row, &post))
 			got := []float64{post.Outcome.Mean, post.Outcome.SD}
 			want := lines[i+1][1:3]
 			if len(post.Outcome.LogP) > 0 {

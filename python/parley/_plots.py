@@ -78,21 +78,15 @@ def plot_variance(results, ax=None):
 
 
 def plot_coefficients(results, ax=None):
-    """Regression coefficients with their intervals, in the features' own units.
-
-    Intervals are of 95 %, and of 90 % for ``dp-pvi``.
-    """
-    table = _have(results.coefficients, "coefficients")
-    joint = "estimate" in table.columns
-    middle, share = ("estimate", 95) if joint else ("mean", 90)
-    table = table[::-1]
+    """Regression coefficients with intervals of 95 %, in the features' own units."""
+    table = _have(results.coefficients, "coefficients")[::-1]
     ax = _axes(ax)
-    low, high = table[middle] - table[f"low_{share}"], table[f"high_{share}"] - table[middle]
-    ax.errorbar(table[middle], range(len(table)), xerr=[low, high], fmt="o", markersize=4)
+    low, high = table["estimate"] - table["low_95"], table["high_95"] - table["estimate"]
+    ax.errorbar(table["estimate"], range(len(table)), xerr=[low, high], fmt="o", markersize=4)
     ax.axvline(0, color="grey", linewidth=0.8)
     names = table["feature"]
     if "class" in table.columns:
         names = names.where(table["class"].eq(""), table["class"] + ": " + names)
     ax.set_yticks(range(len(table)), names)
-    ax.set_xlabel(f"coefficient, with its interval of {share} %")
+    ax.set_xlabel("coefficient, with its interval of 95 %")
     return ax

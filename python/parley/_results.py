@@ -82,16 +82,11 @@ class Results:
 
     @cached_property
     def coefficients(self):
-        """The regression table of method regression; None if there is none.
+        """The regression table, model/coefficients.csv; None if there is none.
 
-        model/coefficients.csv of a joint posterior, else posterior.csv, whose
-        columns differ (docs/reference/results.md). Of method mixture that file
-        holds draws, and table() and figure() what is read from them.
+        docs/reference/results.md has its columns.
         """
-        table = self._optional("model/coefficients.csv")
-        if table is None:
-            table = self._optional("model/posterior.csv")
-        return table if table is not None and "feature" in table.columns else None
+        return self._optional("model/coefficients.csv")
 
     @cached_property
     def variance_explained(self):

@@ -62,13 +62,10 @@ parley_coefficient_plot <- function(results) {
   need_ggplot()
   table <- results$coefficients
   if (is.null(table)) fail("this study has no coefficients")
-  joint <- "estimate" %in% names(table)
-  share <- if (joint) 95 else 90
   label <- table$feature
   if ("class" %in% names(table)) label <- ifelse(table$class == "", label, paste0(table$class, ": ", label))
   shown <- data.frame(
-    label = factor(label, rev(label)), coefficient = table[[if (joint) "estimate" else "mean"]],
-    low = table[[paste0("low_", share)]], high = table[[paste0("high_", share)]]
+    label = factor(label, rev(label)), coefficient = table$estimate, low = table$low_95, high = table$high_95
   )
-  forest(shown, "coefficient", paste0("coefficient, with its interval of ", share, " %"))
+  forest(shown, "coefficient", "coefficient, with its interval of 95 %")
 }

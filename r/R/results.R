@@ -15,9 +15,6 @@ parley_results <- function(path) {
   metrics <- json("metrics.json")
   verdicts <- as.character(unlist(metrics$verdicts))
   metrics$verdicts <- NULL
-  coefficients <- table("model/coefficients.csv")
-  if (is.null(coefficients)) coefficients <- table("model/posterior.csv")
-  if (!"feature" %in% names(coefficients)) coefficients <- NULL # draws of method mixture
   structure(list(
     path = path,
     metrics = unlist(metrics),
@@ -28,7 +25,7 @@ parley_results <- function(path) {
     loadings = table("model/loadings.csv"),
     variance_explained = variance_explained(json("model/model.json")),
     site_means = table("model/site-means.csv"),
-    coefficients = coefficients
+    coefficients = table("model/coefficients.csv")
   ), class = "parley_results")
 }
 

@@ -205,7 +205,8 @@ func associationTable(list []tested) figure.Table {
 			"and not for release.",
 		Columns: []figure.Column{{Name: "column"}, {Name: "kind"}, {Name: "factor", Format: figure.Count},
 			{Name: "subjects", Format: figure.Count}, {Name: "correlation"},
-			{Name: "explained", Format: figure.Percent}, {Name: "F"}, {Name: "p"}, {Name: "adjusted p"}}}
+			{Name: "explained", Format: figure.Percent}, {Name: "F"}, {Name: "p", Format: figure.P},
+			{Name: "adjusted p", Format: figure.P}}}
 	for _, x := range list {
 		kind, r := x.Kind, math.NaN()
 		if x.R != nil {

@@ -228,7 +228,7 @@ func (c coordinator) foldChange(s *State, in method.Contribution, q glm.Gaussian
 		return err
 	}
 	// Damping and projection need the quotient of the optimum and q alone.
-	factor, applied, projected := refine(r.Factor, glm.Flat(c.Weights()), a.Change, c.own.Damping)
+	factor, applied, projected := refine(r.Factor, flat(c.Weights()), a.Change, c.own.Damping)
 	if err := workable(factor, c.prior); err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}

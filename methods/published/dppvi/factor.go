@@ -26,7 +26,7 @@ func (r *siteFactor) waits() bool { return r.Asked > r.Folded }
 func (c *common) factors() map[string]*siteFactor {
 	sites := map[string]*siteFactor{}
 	for _, name := range c.Plan.Sites {
-		sites[name] = &siteFactor{Factor: glm.Flat(c.Weights())}
+		sites[name] = &siteFactor{Factor: flat(c.Weights())}
 	}
 	return sites
 }
@@ -47,7 +47,7 @@ func (c *common) poolFactors(sites map[string]*siteFactor) (*scale, error) {
 func (c *common) product(sites map[string]*siteFactor) (glm.Gaussian, error) {
 	q := c.prior
 	for _, name := range c.Plan.Sites {
-		q = q.Times(sites[name].Factor)
+		q = times(q, sites[name].Factor)
 	}
 	return q, q.CheckProper(c.Weights())
 }
@@ -70,7 +70,7 @@ func (c *common) openModel(scale *scale, q glm.Gaussian) (*glm.Encoding, error) 
 
 // optimum is the exact update: it finds the optimum of the local free energy.
 func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, error) {
-	local := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: q.Over(factor)}
+	local := freeEnergy{Likelihood: expectationsOf(c.Likelihood), Data: d, Cavity: over(q, factor)}
 	// Counts that are far from what others expect come nearer by a factor of e in a step.
 	target, info, err := local.Optimum(q, 1000)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *common) optimum(q, factor glm.Gaussian, d *glm.Design) (*updateAnswer, 
 		return nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", glm.ErrNotConverged,
 			info.Steps, info.Step)
 	}
-	return &updateAnswer{Change: target.Over(q)}, nil
+	return &updateAnswer{Change: over(target, q)}, nil
 }
 
 // moved says how far a change leads from q: the largest shift of a mean, in
@@ -180,8 +180,8 @@ func divergence(g, h glm.Gaussian) (float64, error) {
 // prior and any of them stays a density, and so does every cavity. It returns the new factor, the change by which q is
 // to be multiplied (equation 5), and in how many weights the factor was projected so.
 func refine(t, q, target glm.Gaussian, damping float64) (factor, change glm.Gaussian, projected int) {
-	change = target.Over(q).Power(damping)
-	factor = t.Times(change)
+	change = power(over(target, q), damping)
+	factor = times(t, change)
 	for j, l := range factor.Lambda {
 		if l < 0 {
 			factor.Eta[j], factor.Lambda[j] = 0, 0
@@ -189,7 +189,7 @@ func refine(t, q, target glm.Gaussian, damping float64) (factor, change glm.Gaus
 		}
 	}
 	if projected > 0 {
-		change = factor.Over(t)
+		change = over(factor, t)
 	}
 	return factor, change, projected
 }

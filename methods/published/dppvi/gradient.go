@@ -160,7 +160,7 @@ func (u *gradients) Mechanism() account.Mechanism {
 // returned as it is.
 func (u *gradients) Refine(q, factor glm.Gaussian, carried []byte, r *rand.Rand,
 	sum rowSum) (target glm.Gaussian, carry []byte, err error) {
-	x, carry, err := u.run(q, q.Over(factor), carried, r, sum)
+	x, carry, err := u.run(q, over(q, factor), carried, r, sum)
 	if err != nil {
 		return target, nil, err
 	}

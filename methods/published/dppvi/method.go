@@ -116,7 +116,11 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return central(ctx, s, rows)
+	fit, err := central(ctx, s, rows)
+	if err != nil {
+		return nil, err
+	}
+	return fit.Model.Forecaster(rows.Schema())
 }
 
 // CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
@@ -138,8 +142,6 @@ func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source)
 type centre struct {
 	Model *fitted.Model
 	Info  info // with the evidence lower bound as Value
-
-	*fitted.Forecaster
 }
 
 // central fits all rows in one place: exact mean-field inference, which partitioned inference
@@ -176,6 +178,5 @@ func central(ctx context.Context, c *common, rows dataset.Source) (*centre, erro
 		return nil, err
 	}
 	fit.Model.Private = false
-	fit.Forecaster, err = fit.Model.Forecaster(rows.Schema())
-	return fit, err
+	return fit, nil
 }

@@ -198,9 +198,9 @@ func TestUnusableProblemsAreRefused(t *testing.T) {
 		start glm.Gaussian
 	}{
 		"row 0: outcome 2":  {freeEnergy{logistic{}, d, prior}, prior},
-		"cavity: precision": {freeEnergy{linear{glm.Linear{Variance: 1}}, d, glm.Flat(1)}, prior},
+		"cavity: precision": {freeEnergy{linear{glm.Linear{Variance: 1}}, d, flat(1)}, prior},
 		"cavity: natural":   {freeEnergy{linear{glm.Linear{Variance: 1}}, d, glm.Isotropic(2, 0, 1)}, prior},
-		"start: precision":  {freeEnergy{linear{glm.Linear{Variance: 1}}, d, prior}, glm.Flat(1)},
+		"start: precision":  {freeEnergy{linear{glm.Linear{Variance: 1}}, d, prior}, flat(1)},
 	} {
 		if _, _, err := problem.local.Optimum(problem.start, 100); err == nil ||
 			!strings.Contains(err.Error(), want) {

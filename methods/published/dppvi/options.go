@@ -336,8 +336,8 @@ func (o *Options) checkModel(p *study.Plan, report study.Report) {
 	default:
 		glm.Positive(report, "noise_variance", *o.NoiseVariance)
 	}
-	report.If(o.Outcome.Event != "" || len(o.Outcome.Cuts) > 0 || o.Outcome.Range != nil, "outcome", "event and cuts "+
-		"of times until an event, and a number's range, mean nothing to "+Name, "leave them out, or name: regression")
+	report.If(o.Outcome.Range != nil, "outcome", "a number's range means nothing to "+Name,
+		"leave it out, or name: regression")
 	report.If(o.Scaling == glm.ScaleStandard && p.Privacy.Differential(), "scaling", "pooled means and standard "+
 		"deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
 	glm.CheckScaling(p, o.Scaling, o.Scaling == glm.ScaleRange, o.Constants, report)

@@ -246,7 +246,7 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 		m := modelOf(t, out.Result)
 		q := m.Prior
 		for _, x := range m.Sites {
-			q = q.Times(x.Factor)
+			q = times(q, x.Factor)
 			if left := x.Name == "b"; x.Left != left || left && (x.Updates != 3 || x.Information <= 0) || !left &&
 				x.Updates < 20 {
 				t.Errorf("%s: site %s left: %v, after %d updates", schedule, x.Name, x.Left, x.Updates)

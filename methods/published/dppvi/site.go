@@ -95,7 +95,7 @@ func (h *siteHalf) open(t method.Task, carried []byte) (*updating, error) {
 		return nil, fmt.Errorf("factor: %w", err)
 	}
 	return &updating{task, e, carried},
-		h.boundedDensity("cavity", task.Q.Over(task.Factor))
+		h.boundedDensity("cavity", over(task.Q, task.Factor))
 }
 
 // Run implements [method.Site].
@@ -240,10 +240,10 @@ func (h *siteHalf) refine(u *updating, by *gradients, activations *rand.Rand, su
 	if err != nil {
 		return nil, nil, err
 	}
-	change := target.Over(u.Q)
-	if refined, _, _ := refine(u.Factor, glm.Flat(h.Weights()), change, h.own.Damping); workable(refined,
+	change := over(target, u.Q)
+	if refined, _, _ := refine(u.Factor, flat(h.Weights()), change, h.own.Damping); workable(refined,
 		h.prior) != nil {
-		change = glm.Flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
+		change = flat(h.Weights()) // nobody could go on from there, and the coordinator would refuse it
 	}
 	return updateAnswer{Change: change}, carry, nil
 }

@@ -119,7 +119,7 @@ func effects(m *fitted.Model) figure.Section {
 		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability " +
 			"of 95 %, given the other features. An interval across zero leaves the direction open. Effects describe " +
 			"what goes together in these data; they do not say what causes what. The approximation takes weights as " +
-			"independent, so that intervals of features that go together are too narrow. model/posterior.csv has " +
+			"independent, so that intervals of features that go together are too narrow. model/coefficients.csv has " +
 			"every effect in the features' own units.",
 		Items: []figure.Item{{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale",
 			Chart: weights, Caption: caption, Alt: "Forest plot of the largest weights with intervals of 95 %."}}}}

@@ -112,7 +112,7 @@ func TestSitesFindTheClassesOfAllRows(t *testing.T) {
 				t.Errorf("converged %v after %v exchanges", metrics["converged"], metrics["exchanges"])
 			}
 			central := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-			got, want := m.Weights(), central.Model.Weights()
+			got, want := m.Weights(), central.Weights()
 			for j, v := range want.Variance {
 				if off := math.Abs(got.Mean[j]-want.Mean[j]) / math.Sqrt(v); off > 5e-3 ||
 					math.Abs(math.Log(got.Variance[j]/v)) > 1e-2 {
@@ -204,7 +204,7 @@ func TestPredictionsAverageOverThePosterior(t *testing.T) {
 func centralWeights(t *testing.T, p *study.Plan, rows []dataset.Row) glm.Normal {
 	t.Helper()
 	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-	return fit.Model.Weights()
+	return fit.Weights()
 }
 
 // drawsOf draws from a density, with something added to all classes.

@@ -273,14 +273,8 @@ func (c common) nothing(prior glm.Gaussian, noise float64) options.Density {
 	return options.Density{Mean: mean, Covariance: covariance, Noise: noise}
 }
 
-// centralFit is a fit to all rows in one place.
-type centralFit struct {
-	Model *fitted.Model
-	*fitted.Forecaster
-}
-
 // Central fits all rows in one place by the same steps.
-func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralFit, error) {
+func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*fitted.Model, error) {
 	s, err := options.New(p)
 	if err != nil {
 		return nil, err
@@ -333,9 +327,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralF
 		m.Sites = []fitted.ModelSite{{Rows: d.Rows()}}
 		m.Counts(moments.Levels)
 	}
-	out := &centralFit{Model: m}
-	out.Forecaster, err = m.Forecaster(rows.Schema())
-	return out, err
+	return m, nil
 }
 
 // model is the fitted model; what the sites gave is still to be added.

@@ -100,7 +100,7 @@ func TestSitesFindTheCentralFit(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, result.Metrics)
 		}
 		for j, e := range m.Effects {
-			want := central.Model.Effects[j]
+			want := central.Effects[j]
 			if math.Abs(e.Mean-want.Mean) > 1e-4*want.SD || math.Abs(e.SD/want.SD-1) > 1e-4 {
 				t.Errorf("seed %d, %s: %v ± %v, of all rows %v ± %v", seed, e.Feature, e.Mean, e.SD, want.Mean, want.SD)
 			}
@@ -118,7 +118,7 @@ func TestWhereTheOutcomeLiesDoesNotMatter(t *testing.T) {
 			return strconv.FormatFloat(shift+f+r.NormFloat64(), 'g', -1, 64)
 		})
 		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-		sd = append(sd, fit.Model.Effects[0].SD)
+		sd = append(sd, fit.Effects[0].SD)
 	}
 	if math.Abs(sd[1]/sd[0]-1) > 0.05 || math.Abs(sd[2]/sd[0]-1) > 0.05 {
 		t.Errorf("standard errors %v at 0, 1e6 and 1e9", sd)
@@ -131,7 +131,7 @@ func TestKnownNoiseFarFromZero(t *testing.T) {
 	p := plan(t, "outcome: {column: y}, noise_variance: 1000000", "one")
 	rows, _ := drawn(r, 300, func(f float64) string { return fmt.Sprint(1e4 + 1e3*(f+r.NormFloat64())) })
 	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-	if e := fit.Model.Effects; math.Abs(e[0].Mean-800) > 4*e[0].SD || e[0].SD > 100 ||
+	if e := fit.Effects; math.Abs(e[0].Mean-800) > 4*e[0].SD || e[0].SD > 100 ||
 		math.Abs(e[4].Mean-9700) > 4*e[4].SD {
 		t.Errorf("%+v", e)
 	}
@@ -143,7 +143,7 @@ func TestAPriorMayBeVeryNarrow(t *testing.T) {
 	p := plan(t, logistic+", references: [{feature: c, level: y}], prior_variance: 1e-20", "one")
 	rows, _ := drawn(r, 300, binary(r))
 	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-	if e := fit.Model.Effects; math.Abs(e[2].Mean) > 1e-6 || !(e[4].SD > 0.01) {
+	if e := fit.Effects; math.Abs(e[2].Mean) > 1e-6 || !(e[4].SD > 0.01) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -155,10 +155,10 @@ func TestNoiseIsEstimated(t *testing.T) {
 	p := plan(t, "outcome: {column: y}", "one")
 	rows, _ := drawn(r, 400, func(f float64) string { return fmt.Sprint(100 + 20*(f+0.5*r.NormFloat64())) })
 	fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-	if v := *fit.Model.Options.NoiseVariance; math.Abs(v/100-1) > 0.28 {
+	if v := *fit.Options.NoiseVariance; math.Abs(v/100-1) > 0.28 {
 		t.Errorf("noise variance %v, want about 100", v)
 	}
-	if e := fit.Model.Effects[0]; math.Abs(e.Mean-16) > 4*e.SD || e.SD > 2 {
+	if e := fit.Effects[0]; math.Abs(e.Mean-16) > 4*e.SD || e.SD > 2 {
 		t.Errorf("%s: %v ± %v, want 16", e.Feature, e.Mean, e.SD)
 	}
 }
@@ -185,7 +185,7 @@ func TestReferences(t *testing.T) {
 		p := plan(t, logistic+named, "one")
 		rows, _ := drawn(r, 200, binary(r))
 		fit := testkit.Get(exact.Central(t.Context(), p, table(t, p, rows)))(t)
-		if got := fit.Model.Effects[2].Feature + " " + fit.Model.Effects[3].Feature; got != want {
+		if got := fit.Effects[2].Feature + " " + fit.Effects[3].Feature; got != want {
 			t.Errorf("%q: columns %s, want %s", named, got, want)
 		}
 	}

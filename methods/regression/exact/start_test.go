@@ -98,7 +98,7 @@ func TestCountsConvergeWithinTenExchanges(t *testing.T) {
 			t.Errorf("seed %d: converged %v after %v exchanges", seed, got["converged"], got["exchanges"])
 		}
 		for j, e := range m.Effects {
-			want := central.Model.Effects[j]
+			want := central.Effects[j]
 			if math.Abs(e.Mean-want.Mean) > 0.01*want.SD || math.Abs(e.SD/want.SD-1) > 0.01 {
 				t.Errorf("seed %d, %s: %v ± %v, of all rows %v ± %v", seed, e.Feature, e.Mean, e.SD, want.Mean, want.SD)
 			}

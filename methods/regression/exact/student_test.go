@@ -89,7 +89,7 @@ func TestIntervalsAreThoseOfLeastSquares(t *testing.T) {
 	var predicted bytes.Buffer
 	if _, _, err := m.Predict(t.Context(), table(t, p,
 		[]dataset.Row{{ID: "new", Views: [][]float64{{2, -1}}, Subject: []string{"0", "1"}}}), &predicted,
-		method.PredictOptions{Level: 0.9}); err != nil {
+		0.9); err != nil {
 		t.Fatal(err)
 	}
 	record := records(t, predicted.Bytes())[0]

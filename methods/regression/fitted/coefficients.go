@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"parley/figure"
 	"parley/method"
@@ -25,14 +22,14 @@ type Coefficient struct {
 	Unit      string  // of a number
 	Low, High float64 // of an interval of 95 %
 	Base      bool    // whether it is of the intercept or a period, and so no effect
-	P         float64 // of Wald's test; NaN of these, and under privacy
+	P         float64 // of Wald's test; NaN of these, under privacy, and where weights are taken as independent
 	PriorOnly bool    // whether the data say next to nothing of it
 }
 
 // priorOnly is the share of the prior's deviation above which a weight is the prior's.
 const priorOnly = 0.9
 
-// Coefficients are those of a joint model, class by class.
+// Coefficients are those of a model, class by class.
 func (m *Model) Coefficients() (all []Coefficient) {
 	q := m.Weights()
 	_, prior := m.Before()
@@ -50,7 +47,7 @@ func (m *Model) Coefficients() (all []Coefficient) {
 		g := groups[j%len(groups)]
 		c := Coefficient{outcomeEffect: e, Against: references[g], Unit: units[g], Low: e.Mean - z*e.SD,
 			High: e.Mean + z*e.SD, P: m.P(e.Mean, e.SD), Base: m.Base(j)}
-		if c.Base || m.Private {
+		if c.Base || m.Private || m.Covariance == nil {
 			c.P = math.NaN()
 		}
 		c.PriorOnly = math.Sqrt(q.Variance[j]/prior[j]) > priorOnly || orNaN(c.Subjects) == 0
@@ -98,11 +95,11 @@ func (m *Model) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := []method.File{{Name: "model/model.json", Data: data}}
-	if m.Covariance == nil {
-		return append(files, table("posterior", m.posteriorCSV())), nil
+	files := []method.File{{Name: "model/model.json", Data: data}, table("coefficients", m.coefficientsCSV())}
+	if m.Covariance != nil {
+		files = append(files, table("correlations", m.correlationsCSV()))
 	}
-	return append(files, table("coefficients", m.coefficientsCSV()), table("correlations", m.correlationsCSV())), nil
+	return files, nil
 }
 
 // table is a file of a model.
@@ -145,19 +142,6 @@ func (m *Model) correlationsCSV() figure.Table {
 	return t
 }
 
-// posteriorCSV is a posterior of independent weights as a table for other programs: effects in the
-// features' own units with an interval of 90 %, and the weights of scaled columns.
-func (m *Model) posteriorCSV() figure.Table {
-	z := m.Deviate(Z90)
-	mean, variance := m.Posterior.Moments()
-	t := figure.Table{Columns: figure.TextColumns("class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean",
-		"weight_sd")}
-	for j, e := range m.Effects {
-		t.Add(e.Class, e.Feature, e.Mean, e.SD, e.Mean-z*e.SD, e.Mean+z*e.SD, mean[j], math.Sqrt(variance[j]))
-	}
-	return t
-}
-
 // Coefficients is the regression table of a joint model, with its forest plot.
 func Coefficients(m *Model) figure.Section {
 	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and " +
@@ -185,10 +169,12 @@ func Coefficients(m *Model) figure.Section {
 	table.Caption += termsCaption(m.Options)
 	word, beside, marked := wordingOf(m.Options).ratio, false, false
 	var only []string
-	table.Columns = figure.TextColumns("class", "feature", "against", "subjects", "estimate (95 %)",
-		"standard error", "p", "robust standard error", word+" (95 %)", "known from")
+	table.Columns = []figure.Column{{Name: "class"}, {Name: "feature"}, {Name: "against"}, {Name: "subjects"},
+		{Name: "estimate (95 %)", Format: figure.Own}, {Name: "standard error"}, {Name: "p", Format: figure.P},
+		{Name: "robust standard error"}, {Name: word + " (95 %)", Format: figure.Own}, {Name: "known from"}}
+	estimates, ratios := &table.Columns[4], &table.Columns[8]
 	for j, c := range m.Coefficients() {
-		name, n, note, robust, times := c.Feature, "", "", "", ""
+		name, n, note, ratio := c.Feature, "", "", math.Exp(c.Mean)
 		if c.Unit != "" {
 			name += ", per " + c.Unit
 		}
@@ -199,16 +185,13 @@ func Coefficients(m *Model) figure.Section {
 			note = "the prior alone"
 			marked, only = true, append(only, m.Effects[j].Label())
 		}
-		digits := meaningful(c.SD)
-		if !c.Base {
-			r := math.Exp(c.Mean)
-			times = interval(r, math.Exp(c.Low), math.Exp(c.High), meaningful(r*c.SD))
+		if c.Base {
+			ratio = math.NaN()
 		}
-		if c.Robust != nil {
-			beside, robust = true, fixed(*c.Robust, digits)
-		}
-		table.Add(c.Class, name, c.Against, n, interval(c.Mean, c.Low, c.High, digits), fixed(c.SD, digits), pText(c.P),
-			robust, times, note)
+		beside = beside || c.Robust != nil
+		table.Add(c.Class, name, c.Against, n, c.Mean, c.SD, c.P, orNaN(c.Robust), ratio, note)
+		estimates.Low, estimates.High = append(estimates.Low, c.Low), append(estimates.High, c.High)
+		ratios.Low, ratios.High = append(ratios.Low, math.Exp(c.Low)), append(ratios.High, math.Exp(c.High))
 	}
 	leave(&table, len(m.Options.Classes()) > 1, "class")
 	leave(&table, !m.Private, "p")
@@ -286,45 +269,4 @@ func leave(t *figure.Table, in bool, names ...string) {
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool {
 		return !in && slices.Contains(names, c.Name)
 	})
-}
-
-// meaningful is how many digits after the point two digits of a standard error have.
-func meaningful(se float64) int {
-	if !(se > 0) || math.IsInf(se, 0) {
-		return 3
-	}
-	return min(max(1-int(math.Floor(math.Log10(se))), 0), 12)
-}
-
-func fixed(x float64, digits int) string {
-	if math.Abs(x) >= 1e7 {
-		return figure.General.Text(x)
-	}
-	return strings.ReplaceAll(strconv.FormatFloat(x, 'f', digits, 64), "-", "−")
-}
-
-func interval(x, low, high float64, digits int) string {
-	return between(fixed(x, digits), fixed(low, digits), fixed(high, digits))
-}
-
-// between keeps an interval on one line, unless that would make its column wide.
-func between(x, low, high string) string {
-	space := "\u00a0"
-	if utf8.RuneCountInString(low+high) > 13 {
-		space = " "
-	}
-	return x + " (" + low + space + "to" + space + high + ")"
-}
-
-// pText shows a p value as journals do.
-func pText(p float64) string {
-	switch {
-	case math.IsNaN(p):
-		return ""
-	case p < 0.0001:
-		return "<0.0001"
-	case p < 0.1:
-		return fmt.Sprintf("%.4f", p)
-	}
-	return fmt.Sprintf("%.2f", p)
 }

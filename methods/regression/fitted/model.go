@@ -158,14 +158,14 @@ func Of(plan *study.Plan, own any, prior glm.Gaussian, q glm.Normal, e *glm.Enco
 	return New(plan, o, prior, q, e)
 }
 
-// OptionsOf reads the options of another method as a model file has them.
+// OptionsOf are those of another method's options that ours have, too.
 func OptionsOf(own any) (*options.Options, error) {
 	o := new(options.Options)
 	data, err := json.Marshal(own)
 	if err == nil {
 		err = json.Unmarshal(data, o)
 	}
-	return o.In(own), err
+	return o, err
 }
 
 // Weights is the posterior of all weights.
@@ -202,22 +202,20 @@ func LoadModel(data []byte) (*Model, error) {
 // check says what is wrong with a model that came from elsewhere.
 func (m *Model) check() error {
 	o := m.Options
-	switch {
-	case o == nil:
+	if o == nil {
 		return fmt.Errorf("it has no options")
+	}
+	var err error
+	o.Outcome.Check(&study.Plan{Subjects: o.Outcome.Judged().Columns()}, o.Likelihood, func(key, what, _ string) {
+		err = cmp.Or(err, fmt.Errorf("%s: %s", key, what))
+	})
+	switch {
+	case err != nil:
+		return err
 	case o.Likelihood == glm.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
-	case o.Likelihood == glm.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" ||
-		!slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
-		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels),
-			o.Outcome.Cuts, m.Encoding.Periods)
-	case o.Likelihood != glm.LikelihoodHazard && len(m.Encoding.Periods) > 0:
-		return fmt.Errorf("periods in a %s model", o.Likelihood)
-	case o.Likelihood == glm.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
-		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == glm.LikelihoodSoftmax &&
-		(len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > glm.MaxClasses):
-		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
+	case !slices.Equal(o.Outcome.Cuts, m.Encoding.Periods):
+		return fmt.Errorf("periods until %v in a model of periods until %v", m.Encoding.Periods, o.Outcome.Cuts)
 	case !glm.Inside(m.Free, 0, math.MaxFloat64) || m.Free > 0 && o.Likelihood != glm.LikelihoodLinear:
 		return fmt.Errorf("%v degrees of freedom in a %s model", m.Free, o.Likelihood)
 	case !slices.Contains(options.Likelihoods, o.Likelihood):
@@ -340,15 +338,6 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	for _, e := range ranked {
 		surest.Add(e.Label(), e.Mean, e.SD)
 	}
-	sites := figure.Table{Title: "Sites", Columns: []figure.Column{{Name: "site"},
-		{Name: "updates", Format: figure.Count}, {Name: "information"}}}
-	for _, s := range m.Sites {
-		sites.Add(s.Name, s.Updates, s.Information)
-	}
-	if m.Covariance != nil { // of a joint fit, no part is a site's
-		sites.Columns = sites.Columns[:2]
-		sites.Columns[1].Name = "exchanges"
-	}
 	protection := "none: fitted from exact releases"
 	if m.Private {
 		protection = "differential: fitted from noised releases"
@@ -368,7 +357,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			{Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))},
 			{Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
-		Tables: []figure.Table{surest, sites},
+		Tables: []figure.Table{surest},
 		Value: struct {
 			Format  string           `json:"format"`
 			Study   string           `json:"study"`

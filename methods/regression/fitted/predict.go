@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
@@ -16,8 +18,8 @@ import (
 	"parley/problem"
 )
 
-// Forecaster is a model that rows are handed to.
-type Forecaster struct {
+// forecaster is a model that rows are handed to.
+type forecaster struct {
 	binding *glm.Binding
 	predict *predict.Predictor
 	new     *newcomers
@@ -26,23 +28,20 @@ type Forecaster struct {
 	free    float64            // degrees of freedom of intervals of a number
 }
 
-// Forecaster predicts rows of a schema that has the model's features.
-func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) { return m.forecaster(s, nil) }
+// Forecaster implements [method.Predictor].
+func (m *Model) Forecaster(s dataset.Schema) (evaluate.Model, error) { return m.forecaster(s) }
 
-// forecaster is one that reads outcomes, too, unless outcome is nil.
-func (m *Model) forecaster(s dataset.Schema, outcome *glm.Outcome) (*Forecaster, error) {
-	e := m.Encoding
-	e.Weight, e.Cluster = "", "" // belong to the fit
-	b, err := e.Bind(s, outcome)
+func (m *Model) forecaster(s dataset.Schema) (*forecaster, error) {
+	b, err := m.Encoding.Bind(s, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: m.predictor(), new: m.newcomers(),
-		until: make([]predict.Survival, len(e.Periods)), free: m.Free}, nil
+	return &forecaster{binding: b, predict: m.predictor(), new: m.newcomers(),
+		until: make([]predict.Survival, len(m.Encoding.Periods)), free: m.Free}, nil
 }
 
 // meet predicts a subject.
-func (f *Forecaster) meet(row *dataset.Row) error {
+func (f *forecaster) meet(row *dataset.Row) error {
 	err := f.binding.Row(row, &f.row)
 	if err == nil {
 		err = f.new.meet(f.binding, row, f.row, f.predict)
@@ -69,7 +68,7 @@ func (m *Model) predictor() *predict.Predictor {
 // Infer implements [evaluate.Model] of the outcome: Latent holds the expected
 // activations, and nothing is expected of features, which the model takes as given. Of a
 // hazard model the outcome is whether the event is before the last cut.
-func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+func (f *forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	if err := f.meet(row); err != nil {
 		return err
 	}
@@ -93,28 +92,19 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 // Outcome implements [method.Predictor].
-func (m *Model) Outcome() []string {
-	if o := m.Options.Outcome; o.Event != "" {
-		return []string{o.Column, o.Event}
-	}
-	return []string{m.Options.Outcome.Column}
-}
+func (m *Model) Outcome() evaluate.Outcome { return m.Options.Outcome.Judged() }
 
 // Predict implements [method.Predictor]. Of classes it writes the probability of each, of numbers the expectation
 // with the standard deviation and the interval of a new observation, of the time until an event the probability of
 // none until each cut, with an interval. Probabilities are averaged over the posterior, so that what is not known of
 // the weights makes them less sure.
 func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
-	opts method.PredictOptions) (int, *method.Account, error) {
-	if !(opts.Level > 0 && opts.Level < 1) {
-		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level),
+	level float64) (int, method.Notes, error) {
+	if !(level > 0 && level < 1) {
+		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", level),
 			Hint: "a share between 0 and 1, such as 0.9"}
 	}
-	var outcome *glm.Outcome
-	if opts.Score {
-		outcome = &m.Options.Outcome
-	}
-	f, err := m.forecaster(data.Schema(), outcome)
+	f, err := m.forecaster(data.Schema())
 	if err != nil {
 		return 0, nil, err
 	}
@@ -122,9 +112,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 	if err := w.Write(m.header()); err != nil {
 		return 0, nil, err
 	}
-	l, p, scores := m.Options.Family(), f.predict, predict.NewAssessment()
-	z := m.Deviate(math.Sqrt2 * math.Erfinv(opts.Level))
-	subjects := 0
+	z, subjects := m.Deviate(math.Sqrt2*math.Erfinv(level)), 0
 	var record []string
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -135,28 +123,17 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 		}
 		record = append(record[:0], row.ID)
 		if len(f.until) > 0 {
-			p.Survival(f.row, z, f.until)
+			f.predict.Survival(f.row, z, f.until)
 			for _, s := range f.until {
 				record = figure.Exact(record, s.Mean, s.Low, s.High)
 			}
 		} else {
-			record = m.record(record, p, z)
+			record = m.record(record, f.predict, z)
 		}
 		if err := w.Write(record); err != nil {
 			return subjects, nil, err
 		}
 		subjects++
-		if !opts.Score {
-			continue
-		}
-		err := f.binding.Rows(l, row, &f.row, func(x glm.Row, y float64) error {
-			p.Row(x)
-			p.Score(y, 1, scores)
-			return nil
-		})
-		if err != nil {
-			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
-		}
 	}
 	w.Flush()
 	if err := w.Error(); err != nil {
@@ -166,16 +143,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer,
 		return 0, nil, problem.Problem{Where: "data", What: "there are no subjects in them",
 			Hint: "subjects.csv needs a row for each subject"}
 	}
-	notes := f.new.notes()
-	if !opts.Score && notes == nil {
-		return subjects, nil, nil
-	}
-	account := new(method.Account)
-	if opts.Score {
-		account = m.scored(scores)
-	}
-	account.Notes = notes
-	return subjects, account, nil
+	return subjects, f.new.notes(), nil
 }
 
 // header names the columns of predictions.
@@ -201,43 +169,19 @@ func (m *Model) header() []string {
 
 // record adds a row's prediction.
 func (m *Model) record(record []string, p *predict.Predictor, z float64) []string {
-	levels := m.Options.Outcome.Levels
-	switch l := p.Likelihood.(type) {
-	case glm.Linear:
-		sd := math.Sqrt(l.Variance + p.C[0])
-		return figure.Exact(record, p.A[0], sd, p.A[0]-z*sd, p.A[0]+z*sd)
-	case glm.Poisson:
-		tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
-		return figure.Exact(record, p.P[0], glm.CountSpread(p.A[0], p.C[0]), glm.CountQuantile(tail, p.A[0], p.C[0]),
-			glm.CountQuantile(1-tail, p.A[0], p.C[0]))
-	case glm.Softmax:
-		return figure.Exact(append(record, levels[predict.Surest(p.P)]), p.P...)
-	}
-	predicted := levels[0]
-	if p.P[0] > 0.5 {
-		predicted = levels[1]
-	}
-	return figure.Exact(append(record, predicted), 1-p.P[0], p.P[0])
-}
-
-// scored says how well outcomes were predicted.
-func (m *Model) scored(a *predict.Assessment) *method.Account {
-	out, values := new(method.Account), map[string]any{}
-	for _, s := range scores(m.Options, a, len(m.Effects), "") {
-		s.tell(func(metric string, x float64) { values[metric] = x }, &out.Facts)
-	}
-	if !m.Options.Numeric() {
-		c := a.Calibration()
-		t := figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
-			Columns: []figure.Column{{Name: "probability"}, {Name: "predictions", Format: figure.Count}}}
-		for i, b := range c {
-			t.Add(fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1)), b.Rows)
+	probabilities := p.P
+	switch p.Likelihood.(type) {
+	case glm.Linear, glm.Poisson:
+		var of evaluate.Prediction
+		p.Forecast(&of)
+		low, high := of.Mean-z*of.SD, of.Mean+z*of.SD
+		if _, counts := p.Likelihood.(glm.Poisson); counts {
+			tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
+			low, high = glm.CountQuantile(tail, p.A[0], p.C[0]), glm.CountQuantile(1-tail, p.A[0], p.C[0])
 		}
-		expected, observed := c.Points()
-		t.Columns = append(t.Columns, figure.Column{Name: "expected", Format: figure.Percent, Numbers: expected},
-			figure.Column{Name: "observed", Format: figure.Percent, Numbers: observed})
-		values["calibration"], out.Tables = c, []figure.Table{t}
+		return figure.Exact(record, of.Mean, of.SD, low, high)
+	case glm.Binary:
+		probabilities = []float64{1 - p.P[0], p.P[0]}
 	}
-	out.Value = values
-	return out
+	return figure.Exact(append(record, m.Options.Outcome.Levels[floats.MaxIdx(probabilities)]), probabilities...)
 }

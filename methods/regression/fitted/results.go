@@ -129,43 +129,25 @@ func Result(m *Model, pooled *predict.Assessment, metrics map[string]float64,
 	r.Headline = append(r.Headline, figure.Fact{Name: "outcome", Value: m.Options.Outcome.Column},
 		figure.Fact{Name: "sites", Value: strconv.Itoa(len(m.Sites))})
 	r.Headline = append(r.Headline, facts...)
-	for _, s := range scores(m.Options, pooled, len(m.Effects), method.OfFit) {
-		s.tell(func(metric string, x float64) { metrics[metric] = x }, &r.Headline)
+	if pooled != nil {
+		scores(r, m.Options, pooled)
 	}
 	return r, nil
 }
 
-// score is a number on how well outcomes are predicted: its name among the metrics, and what people read; "" of what is
-// in one of both alone.
-type score struct {
-	metric, fact string
-	x            float64
-	text         string
-}
-
-// tell hands a score to whoever takes metrics, and adds it to facts.
-func (s *score) tell(metric func(name string, x float64), facts *[]figure.Fact) {
-	if s.metric != "" {
-		metric(s.metric, s.x)
-	}
-	if s.fact != "" {
-		*facts = append(*facts, figure.Fact{Name: s.fact, Value: s.text})
-	}
-}
-
-// scores are those of a model with so many weights, as far as they are known; none if pooled is nil. What is said of
-// the data on which it was fitted has that in its name.
-func scores(o *options.Options, pooled *predict.Assessment, weights int, onData string) (all []score) {
-	if pooled == nil {
-		return nil
-	}
+// scores puts in how well outcomes are predicted, as far as that is known, by a name among the metrics and in what
+// people read; "" of what is in one of both alone.
+func scores(r *method.Result, o *options.Options, pooled *predict.Assessment) {
 	add := func(metric, fact string, x float64, text string) {
-		if !math.IsNaN(x) {
-			all = append(all, score{metric, fact, x, text})
+		if !math.IsNaN(x) && metric != "" {
+			r.Metrics[metric] = x
+		}
+		if !math.IsNaN(x) && fact != "" {
+			r.Headline = append(r.Headline, figure.Fact{Name: fact, Value: text})
 		}
 	}
 	of := func(metric, fact, format string, times, x float64, by string) {
-		add(metric, fact+onData, x, strings.Replace(fmt.Sprintf(format, times*x), "±", by, 1))
+		add(metric, fact+method.OfFit, x, strings.Replace(fmt.Sprintf(format, times*x), "±", by, 1))
 	}
 	off := func(digits int, x float64) string { // by noise
 		if pooled.Noise == 0 {
@@ -173,7 +155,7 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int, onData 
 		}
 		return " ± " + strconv.FormatFloat(x, 'f', digits, 64)
 	}
-	n, count := float64(pooled.Rows), figure.Count.Text
+	n, count, weights := float64(pooled.Rows), figure.Count.Text, r.Metrics["weights"]
 	rows, correct, logLik := pooled.Margins()
 	unit, periods := strings.ReplaceAll(o.Unit(), "-", "_"), pooled.Periods
 	hazard := o.Likelihood == glm.LikelihoodHazard
@@ -185,8 +167,8 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int, onData 
 		of("root_mean_squared_error", "root mean squared error", "%.4g", 1, math.Sqrt(pooled.Squares/n), "")
 		of("r_squared", "of the outcome's variance explained", "%.1f %%", 100, pooled.RSquared(), "")
 		if r := pooled.Residuals; r != nil && o.Likelihood == glm.LikelihoodPoisson && !r.Sampled &&
-			r.Weight > float64(weights) {
-			add("dispersion", "", r.Second/(r.Weight-float64(weights)), "")
+			r.Weight > weights {
+			add("dispersion", "", r.Second/(r.Weight-weights), "")
 		}
 	} else {
 		cal, share := pooled.Calibration(), float64(pooled.Correct)/n
@@ -206,7 +188,6 @@ func scores(o *options.Options, pooled *predict.Assessment, weights int, onData 
 		of("auc", "area under the ROC curve", "%.3f", 1, r.Area(), "")
 	}
 	of("log_likelihood_per_"+unit, "log-likelihood per "+o.Unit(), "%.4f±", 1, pooled.LogLik/n, off(4, logLik))
-	return all
 }
 
 // OwnReport is a site's report about its own rows, which leaves out those that a private study
@@ -221,20 +202,12 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 	if effect != nil {
 		m.At(*effect)
 	}
-	var x glm.Row
-	left := 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		err = b.Rows(l, row, &x, func(x glm.Row, y float64) error {
-			m.Row(x)
-			m.Score(y, predict.Alike(x, o.Survey()), a)
-			return nil
-		})
-		if err != nil {
-			left++
-		}
+	says, missing, left, err := s.Remarks(ctx, b, data, func(x glm.Row, y float64) {
+		m.Row(x)
+		m.Score(y, predict.Alike(x, o.Survey()), a)
+	})
+	if err != nil {
+		return nil, err
 	}
 	unit := o.Unit() + "s"
 	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows),
@@ -245,10 +218,6 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 		r.Metrics["intercept"], r.Metrics["intercept_sd"] = effect.Mean, sd
 		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept",
 			Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
-	}
-	says, missing, err := s.Remarks(ctx, b, data)
-	if err != nil {
-		return nil, err
 	}
 	r.Sections = glm.Warnings(says)
 	if missing != "" {
@@ -263,10 +232,7 @@ func OwnReport(ctx context.Context, s *glm.Frame, o *options.Options, l glm.Like
 
 // found says in words what goes with the outcome most surely.
 func found(m *Model) string {
-	percent, z := 90, m.Deviate(Z90)
-	if m.Covariance != nil { // as the table of coefficients has it
-		percent, z = 95, m.Deviate(z95)
-	}
+	z := m.Deviate(z95)
 	mean, variance := m.Posterior.Moments()
 	deviations := func(j int) float64 { return math.Abs(mean[j]) / math.Sqrt(variance[j]) }
 	var clear []int
@@ -281,8 +247,8 @@ func found(m *Model) string {
 	}
 	outcome := wordingOf(m.Options).on
 	if len(clear) == 0 {
-		return fmt.Sprintf("Of %s on %s none has an interval of %d %% that leaves out zero: these data do not say "+
-			"what goes with it.", figure.Plural(all, "effect"), outcome, percent)
+		return fmt.Sprintf("Of %s on %s none has an interval of 95 %% that leaves out zero: these data do not say "+
+			"what goes with it.", figure.Plural(all, "effect"), outcome)
 	}
 	slices.SortStableFunc(clear, func(a, b int) int { return cmp.Compare(deviations(b), deviations(a)) })
 	var names []string
@@ -297,8 +263,8 @@ func found(m *Model) string {
 	if len(clear) == 1 {
 		have = "has"
 	}
-	return fmt.Sprintf("Of %s on %s, %d %s an interval of %d %% that leaves out zero. The surest: %s.",
-		figure.Plural(all, "effect"), outcome, len(clear), have, percent, strings.Join(names, ", "))
+	return fmt.Sprintf("Of %s on %s, %d %s an interval of 95 %% that leaves out zero. The surest: %s.",
+		figure.Plural(all, "effect"), outcome, len(clear), have, strings.Join(names, ", "))
 }
 
 // sure says in words how well outcomes are predicted; pooled is nil if no site said so.

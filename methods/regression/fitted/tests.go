@@ -40,8 +40,6 @@ func Terms(m *Model, names []string, terms [][]int, ratios []float64) (*figure.T
 	if len(m.Options.Interactions) > 0 {
 		how += " What has a part in an interaction cannot be left out by itself."
 	}
-	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how,
-		Columns: figure.TextColumns("term", statistic, "degrees of freedom", "p")}
 	file := figure.Table{Columns: figure.TextColumns("term", column, "degrees_of_freedom", "p_value")}
 	q := m.Weights()
 	for k, name := range names {
@@ -57,9 +55,11 @@ func Terms(m *Model, names []string, terms [][]int, ratios []float64) (*figure.T
 			x /= float64(free)
 			p = mathext.RegIncBeta(m.Free/2, float64(free)/2, m.Free/(m.Free+float64(free)*x)) // of F
 		}
-		t.Add(name, fmt.Sprintf("%.2f", x), fmt.Sprint(free), pText(p))
 		file.Add(name, x, free, p)
 	}
+	t := &figure.Table{ID: "terms", Title: "Tests of terms", Caption: how, Columns: slices.Clone(file.Columns)}
+	t.Columns[1].Name, t.Columns[2].Name = statistic, "degrees of freedom"
+	t.Columns[3].Name, t.Columns[3].Format = "p", figure.P
 	return t, table("terms", file)
 }
 
@@ -69,18 +69,12 @@ func Changes(m *Model, each []predict.Change, all predict.Change) *figure.Table 
 		Caption: "Score tests of each effect times the number of the period, beside the whole model, as of " +
 			"proportional hazards by Grambsch and Therneau. A small p says that the effect grows or falls as time " +
 			"goes on.",
-		Columns: figure.TextColumns("feature", "χ²", "degrees of freedom", "p", "by period")}
-	add := func(name string, c predict.Change) {
-		by := ""
-		if c.Slope != 0 {
-			by = fixed(c.Slope, 3)
-		}
-		t.Add(name, fmt.Sprintf("%.2f", c.ChiSquared), fmt.Sprint(c.Free), pText(c.P), by)
+		Columns: []figure.Column{{Name: "feature"}, {Name: "χ²"}, {Name: "degrees of freedom"},
+			{Name: "p", Format: figure.P}, {Name: "by period"}}}
+	names := append(m.Encoding.Features()[:len(each)], "all")
+	for j, c := range append(slices.Clip(each), all) {
+		t.Add(names[j], c.ChiSquared, c.Free, c.P, c.Slope)
 	}
-	for j, c := range each {
-		add(m.Encoding.Features()[j], c)
-	}
-	add("all", all)
 	return t
 }
 
@@ -164,8 +158,8 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 			c.Ratio = &r
 		}
 		out.Facts = append(out.Facts, figure.Fact{Name: word,
-			Value: fmt.Sprintf("%s (%s to %s)", general(math.Exp(c.Estimate)), general(math.Exp(c.Low)),
-				general(math.Exp(c.High)))})
+			Value: fmt.Sprintf("%s (%s to %s)", figure.General.Text(math.Exp(c.Estimate)),
+				figure.General.Text(math.Exp(c.Low)), figure.General.Text(math.Exp(c.High)))})
 	}
 	out.Notes = m.Cautions()
 	if m.Covariance == nil {
@@ -174,14 +168,6 @@ func (m *Model) Contrast(of, against string) (*method.Account, error) {
 	}
 	out.Value = c
 	return out, nil
-}
-
-// general shows a ratio to four digits; n/a is one that no number stands for.
-func general(x float64) string {
-	if !glm.Finite(x) {
-		return "n/a"
-	}
-	return fmt.Sprintf("%.4g", x)
 }
 
 // labels names all effects.

@@ -34,30 +34,16 @@ func (o *Outcome) Judged() evaluate.Outcome {
 	return evaluate.Outcome{Column: o.Column, Levels: o.Levels}
 }
 
-// Value returns an outcome as likelihoods with the given number of activations
-// take it. An error quotes the cell: it is for the people of the site.
-func (o *Outcome) Value(activations int, text string) (float64, error) {
-	y, err := o.Judged().Value(text)
-	if err != nil || activations > 1 || len(o.Levels) == 0 {
-		return y, err
-	}
-	if len(o.Levels) != 2 {
-		return 0, fmt.Errorf("outcome %s has %d levels, and a binary model two", o.Column, len(o.Levels))
-	}
-	return 2*y - 1, nil
-}
-
 // Binding reads rows of one schema by an encoding.
 type Binding struct {
 	encoding *Encoding
 	places   []place
 	cells    []float64
-	outcome  *Outcome // nil if outcomes are not read
-	subject  int      // column of the outcome
-	event    int      // column of the event; −1 without one
-	offset   int      // column of offsets; −1 without one
-	weight   int      // column of weights; −1 without one, or where outcomes are not read
-	cluster  int      // likewise
+	// Seen reads what is known of a subject's outcome; nil if outcomes are not read.
+	Seen    func(*dataset.Row) (evaluate.Observed, error)
+	offset  int // column of offsets; −1 without one
+	weight  int // column of weights; −1 without one, or where outcomes are not read
+	cluster int // likewise
 }
 
 // place is where a column of the encoding is found.
@@ -73,7 +59,7 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 		return nil, err
 	}
 	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)),
-		outcome: o, subject: -1, event: -1, offset: -1, weight: -1, cluster: -1}
+		offset: -1, weight: -1, cluster: -1}
 	for i := range e.Columns {
 		c := &e.Columns[i]
 		p, found := featureColumn(s, c.Name)
@@ -99,8 +85,9 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 		}
 	}
 	if o != nil {
-		find(&b.subject, o.Column, "the outcome")
-		find(&b.event, o.Event, "the event")
+		if b.Seen, err = o.Judged().Reader(s); err != nil {
+			return nil, err
+		}
 		find(&b.weight, e.Weight, "the weight")
 		find(&b.cluster, e.Cluster, "the cluster")
 	}
@@ -214,7 +201,7 @@ func readNumber(text string) (float64, error) {
 // with periods one for each that the subject was seen in, with its column, and +1 in that of an event. It uses x as
 // work space; rows are valid until the next. The binding must have been made with an outcome.
 func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y float64) error) error {
-	if b.event < 0 {
+	if len(b.encoding.Periods) == 0 {
 		y, err := b.Outcome(l, r)
 		if err == nil {
 			err = b.Row(r, x)
@@ -241,36 +228,16 @@ func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y
 	return err
 }
 
-// followUp is how a subject was followed.
-type followUp struct {
-	Time    float64
-	Event   bool // at that time
-	Periods int  // that the subject counts in
-	Failed  bool // the event was in the last of them
-}
-
-// Seen returns how a subject was followed. The binding must have been made with an event.
-func (b *Binding) Seen(r *dataset.Row) (f followUp, err error) {
-	if f.Time, err = readNumber(r.Subject[b.subject]); err != nil {
-		return f, fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
-	}
-	o := evaluate.Outcome{Column: b.outcome.Event, Levels: b.outcome.Levels}
-	end, err := o.Value(r.Subject[b.event])
-	if err != nil {
-		return f, err
-	}
-	f.Event = end == 1
-	if f.Periods, f.Failed, err = b.outcome.Cuts.Seen(f.Time, f.Event); err != nil {
-		return f, fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
-	}
-	return f, nil
-}
-
-// Outcome returns a subject's outcome, where it is no time until an event. The binding must have been made with one.
+// Outcome returns a subject's outcome as the likelihood takes it, where it is no time until an event. The binding must
+// have been made with one.
 func (b *Binding) Outcome(l Likelihood, r *dataset.Row) (float64, error) {
-	y, err := b.outcome.Value(l.Activations(), r.Subject[b.subject])
-	if err == nil {
-		err = l.Check(y)
+	seen, err := b.Seen(r)
+	if err != nil {
+		return 0, err
 	}
-	return y, err
+	y := seen.Value
+	if _, two := l.(Binary); two {
+		y = 2*y - 1
+	}
+	return y, l.Check(y)
 }

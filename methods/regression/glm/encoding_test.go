@@ -169,29 +169,35 @@ func TestSchemasThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestOutcomesAreReadByTheModelsKind(t *testing.T) {
-	three := &Outcome{Column: "stage", Levels: []string{"a", "b", "c"}}
-	number := &Outcome{Column: "score"}
+	three := &Outcome{Column: "relapse", Levels: []string{"a", "b", "c"}}
+	number := &Outcome{Column: "relapse"}
+	e := Encoding{Intercept: true}
+	read := func(o *Outcome, l Likelihood, text string) (float64, error) {
+		b := testkit.Get(e.Bind(clinic, o))(t)
+		return b.Outcome(l, &dataset.Row{Subject: []string{"x", text}})
+	}
 	for _, c := range []struct {
 		o    *Outcome
-		k    int
+		l    Likelihood
 		text string
 		want float64
-	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5},
-		{&Outcome{Column: "x", Levels: []string{"0", "1"}}, 1, "0", -1}} {
-		if got, err := c.o.Value(c.k, c.text); err != nil || got != c.want {
+	}{{three, Softmax{3}, "c", 2}, {three, Softmax{3}, "a", 0}, {number, Linear{Variance: 1}, "-2.5", -2.5},
+		{&Outcome{Column: "relapse", Levels: []string{"0", "1"}}, Logistic{}, "0", -1}} {
+		if got, err := read(c.o, c.l, c.text); err != nil || got != c.want {
 			t.Errorf("%s of %v: %v, %v", c.text, c.o, got, err)
 		}
 	}
 	for want, c := range map[string]struct {
 		o    *Outcome
+		l    Likelihood
 		text string
 	}{
-		"stage has 3 levels, and a binary model two": {three, "a"},
-		"not a finite number":                        {number, "NaN"},
-		`"high" is not a finite`:                     {number, "high"},
-		`"" is not one of`:                           {three, ""},
+		"outcome 3 of a binary model": {three, Logistic{}, "c"},
+		"not a finite number":         {number, Linear{Variance: 1}, "NaN"},
+		`"high" is not a finite`:      {number, Linear{Variance: 1}, "high"},
+		`"" is not one of`:            {three, Softmax{3}, ""},
 	} {
-		if _, err := c.o.Value(1, c.text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := read(c.o, c.l, c.text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -135,7 +135,7 @@ func (s *Frame) CheckRows(ctx context.Context, data dataset.Source) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.through(ctx, b, data, func(*dataset.Row) {})
+	u, err := s.through(ctx, b, data, func(*dataset.Row) {}, func(Row, float64) {})
 	if err != nil {
 		return err
 	}
@@ -164,10 +164,11 @@ func (s *Frame) CheckRows(ctx context.Context, data dataset.Source) error {
 }
 
 // Remarks says of a site's rows what a fit takes as it is, and a person should know: rows that a private study counts
-// as nothing, times that seem to be in another unit than the cuts, and offsets beyond their range; and which cells are
-// absent, "" if none are. It never leaves the site. Rows that cannot be used are left out of the rest.
-func (s *Frame) Remarks(ctx context.Context, b *Binding,
-	data dataset.Source) (says []Finding, absent string, err error) {
+// as nothing, of so many subjects, times that seem to be in another unit than the cuts, and offsets beyond their range;
+// and which cells are absent, "" if none are. It never leaves the site. Rows that cannot be used are left out of the
+// rest, and those of the design matrix that a fit would have are handed to row, valid until the next.
+func (s *Frame) Remarks(ctx context.Context, b *Binding, data dataset.Source,
+	row func(x Row, y float64)) (says []Finding, absent string, unusable int, err error) {
 	missing := make([]int, len(s.Encoding.Columns))
 	first, beyond, followed, outside, far := 0, 0, 0, 0, 0
 	y := s.Outcome
@@ -185,7 +186,7 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 			}
 		}
 		if ends := y.Range; ends != nil {
-			if x, err := readNumber(row.Subject[b.subject]); err == nil && !Inside(x, ends[0], ends[1]) {
+			if seen, err := b.Seen(row); err == nil && !Inside(seen.Value, ends[0], ends[1]) {
 				far++
 			}
 		}
@@ -201,9 +202,9 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 				beyond++
 			}
 		}
-	})
+	}, row)
 	if err != nil {
-		return nil, "", err
+		return nil, "", 0, err
 	}
 	if unused.rows > 0 {
 		says = []Finding{{fmt.Sprintf("%d of %d subjects take no part; the first is %q:", unused.rows, unused.subjects,
@@ -235,7 +236,7 @@ func (s *Frame) Remarks(ctx context.Context, b *Binding,
 			"of the category (missing: neutral). Of %d subjects, that concerns %s.", unused.subjects,
 			strings.Join(lack, ", "))
 	}
-	return says, absent, nil
+	return says, absent, unused.rows, nil
 }
 
 // unusable are rows that the plan cannot read, of so many subjects; empty says that some of their labels are.
@@ -246,17 +247,21 @@ type unusable struct {
 	empty          bool
 }
 
-// through reads all rows as a fit will.
-func (s *Frame) through(ctx context.Context, b *Binding, data dataset.Source,
-	each func(*dataset.Row)) (u unusable, err error) {
+// through reads all rows as a fit will, and hands on those of data and those of the design matrix.
+func (s *Frame) through(ctx context.Context, b *Binding, data dataset.Source, each func(*dataset.Row),
+	yield func(Row, float64)) (u unusable, err error) {
 	var x Row
+	take := func(x Row, y float64) error {
+		yield(x, y)
+		return nil
+	}
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return u, err
 		}
 		u.subjects++
 		each(row)
-		if err = b.Rows(s.Likelihood, row, &x, func(Row, float64) error { return nil }); err == nil {
+		if err = b.Rows(s.Likelihood, row, &x, take); err == nil {
 			continue
 		}
 		if u.rows++; u.rows == 1 {
@@ -275,7 +280,7 @@ func (s *Frame) Notes(ctx context.Context, data dataset.Source) (notes problem.L
 	if err != nil {
 		return nil, err
 	}
-	says, absent, err := s.Remarks(ctx, b, data)
+	says, absent, _, err := s.Remarks(ctx, b, data, func(Row, float64) {})
 	if absent != "" {
 		says = append(says, Finding{Text: absent})
 	}

@@ -257,15 +257,10 @@ func Pin(lower []float64, weights, classes int) {
 
 // Gaussian is exp(η·w − ½ Σ λⱼ wⱼ²), up to a constant, over weights w: a density with diagonal covariance, or a
 // factor of one. The density N(m, diag v) has η = m/v and λ = 1/v. A factor may have precisions λ that are zero or
-// negative; a density may not. Operations want operands of one length: see [Gaussian.Check].
+// negative; a density may not.
 type Gaussian struct {
 	Eta    wire.Vector `cbor:"eta" json:"eta"`       // precision × mean
 	Lambda wire.Vector `cbor:"lambda" json:"lambda"` // precision
-}
-
-// Flat returns the factor 1 over d weights.
-func Flat(d int) Gaussian {
-	return Gaussian{make([]float64, d), make([]float64, d)}
 }
 
 // Isotropic returns the density N(mean, variance) for each of d weights. The variance is positive.
@@ -278,7 +273,7 @@ func FromMoments(mean, variance []float64) (Gaussian, error) {
 	if len(mean) != len(variance) {
 		return Gaussian{}, fmt.Errorf("%d means and %d variances", len(mean), len(variance))
 	}
-	g := Flat(len(mean))
+	g := Gaussian{make(wire.Vector, len(mean)), make(wire.Vector, len(mean))}
 	for j, v := range variance {
 		g.Eta[j], g.Lambda[j] = mean[j]/v, 1/v
 	}
@@ -319,24 +314,4 @@ func (g Gaussian) Moments() (mean, variance []float64) {
 		mean[j], variance[j] = g.Eta[j]/l, 1/l
 	}
 	return mean, variance
-}
-
-// Times returns the product g·h.
-func (g Gaussian) Times(h Gaussian) Gaussian { return g.plus(1, h) }
-
-// Over returns the quotient g/h.
-func (g Gaussian) Over(h Gaussian) Gaussian { return g.plus(-1, h) }
-
-// Power returns gʳ. With r between 0 and 1 it is the damping of a change.
-func (g Gaussian) Power(r float64) Gaussian {
-	return Flat(len(g.Eta)).plus(r, g)
-}
-
-func (g Gaussian) plus(s float64, h Gaussian) Gaussian {
-	out := Flat(len(g.Eta))
-	for j := range out.Eta {
-		out.Eta[j] = g.Eta[j] + s*h.Eta[j]
-		out.Lambda[j] = g.Lambda[j] + s*h.Lambda[j]
-	}
-	return out
 }

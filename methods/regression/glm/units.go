@@ -80,6 +80,20 @@ func (y *Outcome) Check(p *study.Plan, likelihood string, report study.Report) b
 	report.If((likelihood == LikelihoodLinear || likelihood == LikelihoodPoisson) && n > 0, "outcome.levels",
 		fmt.Sprintf("a %s model predicts a number, which has no levels", likelihood),
 		"leave them out, or likelihood: logistic or softmax")
+	if likelihood != LikelihoodHazard {
+		report.If(y.Event != "" || len(y.Cuts) > 0, "outcome", "event and cuts belong to likelihood: "+
+			LikelihoodHazard, "leave them out, or the likelihood")
+		return true
+	}
+	report.If(!slices.Contains(p.Subjects, y.Event) || y.Event == y.Column, "outcome.event",
+		fmt.Sprintf("%q is not a second column under subjects", y.Event),
+		"the column that says how the time ended, such as event: died")
+	report.If(n != 2, "outcome.levels", fmt.Sprintf("%d levels of the event", n),
+		"two: no event until the end of the time, and the event, such as levels: [\"no\", \"yes\"]")
+	if err := y.Cuts.Check(); err != nil {
+		report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, "+
+			"60, 90]")
+	}
 	return true
 }
 

@@ -6,7 +6,6 @@
 package options
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -75,23 +74,6 @@ type Options struct {
 	Missing string `json:"missing"`
 
 	Rounds int `json:"rounds"` // exchanges at most (25); under privacy gradients, at least 5 (20)
-
-	own any // see [Options.In]
-}
-
-// In returns the options as those of another method's plan, whose own are what a model file shows.
-func (o Options) In(own any) *Options {
-	o.own = own
-	return &o
-}
-
-// MarshalJSON writes the options of a model file.
-func (o *Options) MarshalJSON() ([]byte, error) {
-	if o.own != nil {
-		return json.Marshal(o.own)
-	}
-	type plain Options
-	return json.Marshal((*plain)(o))
 }
 
 // rowWeights are a column that describes subjects, and what it means: one of the as constants.
@@ -204,7 +186,6 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.privacy()
 	report.OneOf("missing", o.Missing, glm.Neutral, glm.Refuse)
 	c.outcome()
-	c.event()
 	c.scaling()
 	glm.Positive(c.report, "prior_variance", o.PriorVariance)
 	glm.Positive(c.report, "intercept_variance", o.InterceptVariance)

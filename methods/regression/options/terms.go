@@ -43,25 +43,6 @@ func (c *optionCheck) terms() {
 	}
 }
 
-// event checks a time until an event.
-func (c *optionCheck) event() {
-	y := c.Outcome
-	if c.Likelihood != glm.LikelihoodHazard {
-		c.report.If(y.Event != "" || len(y.Cuts) > 0, "outcome", "event and cuts belong to likelihood: "+
-			glm.LikelihoodHazard, "leave them out, or the likelihood")
-		return
-	}
-	c.report.If(!slices.Contains(c.p.Subjects, y.Event) || y.Event == y.Column, "outcome.event",
-		fmt.Sprintf("%q is not a second column under subjects", y.Event),
-		"the column that says how the time ended, such as event: died")
-	c.report.If(len(y.Levels) != 2, "outcome.levels", fmt.Sprintf("%d levels of the event", len(y.Levels)),
-		"two: no event until the end of the time, and the event, such as levels: [\"no\", \"yes\"]")
-	if err := y.Cuts.Check(); err != nil {
-		c.report("outcome.cuts", err.Error(), "the ends of the periods in the unit of the time, such as cuts: [30, "+
-			"60, 90]")
-	}
-}
-
 // effects checks what sites may differ by.
 func (c *optionCheck) effects() {
 	if c.SiteEffects != "" {

@@ -125,7 +125,7 @@ type Change struct {
 	ChiSquared float64
 	Free       int
 	P          float64
-	Slope      float64 // of the effect by period, of a single column, in one step from no change
+	Slope      float64 // of the effect by period, of a single column, in one step from no change; else NaN
 }
 
 // changeAlarm is the probability with which a study gets the verdict on effects that change over time where none does,
@@ -161,7 +161,7 @@ func (s *Periods) Changes(features int, prior glm.Gaussian, over float64) (each 
 		if c.ChiSquared /= over; !glm.Finite(c.ChiSquared) {
 			c.ChiSquared, c.Free = 0, 0
 		}
-		c.P = stats.ChiSquareTail(c.ChiSquared, float64(c.Free))
+		c.P, c.Slope = stats.ChiSquareTail(c.ChiSquared, float64(c.Free)), math.NaN()
 		if to-from == 1 && c.Free == 1 {
 			c.Slope = u.AtVec(0) / v.At(0, 0)
 		}

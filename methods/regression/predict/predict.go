@@ -96,7 +96,7 @@ func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik 
 	case glm.Poisson:
 		return 0, false, false, measured(glm.LogExpectPoisson(y, m.A[0], m.C[0]))
 	case glm.Softmax:
-		best := Surest(m.P)
+		best := floats.MaxIdx(m.P)
 		right := best == int(y)
 		return m.P[best], right, right, math.Log(max(m.P[int(y)], math.SmallestNonzeroFloat64))
 	}
@@ -110,16 +110,6 @@ func measured(logLik float64) float64 {
 		return -rowLargest
 	}
 	return glm.Clamp(logLik, rowLargest)
-}
-
-// Surest returns the first place of the largest probability.
-func Surest(p []float64) (best int) {
-	for k, x := range p {
-		if x > p[best] {
-			best = k
-		}
-	}
-	return best
 }
 
 // Score adds how well the last row's outcome was predicted, so many times (see [Alike]) as leave no site more rows than

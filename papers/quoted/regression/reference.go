@@ -208,7 +208,7 @@ func (r *reference) agreement(ctx context.Context, dir string) (*agreement, erro
 	}
 	a.weights, a.converged = len(want), *m.Converged
 	a.exchanges = int(max(out.Result.Metrics["exchanges"], out.Result.Metrics["updates"]))
-	if a.fit, err = distanceFrom(want, central.Model.Weights()); err != nil {
+	if a.fit, err = distanceFrom(want, central.Weights()); err != nil {
 		return nil, err
 	}
 	a.study, err = distanceFrom(want, m.Weights())
