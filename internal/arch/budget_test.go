@@ -16,7 +16,7 @@ import (
 // The budget of the program's module, and that of papers. Whoever takes something away lowers
 // it; only an issue may raise it.
 const (
-	maxSource    = 116_520
+	maxSource    = 116_580
 	maxTests     = 72_300
 	maxPackages  = 73
 	papersSource = 16_140

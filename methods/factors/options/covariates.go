@@ -16,8 +16,8 @@ import (
 	"parley/study"
 )
 
-// Largest bounds a covariate that is a number.
-const Largest = 1e15
+// largest bounds a covariate that is a number.
+const largest = 1e15
 
 // design reads the covariates of subjects, one number for each of [Terms].
 type design struct {
@@ -59,9 +59,9 @@ func (d *design) read(row *dataset.Row, x []float64) (known bool, err error) {
 		}
 		if len(c.Levels) == 0 {
 			v, err := strconv.ParseFloat(cell, 64)
-			if err != nil || !(math.Abs(v) <= Largest) {
+			if err != nil || !(math.Abs(v) <= largest) {
 				return false, problem.Problem{Where: "column " + c.Column,
-					What: fmt.Sprintf("subject %q: %q is not a number of at most %g in size", row.ID, cell, Largest),
+					What: fmt.Sprintf("subject %q: %q is not a number of at most %g in size", row.ID, cell, largest),
 					Hint: "a category is adjusted for with its levels in the plan, as in {column: " + c.Column +
 						", levels: [REFERENCE, OTHER]}"}
 			}
@@ -98,7 +98,7 @@ func (e *Effects) Check(d, p int) error {
 		return fmt.Errorf("%d × %d slopes and %d means for %d covariates of %d features", e.Slopes.Rows, e.Slopes.Cols,
 			len(e.Centre), p, d)
 	}
-	if err := ppca.Within("means of covariates", e.Centre, Largest); err != nil {
+	if err := ppca.Within("means of covariates", e.Centre, largest); err != nil {
 		return err
 	}
 	return ppca.Within("slopes", e.Slopes.Data, ppca.LargestValue*ppca.LargestValue)

@@ -119,7 +119,7 @@ func (s *Sums) Check(d, p int) error {
 	}
 	if err := cmp.Or(
 		ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount),
-		ppca.Within("means of covariates", s.Mean, Largest),
+		ppca.Within("means of covariates", s.Mean, largest),
 		ppca.Counts("values of a feature", s.N, s.Subjects),
 	); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (s *Sums) Check(d, p int) error {
 func (s *Sums) possible(j, p int, n float64) error {
 	m := s.products(j, p)
 	for k := range p + 1 {
-		least, limit := 1/Largest/Largest, Largest*Largest // of what is not 0
+		least, limit := 1/largest/largest, largest*largest // of what is not 0
 		if k == p {
 			least, limit = 0, ppca.LargestValue*ppca.LargestValue
 		}

@@ -115,16 +115,16 @@ func (Linear) Predict(a, c, dst []float64) { dst[0] = a[0] }
 // Softmax is p(y | f) = exp(f_y) / Σ exp(f_k) for y of 0 … Classes−1, with weights for every class.
 type Softmax struct{ Classes int } // 2 to maxClasses
 
-// MaxClasses bounds the work space that rows need.
-const MaxClasses = 32
+// maxClasses bounds the work space that rows need.
+const maxClasses = 32
 
 // Activations returns the number of classes.
 func (l Softmax) Activations() int { return l.Classes }
 
 // Check wants a whole number below Classes.
 func (l Softmax) Check(y float64) error {
-	if l.Classes < 2 || l.Classes > MaxClasses {
-		return fmt.Errorf("%d classes: want 2 to %d", l.Classes, MaxClasses)
+	if l.Classes < 2 || l.Classes > maxClasses {
+		return fmt.Errorf("%d classes: want 2 to %d", l.Classes, maxClasses)
 	}
 	if y != math.Trunc(y) || y < 0 || y >= float64(l.Classes) {
 		return fmt.Errorf("outcome %v of a model of %d classes: want one of 0 to %d", y, l.Classes, l.Classes-1)

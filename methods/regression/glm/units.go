@@ -75,8 +75,8 @@ func (y *Outcome) Check(p *study.Plan, likelihood string, report study.Report) b
 	n := len(y.Levels)
 	report.If(likelihood == LikelihoodLogistic && n != 2, "outcome.levels", fmt.Sprintf("%d levels, and a logistic "+
 		"model has two", n), "two levels, or likelihood: softmax for more")
-	report.If(likelihood == LikelihoodSoftmax && (n < 2 || n > MaxClasses), "outcome.levels", fmt.Sprintf("%d levels "+
-		"for a softmax model", n), fmt.Sprintf("from 2 to %d", MaxClasses))
+	report.If(likelihood == LikelihoodSoftmax && (n < 2 || n > maxClasses), "outcome.levels", fmt.Sprintf("%d levels "+
+		"for a softmax model", n), fmt.Sprintf("from 2 to %d", maxClasses))
 	report.If((likelihood == LikelihoodLinear || likelihood == LikelihoodPoisson) && n > 0, "outcome.levels",
 		fmt.Sprintf("a %s model predicts a number, which has no levels", likelihood),
 		"leave them out, or likelihood: logistic or softmax")

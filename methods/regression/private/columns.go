@@ -218,7 +218,8 @@ const (
 	shareProducts  = 0.06
 )
 
-// Of each number there are so many histograms, the second about where the first one says, with so many bins: see [ranged.binOf].
+// Of each number there are so many histograms, the second about where the first one says, with so many bins: see
+// [ranged.binOf].
 const histograms, bins = 2, 24
 
 // share is that of round k, from 0, of so many.

@@ -238,7 +238,8 @@ func (c coordinator) gramOf(totals, products *released, s *state, i int) *gram {
 		}
 	}
 	g := newGram(c.columns, totals.Values, totals.Variance, m, products.Variance, s.Scale)
-	g.Dispersion, g.law, g.edges, g.asymmetry, g.prior = s.Fits[i].Dispersion, s.Units.Law, s.Units.Edges, s.Fits[i].Asymmetry, prior
+	g.law, g.edges, g.prior = s.Units.Law, s.Units.Edges, prior
+	g.Dispersion, g.asymmetry = s.Fits[i].Dispersion, s.Fits[i].Asymmetry
 	return g
 }
 

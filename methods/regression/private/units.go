@@ -55,9 +55,9 @@ func (c *common) window(u *units) *options.Scale {
 	return c.unitsOf(start, width)
 }
 
-// binOf is the bin of a number in units of the window, which counts as the nearer end of its range if it is beyond. Those
-// of a second histogram are the wider, the farther from the centre they are, so that a few far values, wherever they
-// are, share few bins: v/(1 + |v|), from −1 to 1, has equal ones.
+// binOf is the bin of a number in units of the window; one outside of the range counts as its nearer end. Bins of a
+// second histogram are the wider, the farther from the centre they are, so that a few far values, wherever they are,
+// share few of them: v/(1 + |v|), from −1 to 1, has equal ones.
 func (x ranged) binOf(v, start, width float64, second bool) int {
 	const inside = 1e-9 // the bin at an end has some width
 	low, high := (x.low-start)/width, (x.high-start)/width
@@ -216,8 +216,8 @@ func (c *columns) histogram(t *columnsTask, x glm.Row, y float64, v []float64) {
 	}
 }
 
-// A further law is added to those of a number, up to so many, where it raises the log-likelihood by more than surest and
-// holds more than fewestOfLaw of the rows: two kinds of patients, values that are mostly 0, or far values in up to
+// A further law is added to those of a number, up to so many, where it raises the log-likelihood by more than surest
+// and holds more than fewestOfLaw of the rows: two kinds of patients, values that are mostly 0, or far values in up to
 // mostBins neighbouring bins.
 const (
 	mostLaws    = 3

@@ -31,9 +31,9 @@ var shapes = table{name: "shapes", numbers: []number{
 	}},
 }}
 
-// Two histograms tell the centre of each shape to .6 standard deviations, and a scale that is .6 to 4 of them, as hardly
-// a value may be beyond four scales: of 20 studies of 4000 rows at ε 3, at ten sites and at three, at most one number in
-// 20 is off, or said to be open. A tenth of values that lie far from all others is hidden by the noise of ten sites.
+// Two histograms tell the centre of each shape to .6 standard deviations, and a scale that is .6 to 4 of them, as
+// hardly a value may be beyond four scales: of 20 studies of 4000 rows at ε 3, at ten sites and at three, at most one
+// number in 20 is off, or said to be open. The noise of ten sites hides a tenth of values far from all others.
 func TestHistogramsTellUnits(t *testing.T) {
 	mean, sd := shapes.centred()
 	c := shapes.common(t, 3, nil, nil)
