@@ -48,9 +48,9 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"f47324c7f5333a8a556f7be96214c4274a2b26ca52ca84c50a2aa7db21ce9208"},
+		"2c6da45598aefe41278d369d168520b2de2dca7006b20d13112daae5e435e498"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"b74176c4f01f9e9190b91b0045e506123edc04bf4a89a01d012e63ed1bf0bdd2"},
+		"c1dbc3fdabefab01372932674a3f172572021b559e628f15144836346677a771"},
 	"noised, softmax": {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":  {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, number":  {"outcome: {column: y, range: [-9, 9]}, rounds: 6", bySubject, ""},

@@ -120,8 +120,9 @@ func (c *common) tell(u *units, counts *released) units {
 	rows := max(floats.Sum(counts.Values)/float64(len(c.columns.told)), fewestRows)
 	for k, x := range c.columns.told {
 		start, width := unit(m, k)
-		edges, low, high := x.edges(start, width, u.After > 0), x.low, x.high
+		edges, low, high, narrow := x.edges(start, width, u.After > 0), x.low, x.high, width
 		if u.After > 0 {
+			narrow = width / (bins/2 - 1)
 			reach := lawReach * u.Scale[k] * math.Exp(min(u.Open[k], mostOpen))
 			low, high = max(low, u.Centre[k]-reach), min(high, u.Centre[k]+reach)
 		}
@@ -130,7 +131,7 @@ func (c *common) tell(u *units, counts *released) units {
 		}
 		floats.AddConst(-low, edges)
 		floats.Scale(1/(high-low), edges)
-		at := newLaws(edges).locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
+		at := newLaws(edges, narrow/(high-low)).locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
 		at.centre, at.scale = low+(high-low)*at.centre, (high-low)*at.scale
 		if u.After > 0 {
 			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k], nil}, at, (x.high-x.low)/bins)
@@ -251,16 +252,12 @@ type laws struct {
 }
 
 // newLaws has the normal laws, and log-normal ones above the window's low end and below its high one, by bins with such
-// edges; then, of far values, laws that neighbouring bins outside of the window have in equal parts.
-func newLaws(edges []float64) *laws {
+// edges, of which the narrowest that no range cuts is so narrow; then, of far values, laws that neighbouring bins
+// outside of the window have in equal parts.
+func newLaws(edges []float64, narrow float64) *laws {
 	l := &laws{edges: edges}
 	var p []float64
-	low, high, narrow := max(edges[0], 0), min(edges[bins], 1), 1.0 // the narrowest bin
-	for k := range bins {
-		if width := edges[k+1] - edges[k]; width > 0 {
-			narrow = min(narrow, width)
-		}
-	}
+	low, high := max(edges[0], 0), min(edges[bins], 1)
 	add := func(mean, sd, cell float64, below func(x float64) float64) {
 		last := 0.0
 		for _, x := range edges[1:] {
