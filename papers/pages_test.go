@@ -91,7 +91,7 @@ var older = []string{
 	"fedmvppca-table-2-mfeat-vae", "fedmvppca-table-2", "fedmvppca-table-2-mfeat", "dppvi-table-5", "dppvi-figure-3",
 	"dppvi-successor", "graffl-figure-3", "graffl-table-2", "fedmvppca-private", "parley-mixtures",
 	"dppvi-noise-aware", "parley-intercepts", "fedmvppca-table-6", "graffl-table-1",
-	"fedmvppca-table-5", "parley-components", "parley-totals",
+	"fedmvppca-table-5", "parley-components", "parley-totals", "parley-rivals",
 }
 
 // ours are the methods that are not published ones.
