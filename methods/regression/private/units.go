@@ -131,7 +131,8 @@ func (c *common) tell(u *units, counts *released) units {
 		}
 		floats.AddConst(-low, edges)
 		floats.Scale(1/(high-low), edges)
-		at := newLaws(edges, narrow/(high-low)).locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
+		at := newLaws(edges, narrow/(high-low)).locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before,
+			options.Farthest)
 		at.centre, at.scale = low+(high-low)*at.centre, (high-low)*at.scale
 		if u.After > 0 {
 			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k], nil}, at, (x.high-x.low)/bins)
