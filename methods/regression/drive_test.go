@@ -48,9 +48,9 @@ type driven struct{ method, privacy, digest string }
 // privatePlans are every kind of private study.
 var privatePlans = map[string]driven{
 	"noised, logistic": {twoClasses + ", rounds: 6", bySubject,
-		"2c6da45598aefe41278d369d168520b2de2dca7006b20d13112daae5e435e498"},
+		"534a0cdadee6d9186f3f3075fec17d63764a7be38b314c5cee28a4fba2a1fb96"},
 	"noised, diagnostics": {twoClasses + ", rounds: 6", diagnosed,
-		"c1dbc3fdabefab01372932674a3f172572021b559e628f15144836346677a771"},
+		"e9c6e88035abaeaf565cc33f0ea869ad5c1e4e889f3be602a5d3b6367b022946"},
 	"noised, softmax": {threeClasses + ", rounds: 6", diagnosed, ""},
 	"noised, offset":  {twoClasses + ", rounds: 6, offset: e, offset_range: [-1, 2]", bySubject, ""},
 	"noised, number":  {"outcome: {column: y, range: [-9, 9]}, rounds: 6", bySubject, ""},

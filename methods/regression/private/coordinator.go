@@ -385,12 +385,13 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	return r, nil
 }
 
-// unseen is how many subjects, as a share, a few bins of a second histogram may have without being told from noise.
+// unseen is how many subjects, as a share, must have values in a few bins of a second histogram to be told from noise
+// in 95 of 100 studies.
 func (c coordinator) unseen(s *state) float64 {
 	const few = 4
 	counts := c.pooled(s, taskHistogram)
 	rows := floats.Sum(counts.Values) / float64(len(c.columns.told))
-	return min(max(math.Sqrt(2*surest*few)*counts.sd()/max(rows, 1), fewestOfLaw), 1)
+	return min(max((math.Sqrt(2*surest)+within)*math.Sqrt(few)*counts.sd()/max(rows, 1), fewestOfLaw), 1)
 }
 
 // limits lists the units that histograms have told, and between which values numbers count as they are.
@@ -398,7 +399,7 @@ func (c coordinator) limits(s *state) figure.Item {
 	t := &figure.Table{ID: "units", Title: "Units of numbers",
 		Caption: fmt.Sprintf("Noised histograms over the plan's ranges tell about where numbers lie and how widely "+
 			"they vary. The fit is in these units: a value more than %v scales from the centre counts as if it lay "+
-			"there. If up to %.0f %% of subjects had values far from all others, noise would hide them, and the "+
+			"there. If fewer than %.1f %% of subjects had values far from all others, noise could hide them, and the "+
 			"effect of such a number would come out too large. The last column is by what factor noise leaves the "+
 			"scale open (one standard deviation of its logarithm).", c.Options.Limit(), 100*c.unseen(s)),
 		Columns: figure.TextColumns("feature", "centre", "scale", "counts from", "counts to", "open by a factor of")}

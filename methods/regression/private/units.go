@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -131,8 +132,11 @@ func (c *common) tell(u *units, counts *released) units {
 		}
 		floats.AddConst(-low, edges)
 		floats.Scale(1/(high-low), edges)
-		at := newLaws(edges, narrow/(high-low)).locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before,
-			options.Farthest)
+		laws := everyRange()
+		if u.After > 0 {
+			laws = newLaws(edges, narrow/(high-low))
+		}
+		at := laws.locate(counts.Values[bins*k:][:bins], counts.Variance, rows, before, options.Farthest)
 		at.centre, at.scale = low+(high-low)*at.centre, (high-low)*at.scale
 		if u.After > 0 {
 			at = combined(located{u.Centre[k], u.Scale[k], u.Open[k], nil}, at, (x.high-x.low)/bins)
@@ -180,11 +184,8 @@ func (c *common) encoding(m *options.Scale, histogram bool) (*glm.Encoding, erro
 	}
 	for k, x := range c.columns.told {
 		least, most := finest*(x.high-x.low), x.high-x.low
-		if histogram {
-			least /= bins
-			if k < c.columns.scaled {
-				e.Columns[c.Numbers()[k]].Limit = 0
-			}
+		if histogram && k < c.columns.scaled {
+			e.Columns[c.Numbers()[k]].Limit = 0
 		}
 		centre, scale := unit(m, k)
 		const rounding = 1e-9
@@ -224,7 +225,7 @@ func (c *columns) histogram(t *columnsTask, x glm.Row, y float64, v []float64) {
 const (
 	mostLaws    = 3
 	surest      = 6
-	fewestOfLaw = 0.03
+	fewestOfLaw = 0.003
 	mostBins    = 6
 )
 
@@ -313,6 +314,11 @@ func newLaws(edges []float64, narrow float64) *laws {
 	return l
 }
 
+// everyRange are the laws of a first histogram, whose bins are equal parts of a range.
+var everyRange = sync.OnceValue(func() *laws {
+	return newLaws(ranged{high: 1}.edges(0, 1./bins, false), 1./bins)
+})
+
 // located is where a number lies in a window, and how widely it varies there; open is the standard deviation of the
 // logarithm of the latter, which noise leaves, and mass what laws have in each bin.
 type located struct {
@@ -346,7 +352,7 @@ func (l *laws) locate(counts []float64, variance, rows float64, before varies, f
 		product.MulVec(l.probability, mat.NewVecDense(bins, weighted))
 		low, high := (1-mostMissing)*rows, rows
 		if law > 0 {
-			low, high = 0, max(rows-mass, 0)
+			low, high = 0, rows // what the first took too much of must not hide the others
 		}
 		for i := range n {
 			a := min(max(product.AtVec(i)/norm.AtVec(i), low), high)
