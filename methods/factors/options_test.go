@@ -1,6 +1,7 @@
 package factors
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -22,8 +23,7 @@ func parse(text string) (*study.Plan, error) {
 
 func TestDefaults(t *testing.T) {
 	for text, want := range map[string]string{
-		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: feature " +
-			"rounds: 0",
+		underTotal("  latent: 3\n"): "latent: 3 scaling: range noise: feature rounds: 0",
 		planWith(twoViews, "  latent: 3\n"): "latent: 3 scaling: standard noise: " +
 			"feature rounds: 60 site_means: auto outliers: exclude",
 		planWith(twoViews, "  latent: 1\n  rounds: 0\n"): "latent: 1 scaling: standard noise: " +
@@ -177,5 +177,20 @@ func TestPlansAreToldOfTooManyFactors(t *testing.T) {
 	}
 	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n  noise: view\n"))); notes != nil {
 		t.Errorf("with noise by view: %v", notes)
+	}
+}
+
+// What people are told of the example follows its options.
+func TestDescribeFollowsTheOptions(t *testing.T) {
+	example := string(testkit.Get(os.ReadFile("../../examples/alzheimer/plan.yaml"))(t))
+	for _, c := range [][2]string{ // in place of its number of factors, what is said
+		{"latent: 6", "6 factors, patterns that run through the 131 features of all 4 views together"},
+		{"latent: 6", "sends these again, at most 60 times"},
+		{"latent: 1\n  rounds: 0", "1 factor, patterns"},
+	} {
+		plan := testkit.Get(parse(strings.Replace(example, "latent: 6", c[0], 1)))(t)
+		if got := (Method{}).Describe(plan); !strings.Contains(got, c[1]) || strings.Count(got, ". ") != 1 {
+			t.Errorf("%s: %s", c[0], got)
+		}
 	}
 }
