@@ -129,8 +129,8 @@ func TestIntervalsHoldWhereFeaturesShareADirection(t *testing.T) {
 
 // The same of numbers, with effects of three sizes, whose features explain a few hundredths, four tenths and nearly
 // nine tenths of the variance: .90 of 260 and of 130 are taken for less than .85 by chance in one cell of 250, and of
-// 30 (seeds are fixed). Where noise hides nearly all, at ten sites with ε .5 and a few hundredths to explain, 2 of 40
-// are behind the mean alone without a word.
+// 30 (seeds are fixed). Where noise hides nearly all, at ten sites with ε .5 or 1 and a few hundredths to explain, 1 of
+// 40 is behind the mean alone without a word.
 func TestNumbersEverywhere(t *testing.T) {
 	for _, c := range []linearCell{{times: 1, law: "normal"}, {times: 0.3, law: "normal"}, {times: 3, law: "normal"},
 		{times: 1, law: "skewed"}, {times: 1, law: "heavy"}} {
