@@ -390,6 +390,9 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 func (c coordinator) unseen(s *state) float64 {
 	const few = 4
 	counts := c.pooled(s, taskHistogram)
+	if counts.Values == nil { // all sites have left
+		return 1
+	}
 	rows := floats.Sum(counts.Values) / float64(len(c.columns.told))
 	return min(max((math.Sqrt(2*surest)+within)*math.Sqrt(few)*counts.sd()/max(rows, 1), fewestOfLaw), 1)
 }
