@@ -411,8 +411,8 @@ func (c coordinator) limits(s *state) figure.Item {
 		if k == c.columns.scaled { // the last, of which all values count
 			limit = math.NaN()
 		}
-		scale := s.Units.Scale[k]
-		t.Add(c.columns.told[k].name, x, scale, x-limit*scale, x+limit*scale, math.Exp(s.Units.Open[k]))
+		of, scale := c.columns.told[k], s.Units.Scale[k]
+		t.Add(of.name, x, scale, max(x-limit*scale, of.low), min(x+limit*scale, of.high), math.Exp(s.Units.Open[k]))
 	}
 	return figure.Item{Table: t}
 }
